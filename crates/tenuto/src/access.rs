@@ -83,7 +83,7 @@ fn connect(identity: &StoreIdentity) -> Result<Option<Client>, Failure> {
     })
 }
 
-fn not_opened(error: StoreError) -> Failure {
+pub(crate) fn not_opened(error: StoreError) -> Failure {
     match error {
         // There was no control socket: the owner is another command, or another user's server.
         StoreError::Owned { .. } => Failure::from(error).hint(

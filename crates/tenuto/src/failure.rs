@@ -2,6 +2,7 @@
 
 use device::DeviceError;
 use meter::{MeterError, MeterErrorKind};
+use mount::MountError;
 use store::StoreError;
 use tenuto_client::ClientError;
 use units::{Hinted, Reason};
@@ -113,7 +114,7 @@ macro_rules! from_hinted {
     };
 }
 
-from_hinted!(DeviceError, ClientError);
+from_hinted!(DeviceError, ClientError, MountError);
 
 #[cfg(test)]
 mod tests {

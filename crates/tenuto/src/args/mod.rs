@@ -20,8 +20,8 @@ use disks::{CalibrateArgs, DiskCommand, PlanArgs};
 use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
 use stores::{
-    CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, RelabelArgs, RenameArgs,
-    RmArgs,
+    CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, MountArgs, RelabelArgs,
+    RenameArgs, RmArgs,
 };
 use viewing::{PlayArgs, ServeArgs, TokenArgs};
 
@@ -72,6 +72,18 @@ pub(crate) enum RootCommand {
     /// beside it (`out.0.eng.vtt`). Checksums are verified; damaged data makes the export fail.
     /// With --destroy an existing file is replaced in one step, after the new one is complete.
     Export(ExportArgs),
+    /// Mount a store as a file system.
+    ///
+    /// Shows every title as an ordinary file: media as NAME.mp4, a file title as it is; slashes in
+    /// names are folders. A file that is copied in becomes a file title when it is closed; in the
+    /// folder `.ingest` it becomes a media title, as by `tenuto ingest`. Beside each media file
+    /// NAME.mp4.index can be opened: a table with the place of every frame in the file.
+    ///
+    /// Runs until SIGINT or SIGTERM, or until another program unmounts the directory. While a
+    /// program uses a file of it, the command waits; a second signal unmounts at once. The store
+    /// cannot be served at the same time. docs/guide/mount.md explains what does not apply: links,
+    /// owners, rights and times.
+    Mount(MountArgs),
     /// Remove a title.
     ///
     /// New viewers cannot open the title from then on. Present viewers may watch it to its end; its
@@ -190,7 +202,10 @@ pub(crate) enum RootCommand {
 /// Commands that belong together, as `tenuto --help` shows them, in the order in which a newcomer
 /// needs them.
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
-    ("Stores", &["format", "ingest", "ls", "info", "export", "rm", "rename", "relabel", "check"]),
+    (
+        "Stores",
+        &["format", "ingest", "ls", "info", "export", "mount", "rm", "rename", "relabel", "check"],
+    ),
     ("Serving and watching", &["serve", "token", "play"]),
     ("Disks", &["calibrate", "plan", "disk"]),
     ("Measuring", &["meter"]),

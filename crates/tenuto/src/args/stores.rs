@@ -141,6 +141,26 @@ pub(crate) struct ExportArgs {
     pub(crate) report: ReportArgs,
 }
 
+/// Arguments of `tenuto mount`.
+#[derive(clap::Args)]
+pub(crate) struct MountArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    /// An empty directory.
+    pub(crate) directory: PathBuf,
+    /// Allow no changes through the mount.
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Directory for the bytes of files that are being written.
+    ///
+    /// A file becomes a title when it is closed; until then its bytes are here. It needs room for
+    /// the files that are written at the same time.
+    #[arg(long, default_value = "/var/tmp")]
+    pub(crate) spool: PathBuf,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
 /// Arguments of `tenuto rm`.
 #[derive(clap::Args)]
 pub(crate) struct RmArgs {

@@ -6,6 +6,7 @@ mod disk_show;
 mod emulation;
 mod meter;
 mod models;
+mod mount;
 mod plan;
 mod play;
 mod rebuild;
@@ -31,6 +32,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Ls(args) => stores::ls(&args),
         RootCommand::Info(args) => stores::info(&args),
         RootCommand::Export(args) => transfer::export(&args),
+        RootCommand::Mount(args) => mount::mount(&args),
         RootCommand::Rm(args) => stores::rm(&args),
         RootCommand::Rename(args) => stores::rename(&args),
         RootCommand::Relabel(args) => stores::relabel(&args),

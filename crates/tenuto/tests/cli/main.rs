@@ -10,6 +10,7 @@ mod emulated;
 mod fleet;
 mod fleet_ssh;
 mod measuring;
+mod mounted;
 mod plans;
 mod program;
 mod served;

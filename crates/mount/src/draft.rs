@@ -1,0 +1,178 @@
+//! A file that is being written. Programs write in any order and change their minds, and media is
+//! only known when it is complete: the bytes are in a spool file until the file is closed.
+//!
+//! ```text
+//!   create, write, truncate ──▶ spool file ──close──▶ store::ingest ──▶ title
+//!                                   └──unlink, or an error──▶ gone
+//! ```
+
+use crate::MountError;
+use media::TitleKind;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use store::{BackgroundIo, IngestOptions, Store, StoreError, TitleId, ingest};
+use units::locked;
+
+/// A file that is being written, shared by all who have it open.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// The spool file.
+    pub(crate) file: File,
+    spool: PathBuf,
+    state: Mutex<DraftState>,
+}
+
+#[derive(Debug)]
+struct DraftState {
+    /// The name of the title that it becomes.
+    name: String,
+    /// What it becomes.
+    becomes: TitleKind,
+    /// Whether it has bytes that its title does not have.
+    is_changed: bool,
+    /// Whether it was closed after its last change, and waits for its name.
+    is_closed: bool,
+    /// Whether it was to become a title.
+    is_tried: bool,
+    /// The title that it has become.
+    title: Option<TitleId>,
+    /// Whether it is unlinked and becomes nothing.
+    is_gone: bool,
+}
+
+impl Draft {
+    /// An empty file in the spool directory.
+    pub(crate) fn new(spool: &Path, name: String, becomes: TitleKind) -> Result<Self, MountError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = spool.join(format!("tenuto-{}-{number}.spool", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path);
+        let file = file.map_err(|source| MountError::Spool { path: path.clone(), source })?;
+        let state = DraftState {
+            name,
+            becomes,
+            is_changed: false,
+            is_closed: false,
+            is_tried: false,
+            title: None,
+            is_gone: false,
+        };
+        Ok(Self { file, spool: path, state: Mutex::new(state) })
+    }
+
+    /// Records that the bytes of the file were changed.
+    pub(crate) fn changed(&self) {
+        let mut state = locked(&self.state);
+        (state.is_changed, state.is_closed) = (true, false);
+    }
+
+    /// Whether it has bytes that its title does not have.
+    pub(crate) fn is_changed(&self) -> bool {
+        let state = locked(&self.state);
+        state.is_changed && !state.is_gone
+    }
+
+    /// Records that the file is closed, and waits for another name.
+    pub(crate) fn closed(&self) {
+        locked(&self.state).is_closed = true;
+    }
+
+    /// Whether it was closed and waits for its name.
+    pub(crate) fn is_closed(&self) -> bool {
+        let state = locked(&self.state);
+        state.is_closed && state.is_changed
+    }
+
+    /// Whether it was closed after it was changed: it is a title now, or cannot become one.
+    pub(crate) fn was_tried(&self) -> bool {
+        locked(&self.state).is_tried
+    }
+
+    /// The title that it has become.
+    pub(crate) fn title(&self) -> Option<TitleId> {
+        locked(&self.state).title
+    }
+
+    /// Gives it another name.
+    pub(crate) fn rename(&self, name: String, becomes: TitleKind) {
+        let mut state = locked(&self.state);
+        (state.name, state.becomes) = (name, becomes);
+    }
+
+    /// Records that the file is unlinked, and becomes nothing from now on.
+    pub(crate) fn unlink(&self) {
+        locked(&self.state).is_gone = true;
+    }
+
+    /// Makes a title of the file. A file title replaces a title of its name, which `remove` removes
+    /// when the new one is durable; a media title replaces nothing.
+    pub(crate) fn seal(
+        &self,
+        store: &Store,
+        io: &dyn BackgroundIo,
+        remove: &dyn Fn(&str) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        // Held until it is a title: it is sealed once, and a rename waits.
+        let mut state = locked(&self.state);
+        if state.is_gone {
+            return Ok(());
+        }
+        state.is_tried = true;
+        let is_file = state.becomes == TitleKind::File;
+        let replaces = is_file && store.title(&state.name).is_some();
+        let name = if replaces { self.beside(store, &state.name) } else { state.name.clone() };
+        let options = IngestOptions {
+            kind: state.becomes,
+            name: Some(name.clone()),
+            ..IngestOptions::default()
+        };
+        let files = [self.spool.clone()];
+        let outcome = ingest(store, &files, &options, io, &mut |_| {}, &Default::default());
+        let sealed = outcome.into_iter().next().expect("one file").result?.title;
+        if replaces {
+            // The new title is durable: a crash from here on loses neither.
+            remove(&state.name)?;
+            store.rename(&name, &state.name)?;
+        }
+        (state.title, state.is_changed) = (Some(sealed.id), false);
+        Ok(())
+    }
+
+    /// A name that no title has, for the time until the old title is removed.
+    fn beside(&self, store: &Store, name: &str) -> String {
+        let (folder, file) = crate::title_tree::split(name);
+        let short: String = file.chars().take(LONGEST_PART).collect();
+        let free = (0u32..).map(|number| {
+            let name = format!(".{short}.new{number}");
+            crate::title_tree::join(folder, &name)
+        });
+        free.into_iter().find(|name| store.title(name).is_none()).expect("numbers enough")
+    }
+}
+
+/// Removes the spool files of processes that are gone: of mounts that were killed.
+pub(crate) fn clean(spool: &Path) {
+    let entries = std::fs::read_dir(spool).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let inner = name.to_str().and_then(|name| name.strip_prefix("tenuto-"));
+        let inner = inner.and_then(|name| name.strip_suffix(".spool"));
+        let process = inner.and_then(|inner| inner.split('-').next()?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            // Another user's file stays.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // If that fails, the extension shows what the file was for.
+        let _ = std::fs::remove_file(&self.spool);
+    }
+}
+
+/// Characters of a title's name that its temporary name begins with.
+const LONGEST_PART: usize = 40;

@@ -1,0 +1,882 @@
+//! The files of a mounted store: what a path is, and what happens to it. No FUSE messages here.
+//!
+//! ```text
+//!   path ──▶ a draft?  ──▶ a title's file?  ──▶ a folder of titles, or one made here?  ──▶ ENOENT
+//! ```
+//!
+//! The lock is held for lookups only, never while the store reads or writes.
+
+use crate::draft::Draft;
+use crate::ldu_table::ldu_table;
+use crate::nodes::Nodes;
+use crate::title_tree::{MEDIA_ENDING, TitleTree, TreeEntry, join, split};
+use crate::{MountError, StoreMountOptions};
+use fuser::{Errno, FileType};
+use media::{Body, TitleKind};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::{BackgroundIo, Store, StoreError, TitleId, TitleReader, TitleRecord};
+use units::{Hinted, float, locked};
+
+/// The files of a mounted store.
+pub(crate) struct StoreFiles {
+    pub(crate) store: Arc<Store>,
+    io: &'static dyn BackgroundIo,
+    options: StoreMountOptions,
+    state: Mutex<FilesState>,
+    pub(crate) started: SystemTime,
+}
+
+#[derive(Debug)]
+struct FilesState {
+    tree: TitleTree,
+    /// The store's number of changes that the tree was made at.
+    made_at: Option<u64>,
+    nodes: Nodes,
+    /// Folders that no title is in yet.
+    folders: BTreeSet<String>,
+    /// The files that are being written, by path.
+    drafts: BTreeMap<String, Arc<Draft>>,
+    open: HashMap<u64, Arc<OpenFile>>,
+    opened: u64,
+    /// The files of titles that are being read, by how many.
+    readers: HashMap<TitleId, usize>,
+    /// Removed titles that are still being read.
+    leaving: HashSet<TitleId>,
+    /// The lengths of the files of media titles.
+    lengths: HashMap<TitleId, u64>,
+    /// The latest media files that were opened, the last one last.
+    recent: Vec<Arc<TitleFile>>,
+}
+
+/// The file of a title, with a reader of its own for each open file.
+#[derive(Debug)]
+pub(crate) struct TitleFile {
+    reader: TitleReader<'static, Arc<Store>>,
+    body: Arc<Body>,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) enum OpenFile {
+    Title(TitleFile),
+    /// A text that was made when it was opened.
+    Text(String),
+    Draft {
+        draft: Arc<Draft>,
+        path_when_opened: String,
+        writes: bool,
+    },
+    /// The names in a folder when it was opened.
+    Folder(Vec<(String, FileType)>),
+}
+
+impl OpenFile {
+    /// The names in an open folder.
+    pub(crate) fn names(&self) -> &[(String, FileType)] {
+        if let Self::Folder(names) = self { names } else { &[] }
+    }
+}
+
+/// What a path is.
+pub(crate) enum FilePlace {
+    Folder,
+    Title(TitleRecord),
+    /// The table of a title's LDUs.
+    Table(TitleRecord),
+    Draft(Arc<Draft>),
+}
+
+/// The attributes of a file that FUSE asks for.
+pub(crate) struct About {
+    pub(crate) kind: FileType,
+    pub(crate) bytes: u64,
+    pub(crate) time: SystemTime,
+    pub(crate) can_write: bool,
+}
+
+type FsResult<T> = Result<T, Errno>;
+
+impl fmt::Debug for StoreFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreFiles({:?})", self.options)
+    }
+}
+
+impl StoreFiles {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        io: &'static dyn BackgroundIo,
+        options: StoreMountOptions,
+    ) -> Self {
+        let state = FilesState {
+            tree: TitleTree::default(),
+            made_at: None,
+            nodes: Nodes::new(),
+            folders: BTreeSet::new(),
+            drafts: BTreeMap::new(),
+            open: HashMap::new(),
+            opened: 0,
+            readers: HashMap::new(),
+            leaving: HashSet::new(),
+            lengths: HashMap::new(),
+            recent: Vec::new(),
+        };
+        Self { store, io, options, state: Mutex::new(state), started: SystemTime::now() }
+    }
+
+    /// The state, with the titles that the store has now.
+    fn state(&self) -> MutexGuard<'_, FilesState> {
+        let mut state = locked(&self.state);
+        // Before the titles are read: a change meanwhile is seen the next time.
+        let changes = self.store.changes();
+        if state.made_at != Some(changes) {
+            let titles = self.store.titles();
+            let names: Vec<_> =
+                titles.iter().map(|title| (title.id, title.name.as_str(), title.kind)).collect();
+            (state.tree, state.made_at) = (TitleTree::of(&names), Some(changes));
+        }
+        state
+    }
+
+    /// The path of an inode number.
+    pub(crate) fn path(&self, number: u64) -> FsResult<String> {
+        locked(&self.state).nodes.path(number).map(str::to_owned).ok_or(Errno::ESTALE)
+    }
+
+    /// The path of a name in the folder with an inode number.
+    pub(crate) fn path_in(&self, folder: u64, name: &OsStr) -> FsResult<String> {
+        let name = name.to_str().ok_or(Errno::EILSEQ)?;
+        let folder = self.path(folder)?;
+        Ok(match name {
+            "." => folder,
+            ".." => split(&folder).0.to_owned(),
+            _ => join(&folder, name),
+        })
+    }
+
+    /// What a path is, as the attributes that FUSE asks for, and the number that it has from now
+    /// on.
+    pub(crate) fn look_up(&self, path: &str) -> FsResult<(u64, About)> {
+        let about = self.about(path)?;
+        Ok((locked(&self.state).nodes.looked_up(path), about))
+    }
+
+    pub(crate) fn forget(&self, number: u64, lookups: u64) {
+        locked(&self.state).nodes.forget(number, lookups);
+    }
+
+    pub(crate) fn about(&self, path: &str) -> FsResult<About> {
+        let place = self.place(path)?;
+        let file =
+            |bytes, time, can_write| About { kind: FileType::RegularFile, bytes, time, can_write };
+        Ok(match place {
+            FilePlace::Folder => About {
+                kind: FileType::Directory,
+                bytes: 0,
+                time: self.started,
+                can_write: !self.options.read_only,
+            },
+            FilePlace::Draft(draft) => {
+                let about = draft.file.metadata().map_err(Errno::from)?;
+                file(about.len(), about.modified().unwrap_or(self.started), true)
+            }
+            FilePlace::Title(title) => {
+                let can_write = title.kind == TitleKind::File && !self.options.read_only;
+                file(self.length(&title)?, time_of(&title), can_write)
+            }
+            // It is made when it is opened; as in /proc, its length is not known before.
+            FilePlace::Table(title) => file(0, time_of(&title), false),
+        })
+    }
+
+    /// What a path is.
+    fn place(&self, path: &str) -> FsResult<FilePlace> {
+        let state = self.state();
+        if let Some(draft) = state.drafts.get(path) {
+            return Ok(FilePlace::Draft(Arc::clone(draft)));
+        }
+        if state.is_folder(path, &self.options) {
+            return Ok(FilePlace::Folder);
+        }
+        let title = |path: &str| match state.tree.find(path) {
+            Some(TreeEntry::Title(id)) => self.store.record_of(*id),
+            _ => None,
+        };
+        if let Some(title) = title(path) {
+            return Ok(FilePlace::Title(title));
+        }
+        let of_media = |title: &TitleRecord| title.kind == TitleKind::Media;
+        match path.strip_suffix(TABLE_ENDING).and_then(title).filter(of_media) {
+            Some(title) => Ok(FilePlace::Table(title)),
+            None => Err(Errno::ENOENT),
+        }
+    }
+
+    /// The length of a title's file. Of media the index is read once.
+    fn length(&self, title: &TitleRecord) -> FsResult<u64> {
+        if title.kind == TitleKind::File {
+            return Ok(title.bytes);
+        }
+        if let Some(length) = locked(&self.state).lengths.get(&title.id) {
+            return Ok(*length);
+        }
+        Ok(self.title_file(title)?.body.len())
+    }
+
+    /// The file of a title with a reader of its own.
+    fn title_file(&self, title: &TitleRecord) -> FsResult<TitleFile> {
+        let kept = {
+            let state = locked(&self.state);
+            state.recent.iter().find(|file| file.reader.record().id == title.id).map(Arc::clone)
+        };
+        if let Some(kept) = kept {
+            let (reader, body) = (kept.reader.another(), Arc::clone(&kept.body));
+            return Ok(TitleFile { reader, body });
+        }
+        let reader = self.store.shared_reader(title.id, self.io);
+        let opened = reader.and_then(|reader| Ok(TitleFile { body: reader.file()?, reader }));
+        let file = opened.map_err(|error| self.failed(&title.name, &error))?;
+        let mut state = locked(&self.state);
+        if title.kind == TitleKind::Media {
+            state.lengths.insert(title.id, file.body.len());
+            if state.recent.len() == MOST_RECENT {
+                state.recent.remove(0);
+            }
+            let (reader, body) = (file.reader.another(), Arc::clone(&file.body));
+            state.recent.push(Arc::new(TitleFile { reader, body }));
+        }
+        Ok(file)
+    }
+
+    /// The names in a folder.
+    fn list(&self, path: &str) -> Vec<(String, FileType)> {
+        let state = self.state();
+        let mut names = BTreeMap::new();
+        for (name, entry) in state.tree.folder(path).into_iter().flat_map(|it| &it.entries) {
+            let kind = match entry {
+                TreeEntry::Folder(_) => FileType::Directory,
+                TreeEntry::Title(_) => FileType::RegularFile,
+            };
+            names.insert(name.clone(), kind);
+        }
+        let is_here = |other: &&String| !other.is_empty() && split(other).0 == path;
+        for folder in state.folders.iter().filter(is_here) {
+            names.insert(split(folder).1.to_owned(), FileType::Directory);
+        }
+        for draft in state.drafts.keys().filter(is_here) {
+            names.insert(split(draft).1.to_owned(), FileType::RegularFile);
+        }
+        if path.is_empty() && !self.options.read_only {
+            names.insert(INGEST.to_owned(), FileType::Directory);
+        }
+        names.into_iter().collect()
+    }
+
+    /// Opens a file or a folder. Returns its handle, and what the kernel may keep of it.
+    pub(crate) fn open(&self, number: u64, access: FileAccess) -> FsResult<(u64, Caching)> {
+        let path = self.path(number)?;
+        let place = self.place(&path)?;
+        if access.writes && self.options.read_only {
+            return Err(Errno::EROFS);
+        }
+        let open = match place {
+            FilePlace::Folder => OpenFile::Folder(self.list(&path)),
+            FilePlace::Table(_) if access.writes => return Err(Errno::EPERM),
+            FilePlace::Table(title) => {
+                let file = self.title_file(&title)?;
+                OpenFile::Text(ldu_table(file.reader.index(), &file.body))
+            }
+            FilePlace::Draft(draft) => {
+                if access.truncates {
+                    draft.file.set_len(0).map_err(Errno::from)?;
+                    draft.changed();
+                }
+                OpenFile::Draft { draft, path_when_opened: path, writes: access.writes }
+            }
+            // The file is made of the title; its bytes cannot be changed one by one.
+            FilePlace::Title(title) if access.writes && title.kind == TitleKind::Media => {
+                return Err(Errno::EPERM);
+            }
+            FilePlace::Title(title) if access.writes => {
+                let draft = self.draft_of(&path, &title, access.truncates)?;
+                OpenFile::Draft { draft, path_when_opened: path, writes: true }
+            }
+            FilePlace::Title(title) => {
+                let file = self.title_file(&title)?;
+                let mut state = locked(&self.state);
+                *state.readers.entry(title.id).or_default() += 1;
+                let is_same = state.nodes.caches(number, title.id);
+                let caching = if is_same { Caching::Kept } else { Caching::Anew };
+                return Ok((state.add(OpenFile::Title(file)), caching));
+            }
+        };
+        let caching = if matches!(open, OpenFile::Text(_)) { Caching::None } else { Caching::Anew };
+        Ok((locked(&self.state).add(open), caching))
+    }
+
+    /// A draft in the place of a title's file, with its bytes unless it is to be empty.
+    fn draft_of(&self, path: &str, title: &TitleRecord, empty: bool) -> FsResult<Arc<Draft>> {
+        let draft = Draft::new(&self.options.spool, title.name.clone(), TitleKind::File);
+        let draft = Arc::new(draft.map_err(|error| self.told(&error))?);
+        if empty {
+            draft.changed();
+        } else {
+            let file = self.title_file(title)?;
+            let mut at = 0;
+            let copied = file.reader.copy(&file.body, 0..file.body.len(), &mut |bytes| {
+                let written = draft.file.write_all_at(bytes, at);
+                at += bytes.len() as u64;
+                written.map_err(|source| StoreError::File {
+                    action: "write",
+                    path: self.options.spool.clone(),
+                    source,
+                })
+            });
+            copied.map_err(|error| self.failed(&title.name, &error))?;
+        }
+        // Another program may have opened it for writing meanwhile: both write the same draft.
+        let mut state = locked(&self.state);
+        Ok(Arc::clone(state.drafts.entry(path.to_owned()).or_insert(draft)))
+    }
+
+    /// Makes a file. Returns its inode number, its attributes and its handle.
+    pub(crate) fn create(&self, path: &str) -> FsResult<(u64, About, u64)> {
+        self.refuse_if_read_only()?;
+        let (name, becomes) = title_of(path)?;
+        if self.place(path).is_ok() {
+            return Err(Errno::EEXIST);
+        }
+        // A name that no title can have is refused now, and not when all bytes are written.
+        let tried = self.store.begin(&name, becomes).map(drop);
+        tried.map_err(|error| self.failed(&name, &error))?;
+        let draft = Draft::new(&self.options.spool, name, becomes);
+        let draft = Arc::new(draft.map_err(|error| self.told(&error))?);
+        {
+            let mut state = self.state();
+            if !state.is_folder(split(path).0, &self.options) {
+                return Err(Errno::ENOENT);
+            }
+            state.drafts.insert(path.to_owned(), Arc::clone(&draft));
+            // A number that an unlinked file still has is not given to this one.
+        }
+        let (number, about) = self.look_up(path)?;
+        let open = OpenFile::Draft { draft, path_when_opened: path.to_owned(), writes: true };
+        Ok((number, about, locked(&self.state).add(open)))
+    }
+
+    /// An open file.
+    pub(crate) fn opened(&self, handle: u64) -> FsResult<Arc<OpenFile>> {
+        locked(&self.state).open.get(&handle).map(Arc::clone).ok_or(Errno::EBADF)
+    }
+
+    /// Reads a part of an open file; less at its end.
+    pub(crate) fn read(&self, file: &OpenFile, at: u64, most: usize) -> FsResult<Vec<u8>> {
+        match file {
+            OpenFile::Title(TitleFile { reader, body }) => {
+                let mut bytes = Vec::with_capacity(most);
+                let end = at.saturating_add(most as u64).min(body.len());
+                let read = reader.copy(body, at.min(end)..end, &mut |piece| {
+                    bytes.extend_from_slice(piece);
+                    Ok(())
+                });
+                read.map_err(|error| self.failed(&reader.record().name, &error))?;
+                Ok(bytes)
+            }
+            OpenFile::Text(text) => {
+                let from = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+                Ok(text.as_bytes()[from..text.len().min(from.saturating_add(most))].to_vec())
+            }
+            OpenFile::Draft { draft, .. } => {
+                let mut bytes = vec![0; most];
+                let mut got = 0;
+                while got < most {
+                    match draft.file.read_at(&mut bytes[got..], at + got as u64) {
+                        Ok(0) => break,
+                        Ok(more) => got += more,
+                        Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                bytes.truncate(got);
+                Ok(bytes)
+            }
+            OpenFile::Folder(_) => Err(Errno::EISDIR),
+        }
+    }
+
+    pub(crate) fn write(&self, file: &OpenFile, at: u64, bytes: &[u8]) -> FsResult<()> {
+        let OpenFile::Draft { draft, writes: true, .. } = file else { return Err(Errno::EBADF) };
+        draft.changed();
+        draft.file.write_all_at(bytes, at).map_err(Errno::from)
+    }
+
+    /// Changes the length of a file.
+    pub(crate) fn set_length(&self, path: &str, length: u64) -> FsResult<()> {
+        self.refuse_if_read_only()?;
+        let set = |draft: &Draft| {
+            draft.changed();
+            draft.file.set_len(length).map_err(Errno::from)
+        };
+        match self.place(path)? {
+            FilePlace::Folder => Err(Errno::EISDIR),
+            FilePlace::Table(_) => Err(Errno::EPERM),
+            FilePlace::Draft(draft) => set(&draft),
+            FilePlace::Title(title) if title.kind == TitleKind::Media => Err(Errno::EPERM),
+            FilePlace::Title(title) => {
+                let draft = self.draft_of(path, &title, length == 0)?;
+                set(&draft)?;
+                // Nobody has it open who would close it.
+                let sealed = self.seal(&draft);
+                locked(&self.state).let_go(path, &draft);
+                sealed
+            }
+        }
+    }
+
+    /// A program closes the file: what was written becomes a title.
+    pub(crate) fn flush(&self, file: &OpenFile, path: &str) -> FsResult<()> {
+        match file {
+            OpenFile::Draft { draft, writes: true, .. } if draft.is_changed() => {
+                if is_hidden_ingest(path) {
+                    draft.closed();
+                    return Ok(());
+                }
+                self.seal(draft)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the bytes of an open file durable as far as they are written; a title's are.
+    pub(crate) fn sync(&self, handle: u64) -> FsResult<()> {
+        match self.opened(handle)?.as_ref() {
+            OpenFile::Draft { draft, .. } => draft.file.sync_data().map_err(Errno::from),
+            _ => Ok(()),
+        }
+    }
+
+    /// The last close of a handle.
+    pub(crate) fn release(&self, handle: u64) {
+        let Some(file) = locked(&self.state).open.remove(&handle) else { return };
+        match file.as_ref() {
+            OpenFile::Title(TitleFile { reader, .. }) => {
+                let id = reader.record().id;
+                let is_over = {
+                    let mut state = locked(&self.state);
+                    state.has_read(id) && state.leaving.remove(&id)
+                };
+                if is_over {
+                    self.store.release(id);
+                }
+            }
+            OpenFile::Draft { draft, .. } => self.draft_released(draft),
+            OpenFile::Text(_) | OpenFile::Folder(_) => {}
+        }
+    }
+
+    fn draft_released(&self, draft: &Arc<Draft>) {
+        let Some(path) = locked(&self.state).path_of_unused(draft) else { return };
+        // A hidden file in the ingest folder waits for its name.
+        if is_hidden_ingest(&path) {
+            return;
+        }
+        // An empty file was never written to, and not flushed.
+        if !draft.was_tried() && !is_in_ingest(&path) {
+            // Its last user is gone, who could be told of an error.
+            let _ = self.seal(draft);
+        }
+        locked(&self.state).let_go(&path, draft);
+    }
+
+    fn seal(&self, draft: &Draft) -> FsResult<()> {
+        let sealed = draft.seal(&self.store, self.io, &|name| self.remove_title(name));
+        sealed.map_err(|error| self.told(&MountError::Store(error)))
+    }
+
+    pub(crate) fn unlink(&self, path: &str) -> FsResult<()> {
+        self.refuse_if_read_only()?;
+        match self.place(path)? {
+            FilePlace::Folder => return Err(Errno::EISDIR),
+            FilePlace::Table(_) => return Err(Errno::EPERM),
+            FilePlace::Title(title) => self.remove(&title.name)?,
+            FilePlace::Draft(draft) => {
+                draft.unlink();
+                locked(&self.state).let_go(path, &draft);
+                // The title that it has become, or that it was to replace.
+                if let Ok(FilePlace::Title(title)) = self.place(path) {
+                    self.remove(&title.name)?;
+                }
+            }
+        }
+        locked(&self.state).nodes.unlink(path);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> FsResult<()> {
+        self.remove_title(name).map_err(|error| self.failed(name, &error))
+    }
+
+    /// Takes a title out of the catalogue. Its space is free after its last reader.
+    fn remove_title(&self, name: &str) -> Result<(), StoreError> {
+        let title = self.store.hide(name)?;
+        let mut state = locked(&self.state);
+        state.lengths.remove(&title.id);
+        state.recent.retain(|file| file.reader.record().id != title.id);
+        let is_read = state.readers.contains_key(&title.id);
+        if is_read {
+            state.leaving.insert(title.id);
+        }
+        drop(state);
+        if !is_read {
+            self.store.release(title.id);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn make_folder(&self, path: &str) -> FsResult<()> {
+        self.refuse_if_read_only()?;
+        if self.place(path).is_ok() {
+            return Err(Errno::EEXIST);
+        }
+        if path.len() > LONGEST_NAME {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let mut state = self.state();
+        if !state.is_folder(split(path).0, &self.options) {
+            return Err(Errno::ENOENT);
+        }
+        state.folders.insert(path.to_owned());
+        Ok(())
+    }
+
+    pub(crate) fn remove_folder(&self, path: &str) -> FsResult<()> {
+        self.refuse_if_read_only()?;
+        if !matches!(self.place(path)?, FilePlace::Folder) {
+            return Err(Errno::ENOTDIR);
+        }
+        if path == INGEST {
+            return Err(Errno::EBUSY);
+        }
+        if !self.list(path).is_empty() {
+            return Err(Errno::ENOTEMPTY);
+        }
+        let mut state = locked(&self.state);
+        state.folders.remove(path);
+        state.nodes.unlink(path);
+        Ok(())
+    }
+
+    /// Renames a file or a folder. A file in the new place is replaced, unless `keep` is set.
+    pub(crate) fn rename(&self, old: &str, new: &str, keep: bool) -> FsResult<()> {
+        self.refuse_if_read_only()?;
+        if old == new {
+            return Ok(());
+        }
+        let (from, to) = (self.place(old)?, self.place(new));
+        if keep && to.is_ok() {
+            return Err(Errno::EEXIST);
+        }
+        if !self.state().is_folder(split(new).0, &self.options) {
+            return Err(Errno::ENOENT);
+        }
+        match (from, to) {
+            (FilePlace::Table(_), _) | (_, Ok(FilePlace::Table(_))) => return Err(Errno::EPERM),
+            (FilePlace::Folder, Ok(FilePlace::Title(_) | FilePlace::Draft(_))) => {
+                return Err(Errno::ENOTDIR);
+            }
+            (FilePlace::Folder, to) => return self.rename_folder(old, new, to.is_ok()),
+            (_, Ok(FilePlace::Folder)) => return Err(Errno::EISDIR),
+            (FilePlace::Title(title), to) => {
+                let name = renamed(&title, new)?;
+                if to.is_ok() && name != title.name {
+                    self.unlink(new)?;
+                }
+                let renamed = self.store.rename(&title.name, &name);
+                renamed.map_err(|error| self.failed(&name, &error))?;
+            }
+            (FilePlace::Draft(draft), to) => self.rename_draft(&draft, old, new, to.is_ok())?,
+        }
+        locked(&self.state).nodes.rename(old, new);
+        Ok(())
+    }
+
+    fn rename_draft(&self, draft: &Arc<Draft>, old: &str, new: &str, exists: bool) -> FsResult<()> {
+        let (name, becomes) = title_of(new)?;
+        let title = draft.title().and_then(|id| self.store.record_of(id));
+        if exists {
+            self.unlink(new)?;
+        }
+        if let Some(title) = title {
+            // It is a title already, and stays what it is.
+            let name = renamed(&title, new)?;
+            let renamed = self.store.rename(&title.name, &name);
+            renamed.map_err(|error| self.failed(&name, &error))?;
+            draft.rename(name, title.kind);
+        } else {
+            draft.rename(name, becomes);
+        }
+        {
+            let mut state = locked(&self.state);
+            state.drafts.remove(old);
+            state.drafts.insert(new.to_owned(), Arc::clone(draft));
+        }
+        // A complete file in the ingest folder that has waited for its name.
+        if !draft.is_closed() || is_hidden_ingest(new) {
+            return Ok(());
+        }
+        let sealed = self.seal(draft);
+        // If its last close is still to be answered, that does the same.
+        let mut state = locked(&self.state);
+        if state.path_of_unused(draft).is_some() {
+            state.let_go(new, draft);
+        }
+        sealed
+    }
+
+    /// Renames all titles in a folder, one after another.
+    fn rename_folder(&self, old: &str, new: &str, exists: bool) -> FsResult<()> {
+        let inside = format!("{old}/");
+        if old == INGEST || new == INGEST || new.starts_with(&inside) {
+            return Err(Errno::EINVAL);
+        }
+        if exists && !self.list(new).is_empty() {
+            return Err(Errno::ENOTEMPTY);
+        }
+        {
+            let state = self.state();
+            if state.drafts.keys().any(|path| path.starts_with(&inside)) {
+                return Err(Errno::EBUSY);
+            }
+        }
+        for title in self.store.titles() {
+            if let Some(rest) = title.name.strip_prefix(&inside) {
+                let name = format!("{new}/{rest}");
+                let renamed = self.store.rename(&title.name, &name);
+                renamed.map_err(|error| self.failed(&title.name, &error))?;
+            }
+        }
+        let mut state = locked(&self.state);
+        let moved = |path: &String| match path.strip_prefix(&inside) {
+            Some(rest) => format!("{new}/{rest}"),
+            None if path == old => new.to_owned(),
+            None => path.clone(),
+        };
+        state.folders = state.folders.iter().map(moved).collect();
+        state.nodes.rename(old, new);
+        Ok(())
+    }
+
+    /// The value of an extended attribute of a file; `None` if it has none of this name.
+    pub(crate) fn attribute(&self, path: &str, name: &str) -> FsResult<Option<String>> {
+        let FilePlace::Title(title) = self.place(path)? else { return Ok(None) };
+        let seconds = title.duration.as_secs_f64();
+        let is_media = title.kind == TitleKind::Media;
+        Ok(match name.strip_prefix(ATTRIBUTES) {
+            Some("title") => Some(title.name),
+            Some("id") => Some(title.id.0.to_string()),
+            Some("duration") if is_media => Some(format!("{seconds:.3}")),
+            Some("rate") if is_media && seconds > 0.0 => {
+                Some(format!("{:.0}", float(title.bytes) * 8.0 / seconds))
+            }
+            Some("codecs") if is_media => {
+                let file = self.title_file(&title)?;
+                let tracks = &file.reader.index().tracks;
+                let codecs: Vec<&str> =
+                    tracks.iter().map(|track| track.description.codec.as_str()).collect();
+                Some(codecs.join(","))
+            }
+            _ => None,
+        })
+    }
+
+    /// The names of a file's extended attributes.
+    pub(crate) fn attributes(&self, path: &str) -> FsResult<Vec<String>> {
+        let names: &[&str] = match self.place(path)? {
+            FilePlace::Title(title) if title.kind == TitleKind::Media => {
+                &["title", "id", "duration", "rate", "codecs"]
+            }
+            FilePlace::Title(_) => &["title", "id"],
+            _ => &[],
+        };
+        Ok(names.iter().map(|name| format!("{ATTRIBUTES}{name}")).collect())
+    }
+
+    fn refuse_if_read_only(&self) -> FsResult<()> {
+        if self.options.read_only { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// The error number for an error with a title, which is told to the user where it is more than
+    /// the number says.
+    fn failed(&self, name: &str, error: &StoreError) -> Errno {
+        let errno = errno_of(error);
+        if errno.code() == Errno::EIO.code() || matches!(error, StoreError::Refused { .. }) {
+            (self.options.tell)(&format!("{name}: {}", error.one_line()));
+        }
+        errno
+    }
+
+    fn told(&self, error: &MountError) -> Errno {
+        (self.options.tell)(&error.one_line());
+        match error {
+            MountError::Store(error) => errno_of(error),
+            MountError::Spool { source, .. } | MountError::Mount { source, .. } => {
+                source.raw_os_error().map_or(Errno::EIO, Errno::from_i32)
+            }
+            MountError::Directory { .. } => Errno::EIO,
+        }
+    }
+}
+
+/// What the kernel may keep of a file's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caching {
+    /// The pages that it has: they are those of the same title.
+    Kept,
+    /// Pages that it reads from now on.
+    Anew,
+    /// Nothing: it asks for every read, also beyond the length that it was told.
+    None,
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FileAccess {
+    pub(crate) writes: bool,
+    pub(crate) truncates: bool,
+}
+
+impl FilesState {
+    fn is_folder(&self, path: &str, options: &StoreMountOptions) -> bool {
+        path.is_empty()
+            || self.tree.folder(path).is_some()
+            || self.folders.contains(path)
+            || path == INGEST && !options.read_only
+    }
+
+    fn add(&mut self, file: OpenFile) -> u64 {
+        self.opened += 1;
+        self.open.insert(self.opened, Arc::new(file));
+        self.opened
+    }
+
+    /// One reader of a title less; returns whether it was the last one.
+    fn has_read(&mut self, id: TitleId) -> bool {
+        let Some(readers) = self.readers.get_mut(&id) else { return false };
+        *readers -= 1;
+        if *readers > 0 {
+            return false;
+        }
+        self.readers.remove(&id);
+        true
+    }
+
+    /// The path of a draft that nobody has open.
+    fn path_of_unused(&self, draft: &Arc<Draft>) -> Option<String> {
+        let is_it = |file: &&Arc<OpenFile>| matches!(file.as_ref(), OpenFile::Draft { draft: other, .. } if Arc::ptr_eq(other, draft));
+        if self.open.values().any(|file| is_it(&file)) {
+            return None;
+        }
+        let found = self.drafts.iter().find(|(_, other)| Arc::ptr_eq(other, draft));
+        found.map(|(path, _)| path.clone())
+    }
+
+    /// The path of a draft.
+    fn path_of(&self, draft: &Arc<Draft>) -> Option<&str> {
+        let found = self.drafts.iter().find(|(_, other)| Arc::ptr_eq(other, draft));
+        found.map(|(path, _)| path.as_str())
+    }
+
+    /// The path is no longer this draft's.
+    fn let_go(&mut self, path: &str, draft: &Arc<Draft>) {
+        if self.drafts.get(path).is_some_and(|other| Arc::ptr_eq(other, draft)) {
+            self.drafts.remove(path);
+        }
+    }
+}
+
+impl StoreFiles {
+    /// The present path of an open draft; that of its opening if it has none any more.
+    pub(crate) fn path_of_open(&self, file: &OpenFile) -> String {
+        match file {
+            OpenFile::Draft { draft, path_when_opened, .. } => {
+                let state = locked(&self.state);
+                state.path_of(draft).unwrap_or(path_when_opened).to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+/// The title that a new file becomes: its name and kind.
+fn title_of(path: &str) -> FsResult<(String, TitleKind)> {
+    match path.strip_prefix(INGEST).and_then(|rest| rest.strip_prefix('/')) {
+        Some(file) if file.contains('/') => Err(Errno::EINVAL),
+        Some(file) => {
+            let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+            Ok((if stem.is_empty() { file } else { stem }.to_owned(), TitleKind::Media))
+        }
+        None => Ok((path.to_owned(), TitleKind::File)),
+    }
+}
+
+/// The name of a title whose file gets another path.
+fn renamed(title: &TitleRecord, path: &str) -> FsResult<String> {
+    if is_in_ingest(path) {
+        return Err(Errno::EINVAL);
+    }
+    match title.kind {
+        TitleKind::File => Ok(path.to_owned()),
+        // Under another extension the file would not be where the program has put it.
+        TitleKind::Media => path.strip_suffix(MEDIA_ENDING).map(str::to_owned).ok_or(Errno::EINVAL),
+    }
+}
+
+fn is_in_ingest(path: &str) -> bool {
+    split(path).0 == INGEST
+}
+
+/// Whether it is a file in the ingest folder that waits for another name: copying programs write
+/// under a hidden name first.
+fn is_hidden_ingest(path: &str) -> bool {
+    is_in_ingest(path) && split(path).1.starts_with('.')
+}
+
+fn time_of(title: &TitleRecord) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(title.created)
+}
+
+fn errno_of(error: &StoreError) -> Errno {
+    match error {
+        StoreError::NoTitle { .. } => Errno::ENOENT,
+        StoreError::Exists { .. } => Errno::EEXIST,
+        StoreError::BadName { name, .. } if name.len() > LONGEST_NAME => Errno::ENAMETOOLONG,
+        StoreError::BadName { .. } | StoreError::Refused { .. } => Errno::EINVAL,
+        StoreError::Full { .. }
+        | StoreError::TooManyPieces { .. }
+        | StoreError::CatalogueFull { .. } => Errno::ENOSPC,
+        StoreError::File { source, .. } => {
+            source.raw_os_error().map_or(Errno::EIO, Errno::from_i32)
+        }
+        _ => Errno::EIO,
+    }
+}
+
+/// The folder in which a file becomes a media title.
+const INGEST: &str = ".ingest";
+
+/// The ending of the table of a title's LDUs.
+const TABLE_ENDING: &str = ".index";
+
+/// The prefix of the names of extended attributes.
+const ATTRIBUTES: &str = "user.tenuto.";
+
+/// Bytes of a title's name at most.
+pub(crate) const LONGEST_NAME: usize = 255;
+
+/// Number of media files whose headers and indexes are kept in memory.
+const MOST_RECENT: usize = 32;

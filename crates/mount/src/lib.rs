@@ -1,0 +1,231 @@
+//! A store as a FUSE file system: titles as ordinary files.
+//!
+//! ```text
+//!   cp, ffmpeg, Samba ──▶ kernel ──FUSE──▶ TitlesFs ──▶ StoreFiles ──▶ store::TitleReader ──▶ device
+//!                                                        │  paths, inode numbers, drafts
+//!                                                        └──close──▶ spool ──store::ingest──▶ title
+//! ```
+//!
+//! A media title is a file with the extension `.mp4`, made of the stored bytes and a generated
+//! header; a file title is its own bytes. Slashes in titles' names are folders. A file that is
+//! copied in becomes a file title when it is closed; in the folder `.ingest` it becomes a media
+//! title. Beside each media file `NAME.mp4.index` can be opened, which is not listed: the places of
+//! all LDUs in the file.
+//!
+//! Reads are best effort. Damaged bytes are never returned: a read of them fails with `EIO`.
+
+#![warn(missing_docs)]
+
+mod draft;
+mod files;
+mod ldu_table;
+mod nodes;
+mod title_tree;
+mod titles_fs;
+
+use files::StoreFiles;
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{BackgroundIo, Store, StoreError};
+use titles_fs::TitlesFs;
+use units::Hinted;
+
+/// The options of a mount.
+#[derive(Clone)]
+pub struct StoreMountOptions {
+    /// Nothing can be changed through the mount.
+    pub read_only: bool,
+    /// The directory for the bytes of files that are being written.
+    pub spool: PathBuf,
+    /// Receives what an error number cannot say: which file was not taken in, and why.
+    pub tell: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for StoreMountOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { read_only, spool, .. } = self;
+        write!(f, "StoreMountOptions(read_only: {read_only}, spool: {})", spool.display())
+    }
+}
+
+/// An error of a mount.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// The directory cannot be mounted on.
+    #[error("cannot mount on {}: {reason}", at.display())]
+    Directory {
+        /// The directory.
+        at: PathBuf,
+        /// The reason.
+        reason: String,
+        /// The remedy.
+        hint: &'static str,
+    },
+    /// The kernel refused the mount.
+    #[error("cannot mount on {}: {source}", at.display())]
+    Mount {
+        /// The directory.
+        at: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// A file in the spool directory cannot be made.
+    #[error("cannot make the spool file {}: {source}", path.display())]
+    Spool {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's error.
+        source: io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Hinted for MountError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Directory { hint, .. } => hint,
+            Self::Mount { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "without root, install the package fuse3"
+            }
+            Self::Mount { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "mount as root, or on a directory of your own with the package fuse3"
+            }
+            Self::Mount { .. } => "FUSE is needed: `modprobe fuse`, and /dev/fuse",
+            Self::Spool { .. } => "name another directory with --spool",
+            Self::Store(error) => return error.hint(),
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// A mounted store. Dropped, it is unmounted, unless it is in use.
+#[derive(Debug)]
+pub struct StoreMount {
+    session: BackgroundSession,
+    files: Arc<StoreFiles>,
+    at: PathBuf,
+}
+
+impl StoreMount {
+    /// Mounts a store on an empty directory. Reads and writes of the disk ask `io` for permission.
+    ///
+    /// # Errors
+    /// [`MountError::Directory`] if it is no empty directory; [`MountError::Mount`] if the kernel
+    /// refuses.
+    pub fn start(
+        store: Arc<Store>,
+        at: &Path,
+        io: &'static dyn BackgroundIo,
+        options: StoreMountOptions,
+    ) -> Result<Self, MountError> {
+        refuse_unusable(at)?;
+        if !options.read_only {
+            draft::clean(&options.spool);
+        }
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName("tenuto".to_owned()),
+            MountOption::Subtype("tenuto".to_owned()),
+            MountOption::NoSuid,
+            MountOption::NoDev,
+            MountOption::NoAtime,
+            MountOption::DefaultPermissions,
+            if options.read_only { MountOption::RO } else { MountOption::RW },
+        ];
+        // Only root may let others in without a change of /etc/fuse.conf.
+        let is_root = rustix::process::geteuid().is_root();
+        config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
+        (config.n_threads, config.clone_fd) = (Some(THREADS), true);
+        let files = Arc::new(StoreFiles::new(store, io, options));
+        let titles = TitlesFs::new(Arc::clone(&files));
+        let session = Session::new(titles, at, &config).and_then(Session::spawn);
+        let session = session.map_err(|source| MountError::Mount { at: at.to_owned(), source })?;
+        Ok(Self { session, files, at: at.to_owned() })
+    }
+
+    /// Whether it is still mounted; another program may unmount it.
+    pub fn is_mounted(&self) -> bool {
+        !self.session.guard.is_finished()
+    }
+
+    /// Unmounts it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::ResourceBusy`] while a program has a file or directory of it open.
+    pub fn unmount(&self) -> io::Result<()> {
+        self.take_off(UnmountFlags::empty())
+    }
+
+    /// Unmounts it although it may be in use: its users get errors.
+    ///
+    /// # Errors
+    /// That of the kernel.
+    pub fn detach(&self) -> io::Result<()> {
+        self.take_off(UnmountFlags::DETACH)
+    }
+
+    fn take_off(&self, how: UnmountFlags) -> io::Result<()> {
+        if !self.is_mounted() {
+            return Ok(());
+        }
+        match rustix::mount::unmount(&self.at, how) {
+            // Another program has unmounted it.
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+            Err(Errno::PERM) => helper(&self.at, how.contains(UnmountFlags::DETACH)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until the last request is answered, and what was written is in the store.
+    pub fn join(self) {
+        // An error of the connection to the kernel ends it, too.
+        let _ = self.session.join();
+        // The kernel does not wait for the answer to a last close.
+        while Arc::strong_count(&self.files) > 1 {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+/// Unmounts by the helper of FUSE, which other users than root need.
+fn helper(at: &Path, detach: bool) -> io::Result<()> {
+    let mut command = Command::new("fusermount3");
+    command.arg("-u").args(detach.then_some("-z")).arg("--").arg(at);
+    match command.stdout(Stdio::null()).stderr(Stdio::null()).status()?.success() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::ResourceBusy.into()),
+    }
+}
+
+/// Refuses a directory that cannot be mounted on, or whose files would be hidden.
+fn refuse_unusable(at: &Path) -> Result<(), MountError> {
+    let refused = |reason: String, hint| MountError::Directory { at: at.to_owned(), reason, hint };
+    match std::fs::read_dir(at).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(refused("it is not empty".to_owned(), "name an empty directory")),
+        Err(error) => {
+            let hint = match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(Errno::NOTCONN) => "unmount what a killed program left there: `umount -l DIR`",
+                Some(Errno::NOENT) => "make it with `mkdir -p`",
+                _ => "name an empty directory of your own",
+            };
+            Err(refused(error.to_string(), hint))
+        }
+    }
+}
+
+/// Time between two looks whether work has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Threads that answer the kernel. Each waits for the disk.
+const THREADS: usize = 8;

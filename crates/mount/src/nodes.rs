@@ -1,0 +1,130 @@
+//! Inode numbers: the kernel names files by numbers, this program by paths.
+//!
+//! A number belongs to a path from the first lookup until the kernel has forgotten it, or the path
+//! is renamed, which takes the number along.
+
+use std::collections::HashMap;
+use store::TitleId;
+
+/// The paths of the inode numbers that the kernel knows.
+#[derive(Debug)]
+pub(crate) struct Nodes {
+    nodes: HashMap<u64, Node>,
+    numbers: HashMap<String, u64>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Node {
+    path: String,
+    /// Number of lookups that the kernel has not forgotten.
+    lookups: u64,
+    /// The title that the kernel's cache has pages of.
+    cached: Option<TitleId>,
+}
+
+/// The number of the root.
+const ROOT: u64 = 1;
+
+impl Nodes {
+    pub(crate) fn new() -> Self {
+        let root = Node { path: String::new(), lookups: 1, cached: None };
+        Self {
+            nodes: [(ROOT, root)].into(),
+            numbers: [(String::new(), ROOT)].into(),
+            next: ROOT + 1,
+        }
+    }
+
+    /// The number of a path that the kernel looks up.
+    pub(crate) fn looked_up(&mut self, path: &str) -> u64 {
+        let number = match self.numbers.get(path) {
+            Some(number) => *number,
+            None => {
+                let number = self.next;
+                self.next += 1;
+                self.numbers.insert(path.to_owned(), number);
+                let node = Node { path: path.to_owned(), lookups: 0, cached: None };
+                self.nodes.insert(number, node);
+                number
+            }
+        };
+        self.nodes.get_mut(&number).expect("it has a node").lookups += 1;
+        number
+    }
+
+    /// The kernel forgets so many lookups.
+    pub(crate) fn forget(&mut self, number: u64, lookups: u64) {
+        let Some(node) = self.nodes.get_mut(&number).filter(|_| number != ROOT) else { return };
+        node.lookups = node.lookups.saturating_sub(lookups);
+        if node.lookups == 0
+            && let Some(node) = self.nodes.remove(&number)
+            && self.numbers.get(&node.path) == Some(&number)
+        {
+            self.numbers.remove(&node.path);
+        }
+    }
+
+    /// The path of a number that the kernel knows.
+    pub(crate) fn path(&self, number: u64) -> Option<&str> {
+        self.nodes.get(&number).map(|node| node.path.as_str())
+    }
+
+    /// The path is that of another file from now on, or of none.
+    pub(crate) fn unlink(&mut self, path: &str) {
+        self.numbers.remove(path);
+    }
+
+    /// Moves a path, and all paths in it.
+    pub(crate) fn rename(&mut self, old: &str, new: &str) {
+        self.unlink(new);
+        let inside = format!("{old}/");
+        for (number, node) in &mut self.nodes {
+            let rest = match node.path.strip_prefix(&inside) {
+                Some(rest) => Some(format!("{new}/{rest}")),
+                None => (node.path == old).then(|| new.to_owned()),
+            };
+            if let Some(moved) = rest
+                && self.numbers.get(&node.path) == Some(number)
+            {
+                self.numbers.remove(&node.path);
+                self.numbers.insert(moved.clone(), *number);
+                node.path = moved;
+            }
+        }
+    }
+
+    /// Records that a title is read through this number; returns whether it was the last one, too,
+    /// so that the kernel's cache has nothing else.
+    pub(crate) fn caches(&mut self, number: u64, title: TitleId) -> bool {
+        let Some(node) = self.nodes.get_mut(&number) else { return false };
+        node.cached.replace(title) == Some(title)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_follows_its_path_until_it_is_forgotten() {
+        let mut nodes = Nodes::new();
+        let [folder, file] = ["a", "a/b"].map(|path| nodes.looked_up(path));
+        assert_eq!(nodes.looked_up("a/b"), file);
+        nodes.rename("a", "c");
+        assert_eq!((nodes.path(folder), nodes.path(file)), (Some("c"), Some("c/b")));
+        assert_eq!(nodes.looked_up("c/b"), file);
+        // A file with the old name is another one.
+        assert_ne!(nodes.looked_up("a/b"), file);
+        nodes.unlink("c/b");
+        let newer = nodes.looked_up("c/b");
+        assert!(newer != file && nodes.path(file) == Some("c/b"), "an open file keeps its number");
+        nodes.forget(file, 3);
+        assert_eq!(nodes.path(file), None);
+        assert_eq!(nodes.looked_up("c/b"), newer);
+        assert!(!nodes.caches(newer, TitleId(1)) && nodes.caches(newer, TitleId(1)));
+        assert!(!nodes.caches(newer, TitleId(2)));
+        nodes.forget(ROOT, 5);
+        assert_eq!(nodes.path(ROOT), Some(""));
+    }
+}

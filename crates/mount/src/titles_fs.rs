@@ -1,0 +1,428 @@
+//! FUSE messages to and from [`StoreFiles`]: a translation, without decisions.
+//!
+//! Requests that may take long (a close that stores a file, a removal) are answered by threads of
+//! their own, so that reads of other files go on.
+
+use crate::files::{About, Caching, FileAccess, LONGEST_NAME, StoreFiles};
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// The FUSE file system of a store.
+pub(crate) struct TitlesFs {
+    files: Arc<StoreFiles>,
+    user: u32,
+    group: u32,
+}
+
+impl TitlesFs {
+    pub(crate) fn new(files: Arc<StoreFiles>) -> Self {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        Self { files, user: user.as_raw(), group: group.as_raw() }
+    }
+
+    fn attributes(&self, number: u64, about: &About) -> FileAttr {
+        let is_folder = about.kind == FileType::Directory;
+        let (read, write) = if is_folder { (0o555, 0o200) } else { (0o444, 0o200) };
+        FileAttr {
+            ino: INodeNo(number),
+            size: about.bytes,
+            blocks: about.bytes.div_ceil(512),
+            atime: about.time,
+            mtime: about.time,
+            ctime: about.time,
+            crtime: about.time,
+            kind: about.kind,
+            perm: read | if about.can_write { write } else { 0 },
+            nlink: if is_folder { 2 } else { 1 },
+            uid: self.user,
+            gid: self.group,
+            rdev: 0,
+            blksize: BLOCK,
+            flags: 0,
+        }
+    }
+
+    fn entry(&self, path: Result<String, Errno>, reply: ReplyEntry) {
+        match path.and_then(|path| self.files.look_up(&path)) {
+            Ok((number, about)) => {
+                reply.entry(&VALID, &self.attributes(number, &about), Generation(0));
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn attr(&self, number: u64, about: Result<About, Errno>, reply: ReplyAttr) {
+        match about {
+            Ok(about) => reply.attr(&VALID, &self.attributes(number, &about)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    /// Works in a thread of its own, which answers.
+    fn aside(
+        &self,
+        reply: ReplyEmpty,
+        work: impl FnOnce(&StoreFiles) -> Result<(), Errno> + Send + 'static,
+    ) {
+        let files = Arc::clone(&self.files);
+        let both = move || answer(reply, work(&files));
+        // Without a thread the reply is dropped, which answers with an I/O error.
+        drop(thread::Builder::new().name("mount".to_owned()).spawn(both));
+    }
+
+    fn open_any(&self, number: INodeNo, access: FileAccess, reply: ReplyOpen) {
+        match self.files.open(number.0, access) {
+            Ok((handle, caching)) => {
+                let flags = match caching {
+                    Caching::Kept => FopenFlags::FOPEN_KEEP_CACHE,
+                    Caching::Anew => FopenFlags::empty(),
+                    Caching::None => FopenFlags::FOPEN_DIRECT_IO,
+                };
+                reply.opened(FileHandle(handle), flags);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+}
+
+impl Filesystem for TitlesFs {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Old kernels refuse some of them: it is slower then, or a truncation comes as a request of
+        // its own.
+        for flag in [
+            InitFlags::FUSE_ASYNC_READ,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_ATOMIC_O_TRUNC,
+            InitFlags::FUSE_EXPORT_SUPPORT,
+        ] {
+            let _ = config.add_capabilities(flag);
+        }
+        // The kernel uses the nearest possible value.
+        let _ = config.set_max_write(LARGEST_REQUEST);
+        let _ = config.set_max_readahead(READ_AHEAD);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(self.files.path_in(parent.0, name), reply);
+    }
+
+    fn forget(&self, _: &Request, number: INodeNo, lookups: u64) {
+        self.files.forget(number.0, lookups);
+    }
+
+    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let about = self.files.path(number.0).and_then(|path| self.files.about(&path));
+        self.attr(number.0, about, reply);
+    }
+
+    /// Changes the length. Owner, rights and times are those of the store: programs that copy them
+    /// go on.
+    fn setattr(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        _mode: Option<u32>,
+        _user: Option<u32>,
+        _group: Option<u32>,
+        size: Option<u64>,
+        _accessed: Option<TimeOrNow>,
+        _modified: Option<TimeOrNow>,
+        _changed: Option<SystemTime>,
+        _handle: Option<FileHandle>,
+        _made: Option<SystemTime>,
+        _change_time: Option<SystemTime>,
+        _backup: Option<SystemTime>,
+        _flags: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let about = self.files.path(number.0).and_then(|path| {
+            size.map_or(Ok(()), |size| self.files.set_length(&path, size))?;
+            self.files.about(&path)
+        });
+        self.attr(number.0, about, reply);
+    }
+
+    fn mkdir(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        let path = self.files.path_in(parent.0, name);
+        let made = path.and_then(|path| self.files.make_folder(&path).map(|()| path));
+        self.entry(made, reply);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let path = self.files.path_in(parent.0, name);
+        self.aside(reply, |files| files.unlink(&path?));
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let path = self.files.path_in(parent.0, name);
+        answer(reply, path.and_then(|path| self.files.remove_folder(&path)));
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        if flags.intersects(RenameFlags::RENAME_EXCHANGE | RenameFlags::RENAME_WHITEOUT) {
+            return reply.error(Errno::EINVAL);
+        }
+        let old = self.files.path_in(parent.0, name);
+        let new = self.files.path_in(new_parent.0, new_name);
+        let keep = flags.contains(RenameFlags::RENAME_NOREPLACE);
+        self.aside(reply, move |files| files.rename(&old?, &new?, keep));
+    }
+
+    fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        self.open_any(number, access(flags), reply);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let most = usize::try_from(size).unwrap_or(usize::MAX);
+        let file = self.files.opened(handle.0);
+        match file.and_then(|file| self.files.read(&file, offset, most)) {
+            Ok(bytes) => reply.data(&bytes),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let file = self.files.opened(handle.0);
+        match file.and_then(|file| self.files.write(&file, offset, data)) {
+            Ok(()) => reply.written(u32::try_from(data.len()).expect("at most a request")),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        match self.files.opened(handle.0) {
+            Ok(file) => self.aside(reply, move |files| {
+                let path = files.path_of_open(&file);
+                files.flush(&file, &path)
+            }),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.aside(reply, move |files| {
+            files.release(handle.0);
+            Ok(())
+        });
+    }
+
+    /// A title is durable when its file is closed. Until then its bytes are in the spool.
+    fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.aside(reply, move |files| files.sync(handle.0));
+    }
+
+    fn opendir(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        self.open_any(number, FileAccess::default(), reply);
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let folder = match self.files.opened(handle.0) {
+            Ok(folder) => folder,
+            Err(error) => return reply.error(error),
+        };
+        let own = [(".", FileType::Directory), ("..", FileType::Directory)];
+        let names = folder.names().iter().map(|(name, kind)| (name.as_str(), *kind));
+        let first = usize::try_from(offset).unwrap_or(usize::MAX);
+        let all = own.into_iter().chain(names);
+        for (next, (name, kind)) in (offset + 1..).zip(all.skip(first)) {
+            // Numbers are given out at lookups only: a listing of many titles leaves none behind.
+            let number = if name == "." { number } else { UNKNOWN };
+            if reply.add(number, next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.files.release(handle.0);
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let info = self.files.store.info();
+        let chunk = u32::try_from(info.chunk.0).unwrap_or(u32::MAX);
+        let (all, free) = (info.data_chunks, info.free_chunks);
+        let longest = u32::try_from(LONGEST_NAME).expect("short");
+        reply.statfs(all, free, free, info.titles, free, chunk, longest, chunk);
+    }
+
+    fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let path = self.files.path(number.0);
+        let name = name.to_str().unwrap_or_default();
+        let value = path.and_then(|path| self.files.attribute(&path, name));
+        sized(value.and_then(|value| value.ok_or(Errno::ENODATA)), size, reply);
+    }
+
+    fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
+        let names = self.files.path(number.0).and_then(|path| self.files.attributes(&path));
+        let list = names.map(|names| names.iter().map(|name| format!("{name}\0")).collect());
+        sized(list, size, reply);
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: &OsStr,
+        _: &[u8],
+        _: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+
+    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let path = self.files.path_in(parent.0, name);
+        match path.and_then(|path| self.files.create(&path)) {
+            Ok((number, about, handle)) => {
+                let attributes = self.attributes(number, &about);
+                let (handle, flags) = (FileHandle(handle), FopenFlags::empty());
+                reply.created(&VALID, &attributes, Generation(0), handle, flags);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    /// Links, devices and pipes are no titles.
+    fn mknod(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, _: u32, _: u32, reply: ReplyEntry) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn symlink(&self, _: &Request, _: INodeNo, _: &OsStr, _: &std::path::Path, reply: ReplyEntry) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: u64,
+        _: i32,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EOPNOTSUPP);
+    }
+}
+
+fn answer(reply: ReplyEmpty, result: Result<(), Errno>) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+/// Answers with a text, or with its length if no room is offered.
+fn sized(text: Result<String, Errno>, size: u32, reply: ReplyXattr) {
+    match text {
+        Err(error) => reply.error(error),
+        Ok(text) => match u32::try_from(text.len()) {
+            Ok(length) if size == 0 => reply.size(length),
+            Ok(length) if length <= size => reply.data(text.as_bytes()),
+            _ => reply.error(Errno::ERANGE),
+        },
+    }
+}
+
+fn access(flags: OpenFlags) -> FileAccess {
+    let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
+    let truncate = i32::try_from(rustix::fs::OFlags::TRUNC.bits()).expect("a small flag");
+    FileAccess { writes, truncates: writes && flags.0 & truncate != 0 }
+}
+
+/// The inode number of a name in a listing (`FUSE_UNKNOWN_INO`).
+const UNKNOWN: INodeNo = INodeNo(0xffff_ffff);
+
+/// How long the kernel may use an answer: so long a change by a server is not seen.
+const VALID: Duration = Duration::from_secs(1);
+
+const BLOCK: u32 = 4096;
+
+/// Bytes of the largest request that the kernel makes.
+const LARGEST_REQUEST: u32 = 1 << 20;
+
+/// Bytes that the kernel reads ahead at most.
+const READ_AHEAD: u32 = 4 << 20;
