@@ -17,13 +17,16 @@ rm -rf "$outputs" "$target/skipped-tests"
 run() { # runs a program in the directory of its package, as cargo does: DIRECTORY<tab>PROGRAM
   local directory program start=$SECONDS
   IFS=$'\t' read -r directory program <<<"$1"
-  local output=$outputs/${program##*/} name=${program##*/}
+  local output=$outputs/${program##*/} name=${program##*/} used
   name="${directory##*/}: ${name%-*}"
   (cd "$directory" && CARGO_MANIFEST_DIR=$directory exec "$program") >"$output" 2>&1 ||
     echo "$name" >"$output.failed"
+  # User and system time of the program and its children; a pipe would make another process of it.
+  times >"$output.times"
+  used=$(tail -n 1 "$output.times")
   # One output after another.
-  flock "$outputs" sh -c 'echo "     Ran $1 ($2 s)"; cat "$3"' - \
-    "$name" $((SECONDS - start)) "$output"
+  flock "$outputs" sh -c 'echo "     Ran $1 ($2 s, processor time $4)"; cat "$3"' - \
+    "$name" $((SECONDS - start)) "$output" "$used"
 }
 export -f run
 
