@@ -399,7 +399,9 @@ function play([title, way, url, mayStall], rate) {
       video.remove();
       resolve(`${title}: ${how}`);
     };
-    const giveUp = setTimeout(() => done(`${slow} at ${video.currentTime} s, ${errors}`), 30000);
+    // A film of half a minute at its own speed, and some patience.
+    const patience = rate === 1 ? 60000 : 30000;
+    const giveUp = setTimeout(() => done(`${slow} at ${video.currentTime} s, ${errors}`), patience);
     video.onended = () => {
       const pictures = video.getVideoPlaybackQuality().totalVideoFrames;
       const sound = video.webkitAudioDecodedByteCount > 0 ? 'sound' : 'no sound';

@@ -39,8 +39,8 @@ const OVER_UDP: &[&str] = &["h264-aac", "hevc-aac", "mp3"];
 /// A title that is also played through a tunnel.
 const OVER_HTTP: &str = "h264-aac";
 
-/// Titles that GStreamer plays, too.
-const IN_GSTREAMER: &[&str] = &["h264-aac", "mpeg2-ac3"];
+/// Titles that GStreamer plays, too, over TCP or UDP. Over TCP it drops pictures of MPEG-2.
+const IN_GSTREAMER: &[(&str, &str)] = &[("h264-aac", "rtspt"), ("mpeg2-ac3", "rtsp")];
 
 /// Titles that are also played as transport streams.
 const IN_TRANSPORT: &[&str] = &["h264-aac", "hevc-aac", "mpeg2-ac3"];
@@ -65,10 +65,19 @@ fn players_decode_over_rtsp_what_is_in_the_source() {
             let address = format!("rtsp://{listen}/t/{}", film.title);
             scope.spawn(move || ffmpeg_plays(dir, number, film, source, &address));
         }
-        let of_gstreamer = films.iter().filter(|(film, _)| IN_GSTREAMER.contains(&film.title));
+        let of_gstreamer = films
+            .iter()
+            .filter(|(film, _)| IN_GSTREAMER.iter().any(|(title, _)| *title == film.title));
         scope.spawn(move || {
             for (film, source) in of_gstreamer {
-                gstreamer_plays(dir, film, source, &format!("rtsp://{listen}/t/{}", film.title));
+                let scheme = IN_GSTREAMER.iter().find(|(title, _)| *title == film.title);
+                let scheme = scheme.expect("it is one of them").1;
+                gstreamer_plays(
+                    dir,
+                    film,
+                    source,
+                    &format!("{scheme}://{listen}/t/{}", film.title),
+                );
             }
         });
         let (film, source) = &films[0];
