@@ -9,10 +9,11 @@
 use crate::MountError;
 use media::TitleKind;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{BackgroundIo, IngestOptions, Store, StoreError, TitleId, ingest};
+use store::{IngestOptions, Store, StoreError, TitleId, TitleOwner, ingest};
 use units::locked;
 
 /// A file that is being written, shared by all who have it open.
@@ -48,7 +49,10 @@ impl Draft {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = spool.join(format!("tenuto-{}-{number}.spool", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path);
+        // Other users of the directory do not read what is being written.
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options.open(&path);
         let file = file.map_err(|source| MountError::Spool { path: path.clone(), source })?;
         let state = DraftState {
             name,
@@ -110,10 +114,10 @@ impl Draft {
     /// when the new one is durable; a media title replaces nothing.
     pub(crate) fn seal(
         &self,
-        store: &Store,
-        io: &dyn BackgroundIo,
+        owner: &dyn TitleOwner,
         remove: &dyn Fn(&str) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
+        let (store, io) = (owner.store(), owner.background_io());
         // Held until it is a title: it is sealed once, and a rename waits.
         let mut state = locked(&self.state);
         if state.is_gone {

@@ -19,13 +19,12 @@ use std::fmt;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{BackgroundIo, Store, StoreError, TitleId, TitleReader, TitleRecord};
+use store::{Store, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord};
 use units::{Hinted, float, locked};
 
 /// The files of a mounted store.
 pub(crate) struct StoreFiles {
-    pub(crate) store: Arc<Store>,
-    io: &'static dyn BackgroundIo,
+    owner: Arc<dyn TitleOwner>,
     options: StoreMountOptions,
     state: Mutex<FilesState>,
     pub(crate) started: SystemTime,
@@ -56,7 +55,7 @@ struct FilesState {
 /// The file of a title, with a reader of its own for each open file.
 #[derive(Debug)]
 pub(crate) struct TitleFile {
-    reader: TitleReader<'static, Arc<Store>>,
+    reader: TitleReader<Arc<dyn TitleOwner>>,
     body: Arc<Body>,
 }
 
@@ -92,6 +91,7 @@ pub(crate) enum FilePlace {
 }
 
 /// The attributes of a file that FUSE asks for.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct About {
     pub(crate) kind: FileType,
     pub(crate) bytes: u64,
@@ -108,11 +108,7 @@ impl fmt::Debug for StoreFiles {
 }
 
 impl StoreFiles {
-    pub(crate) fn new(
-        store: Arc<Store>,
-        io: &'static dyn BackgroundIo,
-        options: StoreMountOptions,
-    ) -> Self {
+    pub(crate) fn new(owner: Arc<dyn TitleOwner>, options: StoreMountOptions) -> Self {
         let state = FilesState {
             tree: TitleTree::default(),
             made_at: None,
@@ -126,16 +122,21 @@ impl StoreFiles {
             lengths: HashMap::new(),
             recent: Vec::new(),
         };
-        Self { store, io, options, state: Mutex::new(state), started: SystemTime::now() }
+        Self { owner, options, state: Mutex::new(state), started: SystemTime::now() }
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> &Store {
+        self.owner.as_ref().store()
     }
 
     /// The state, with the titles that the store has now.
     fn state(&self) -> MutexGuard<'_, FilesState> {
         let mut state = locked(&self.state);
         // Before the titles are read: a change meanwhile is seen the next time.
-        let changes = self.store.changes();
+        let changes = self.store().changes();
         if state.made_at != Some(changes) {
-            let titles = self.store.titles();
+            let titles = self.store().titles();
             let names: Vec<_> =
                 titles.iter().map(|title| (title.id, title.name.as_str(), title.kind)).collect();
             (state.tree, state.made_at) = (TitleTree::of(&names), Some(changes));
@@ -164,6 +165,12 @@ impl StoreFiles {
     pub(crate) fn look_up(&self, path: &str) -> FsResult<(u64, About)> {
         let about = self.about(path)?;
         Ok((locked(&self.state).nodes.looked_up(path), about))
+    }
+
+    /// The attributes of the file with an inode number.
+    pub(crate) fn about_number(&self, number: u64) -> FsResult<About> {
+        let unlinked = locked(&self.state).nodes.unlinked(number);
+        unlinked.map_or_else(|| self.about(&self.path(number)?), Ok)
     }
 
     pub(crate) fn forget(&self, number: u64, lookups: u64) {
@@ -204,7 +211,7 @@ impl StoreFiles {
             return Ok(FilePlace::Folder);
         }
         let title = |path: &str| match state.tree.find(path) {
-            Some(TreeEntry::Title(id)) => self.store.record_of(*id),
+            Some(TreeEntry::Title(id)) => self.store().record_of(*id),
             _ => None,
         };
         if let Some(title) = title(path) {
@@ -238,7 +245,7 @@ impl StoreFiles {
             let (reader, body) = (kept.reader.another(), Arc::clone(&kept.body));
             return Ok(TitleFile { reader, body });
         }
-        let reader = self.store.shared_reader(title.id, self.io);
+        let reader = TitleReader::open(Arc::clone(&self.owner), title.id);
         let opened = reader.and_then(|reader| Ok(TitleFile { body: reader.file()?, reader }));
         let file = opened.map_err(|error| self.failed(&title.name, &error))?;
         let mut state = locked(&self.state);
@@ -352,7 +359,7 @@ impl StoreFiles {
             return Err(Errno::EEXIST);
         }
         // A name that no title can have is refused now, and not when all bytes are written.
-        let tried = self.store.begin(&name, becomes).map(drop);
+        let tried = self.store().begin(&name, becomes).map(drop);
         tried.map_err(|error| self.failed(&name, &error))?;
         let draft = Draft::new(&self.options.spool, name, becomes);
         let draft = Arc::new(draft.map_err(|error| self.told(&error))?);
@@ -471,7 +478,7 @@ impl StoreFiles {
                     state.has_read(id) && state.leaving.remove(&id)
                 };
                 if is_over {
-                    self.store.release(id);
+                    self.owner.free_hidden(id);
                 }
             }
             OpenFile::Draft { draft, .. } => self.draft_released(draft),
@@ -494,12 +501,13 @@ impl StoreFiles {
     }
 
     fn seal(&self, draft: &Draft) -> FsResult<()> {
-        let sealed = draft.seal(&self.store, self.io, &|name| self.remove_title(name));
+        let sealed = draft.seal(self.owner.as_ref(), &|name| self.remove_title(name));
         sealed.map_err(|error| self.told(&MountError::Store(error)))
     }
 
     pub(crate) fn unlink(&self, path: &str) -> FsResult<()> {
         self.refuse_if_read_only()?;
+        let about = self.about(path)?;
         match self.place(path)? {
             FilePlace::Folder => return Err(Errno::EISDIR),
             FilePlace::Table(_) => return Err(Errno::EPERM),
@@ -513,7 +521,7 @@ impl StoreFiles {
                 }
             }
         }
-        locked(&self.state).nodes.unlink(path);
+        locked(&self.state).nodes.unlink(path, Some(about));
         Ok(())
     }
 
@@ -523,7 +531,7 @@ impl StoreFiles {
 
     /// Takes a title out of the catalogue. Its space is free after its last reader.
     fn remove_title(&self, name: &str) -> Result<(), StoreError> {
-        let title = self.store.hide(name)?;
+        let title = self.store().hide(name)?;
         let mut state = locked(&self.state);
         state.lengths.remove(&title.id);
         state.recent.retain(|file| file.reader.record().id != title.id);
@@ -533,7 +541,7 @@ impl StoreFiles {
         }
         drop(state);
         if !is_read {
-            self.store.release(title.id);
+            self.owner.free_hidden(title.id);
         }
         Ok(())
     }
@@ -567,7 +575,7 @@ impl StoreFiles {
         }
         let mut state = locked(&self.state);
         state.folders.remove(path);
-        state.nodes.unlink(path);
+        state.nodes.unlink(path, None);
         Ok(())
     }
 
@@ -596,7 +604,7 @@ impl StoreFiles {
                 if to.is_ok() && name != title.name {
                     self.unlink(new)?;
                 }
-                let renamed = self.store.rename(&title.name, &name);
+                let renamed = self.store().rename(&title.name, &name);
                 renamed.map_err(|error| self.failed(&name, &error))?;
             }
             (FilePlace::Draft(draft), to) => self.rename_draft(&draft, old, new, to.is_ok())?,
@@ -607,14 +615,14 @@ impl StoreFiles {
 
     fn rename_draft(&self, draft: &Arc<Draft>, old: &str, new: &str, exists: bool) -> FsResult<()> {
         let (name, becomes) = title_of(new)?;
-        let title = draft.title().and_then(|id| self.store.record_of(id));
+        let title = draft.title().and_then(|id| self.store().record_of(id));
         if exists {
             self.unlink(new)?;
         }
         if let Some(title) = title {
             // It is a title already, and stays what it is.
             let name = renamed(&title, new)?;
-            let renamed = self.store.rename(&title.name, &name);
+            let renamed = self.store().rename(&title.name, &name);
             renamed.map_err(|error| self.failed(&name, &error))?;
             draft.rename(name, title.kind);
         } else {
@@ -653,10 +661,10 @@ impl StoreFiles {
                 return Err(Errno::EBUSY);
             }
         }
-        for title in self.store.titles() {
+        for title in self.store().titles() {
             if let Some(rest) = title.name.strip_prefix(&inside) {
                 let name = format!("{new}/{rest}");
-                let renamed = self.store.rename(&title.name, &name);
+                let renamed = self.store().rename(&title.name, &name);
                 renamed.map_err(|error| self.failed(&title.name, &error))?;
             }
         }

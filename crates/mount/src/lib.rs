@@ -12,7 +12,8 @@
 //! title. Beside each media file `NAME.mp4.index` can be opened, which is not listed: the places of
 //! all LDUs in the file.
 //!
-//! Reads are best effort. Damaged bytes are never returned: a read of them fails with `EIO`.
+//! Reads are best effort: those of a served store wait for time that no session has reserved.
+//! Damaged bytes are never returned: a read of them fails with `EIO`.
 
 #![warn(missing_docs)]
 
@@ -33,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{BackgroundIo, Store, StoreError};
+use store::{StoreError, TitleOwner};
 use titles_fs::TitlesFs;
 use units::Hinted;
 
@@ -117,15 +118,15 @@ pub struct StoreMount {
 }
 
 impl StoreMount {
-    /// Mounts a store on an empty directory. Reads and writes of the disk ask `io` for permission.
+    /// Mounts a store on an empty directory. Reads and writes of the disk ask its owner for
+    /// permission.
     ///
     /// # Errors
     /// [`MountError::Directory`] if it is no empty directory; [`MountError::Mount`] if the kernel
     /// refuses.
     pub fn start(
-        store: Arc<Store>,
+        owner: Arc<dyn TitleOwner>,
         at: &Path,
-        io: &'static dyn BackgroundIo,
         options: StoreMountOptions,
     ) -> Result<Self, MountError> {
         refuse_unusable(at)?;
@@ -146,7 +147,7 @@ impl StoreMount {
         let is_root = rustix::process::geteuid().is_root();
         config.acl = if is_root { SessionACL::All } else { SessionACL::Owner };
         (config.n_threads, config.clone_fd) = (Some(THREADS), true);
-        let files = Arc::new(StoreFiles::new(store, io, options));
+        let files = Arc::new(StoreFiles::new(owner, options));
         let titles = TitlesFs::new(Arc::clone(&files));
         let session = Session::new(titles, at, &config).and_then(Session::spawn);
         let session = session.map_err(|source| MountError::Mount { at: at.to_owned(), source })?;
@@ -166,11 +167,14 @@ impl StoreMount {
         self.take_off(UnmountFlags::empty())
     }
 
-    /// Unmounts it although it may be in use: its users get errors.
+    /// Unmounts it although it may be in use: its users get errors, and what they were writing is
+    /// lost.
     ///
     /// # Errors
     /// That of the kernel.
     pub fn detach(&self) -> io::Result<()> {
+        // Ends the connection, so that no request waits any more.
+        let _ = rustix::mount::unmount(&self.at, UnmountFlags::FORCE);
         self.take_off(UnmountFlags::DETACH)
     }
 

@@ -3,6 +3,7 @@
 //! A number belongs to a path from the first lookup until the kernel has forgotten it, or the path
 //! is renamed, which takes the number along.
 
+use crate::files::About;
 use std::collections::HashMap;
 use store::TitleId;
 
@@ -21,6 +22,8 @@ struct Node {
     lookups: u64,
     /// The title that the kernel's cache has pages of.
     cached: Option<TitleId>,
+    /// The attributes that it had when it was unlinked: an open file keeps them.
+    unlinked: Option<About>,
 }
 
 /// The number of the root.
@@ -28,7 +31,7 @@ const ROOT: u64 = 1;
 
 impl Nodes {
     pub(crate) fn new() -> Self {
-        let root = Node { path: String::new(), lookups: 1, cached: None };
+        let root = Node { path: String::new(), lookups: 1, cached: None, unlinked: None };
         Self {
             nodes: [(ROOT, root)].into(),
             numbers: [(String::new(), ROOT)].into(),
@@ -44,7 +47,7 @@ impl Nodes {
                 let number = self.next;
                 self.next += 1;
                 self.numbers.insert(path.to_owned(), number);
-                let node = Node { path: path.to_owned(), lookups: 0, cached: None };
+                let node = Node { path: path.to_owned(), lookups: 0, cached: None, unlinked: None };
                 self.nodes.insert(number, node);
                 number
             }
@@ -70,14 +73,22 @@ impl Nodes {
         self.nodes.get(&number).map(|node| node.path.as_str())
     }
 
-    /// The path is that of another file from now on, or of none.
-    pub(crate) fn unlink(&mut self, path: &str) {
-        self.numbers.remove(path);
+    /// The path is that of another file from now on, or of none; `about` is what the file was.
+    pub(crate) fn unlink(&mut self, path: &str, about: Option<About>) {
+        if let Some(node) = self.numbers.remove(path).and_then(|number| self.nodes.get_mut(&number))
+        {
+            node.unlinked = about;
+        }
+    }
+
+    /// What an unlinked file was.
+    pub(crate) fn unlinked(&self, number: u64) -> Option<About> {
+        self.nodes.get(&number)?.unlinked
     }
 
     /// Moves a path, and all paths in it.
     pub(crate) fn rename(&mut self, old: &str, new: &str) {
-        self.unlink(new);
+        self.unlink(new, None);
         let inside = format!("{old}/");
         for (number, node) in &mut self.nodes {
             let rest = match node.path.strip_prefix(&inside) {
@@ -116,7 +127,7 @@ mod tests {
         assert_eq!(nodes.looked_up("c/b"), file);
         // A file with the old name is another one.
         assert_ne!(nodes.looked_up("a/b"), file);
-        nodes.unlink("c/b");
+        nodes.unlink("c/b", None);
         let newer = nodes.looked_up("c/b");
         assert!(newer != file && nodes.path(file) == Some("c/b"), "an open file keeps its number");
         nodes.forget(file, 3);

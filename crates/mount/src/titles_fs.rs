@@ -121,8 +121,7 @@ impl Filesystem for TitlesFs {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        let about = self.files.path(number.0).and_then(|path| self.files.about(&path));
-        self.attr(number.0, about, reply);
+        self.attr(number.0, self.files.about_number(number.0), reply);
     }
 
     /// Changes the length. Owner, rights and times are those of the store: programs that copy them
@@ -303,7 +302,7 @@ impl Filesystem for TitlesFs {
     }
 
     fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        let info = self.files.store.info();
+        let info = self.files.store().info();
         let chunk = u32::try_from(info.chunk.0).unwrap_or(u32::MAX);
         let (all, free) = (info.data_chunks, info.free_chunks);
         let longest = u32::try_from(LONGEST_NAME).expect("short");

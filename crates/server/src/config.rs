@@ -61,6 +61,8 @@ pub struct ServerConfig {
     /// The directory in which uploaded files are until they are ingested; `None`: there are no
     /// uploads.
     pub uploads: Option<PathBuf>,
+    /// The directory in which the process of the server mounts its stores.
+    pub mount: Option<PathBuf>,
     /// Where events are sent; `None`: nowhere.
     pub webhook: Option<WebhookTarget>,
     /// The file of the keys with which titles are encrypted; `None`: all are sent in the clear.
@@ -182,6 +184,7 @@ impl Default for ServerConfig {
             fills: None,
             tokens: None,
             uploads: None,
+            mount: None,
             webhook: None,
             title_keys: None,
             access_log: None,

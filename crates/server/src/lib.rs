@@ -49,6 +49,7 @@ mod server;
 mod sessions;
 mod shared;
 mod title_keys;
+mod title_owner;
 mod tls;
 mod webhook;
 pub mod wire;

@@ -42,6 +42,7 @@ use crate::rtsp::{self, RtspLimits};
 use crate::sessions::SessionTable;
 use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
 use crate::title_keys::{KeyProvider, TitleKeyFile};
+use crate::title_owner::EngineTitleOwner;
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
 use crate::webhook::Webhook;
 use crate::wire;
@@ -49,11 +50,12 @@ use crossbeam_channel::bounded;
 use device::{MemoryLimits, Pool};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
-use store::Store;
+use store::{Store, TitleOwner};
 use units::{ByteCount, Hinted, Moment, Reason};
 
 /// A running server. Dropping it stops it at once.
@@ -64,6 +66,8 @@ pub struct Server {
     notes: Vec<String>,
     core: CoreHandle,
     control: Vec<ControlServer>,
+    // Empty after the end: the stores must be closed then.
+    title_owners: Vec<(PathBuf, Arc<dyn TitleOwner>)>,
     // `None` after its end.
     api: Option<Arc<AdminApi>>,
     // `None` after the end: its log must end, too.
@@ -127,6 +131,7 @@ impl Server {
         let workers = handles.clone();
         let owners = OwnerParts::new(&config, &shared, &core);
         let control = owners.control()?;
+        let title_owners = owners.title_owners();
         let engine = engine(&config, memory, &mut opened);
         notes.extend(opened.iter().flat_map(|store| store.notes.clone()));
         let (history_writer, history_thread) =
@@ -166,6 +171,7 @@ impl Server {
             notes,
             core,
             control,
+            title_owners,
             api,
             reloader,
             recalibration,
@@ -183,6 +189,12 @@ impl Server {
     /// The address on which it listens for RTSP; `None`: it does not.
     pub fn rtsp_address(&self) -> Option<SocketAddr> {
         self.rtsp_address
+    }
+
+    /// The stores by their paths, for work that reads and writes titles beside the sessions. A
+    /// store is open as long as its owner is kept.
+    pub fn title_owners(&self) -> &[(PathBuf, Arc<dyn TitleOwner>)] {
+        &self.title_owners
     }
 
     /// Notes on this start for people, one line each: calibrations made, guarantees chosen.
@@ -282,6 +294,7 @@ impl Server {
         threads.next().into_iter().for_each(&mut join);
         // Control commands work until the core has ended; those that still run are cancelled.
         self.control.clear();
+        self.title_owners.clear();
         if let Some(api) = self.api.take() {
             api.close();
         }
@@ -609,6 +622,14 @@ impl OwnerParts {
             ServedStore::new(number, shared, self.core.clone(), config, Arc::clone(&self.reloader))
         });
         served.collect()
+    }
+
+    fn title_owners(&self) -> Vec<(PathBuf, Arc<dyn TitleOwner>)> {
+        let owner = |(number, mounted): (usize, &MountedStore)| {
+            let owner = EngineTitleOwner::new(number, mounted, self.core.clone());
+            (mounted.path.clone(), Arc::new(owner) as Arc<dyn TitleOwner>)
+        };
+        self.shared.content.stores.iter().enumerate().map(owner).collect()
     }
 
     fn control(&self) -> Result<Vec<ControlServer>, Reason> {

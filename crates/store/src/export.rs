@@ -4,7 +4,7 @@
 //! the final name never contains an incomplete export, and never replaces an existing file.
 
 use crate::title_file::media_file;
-use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleReader};
+use crate::{BackgroundIo, BorrowedReader, JobProgress, Store, StoreError};
 use media::{Body, CueClock, TextForm, TitleKind};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -95,7 +95,10 @@ fn remove(files: &[PathBuf]) {
 type TextFile = (PathBuf, String);
 
 /// The file, and the files of the text tracks beside it.
-fn content(reader: &TitleReader<'_>, out: &Path) -> Result<(Arc<Body>, Vec<TextFile>), StoreError> {
+fn content(
+    reader: &BorrowedReader<'_>,
+    out: &Path,
+) -> Result<(Arc<Body>, Vec<TextFile>), StoreError> {
     if reader.record().kind == TitleKind::File {
         return Ok((reader.file()?, Vec::new()));
     }
@@ -112,7 +115,7 @@ fn content(reader: &TitleReader<'_>, out: &Path) -> Result<(Arc<Body>, Vec<TextF
     Ok((media_file(reader.record(), &packaging), texts))
 }
 
-fn notes(reader: &TitleReader<'_>) -> Vec<String> {
+fn notes(reader: &BorrowedReader<'_>) -> Vec<String> {
     let empty = |(i, track): (usize, &crate::TrackRecord)| {
         (track.bytes == 0).then(|| format!("track {i} has no data"))
     };

@@ -20,6 +20,7 @@ mod ingest;
 mod log;
 mod nearest;
 mod open;
+mod owner;
 mod reader;
 mod rebuild;
 mod record;
@@ -35,7 +36,8 @@ pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
 pub use ingest::{FileOutcome, IngestOptions, IngestReport, SubtitleFile, ingest};
 pub use nearest::nearest;
-pub use reader::{TitleReader, VerifiedBytes};
+pub use owner::{SoleOwner, StoreAccess, TitleOwner};
+pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
     Content, FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,

@@ -2,7 +2,7 @@
 
 use crate::byte_runs::{pieces, runs};
 use crate::format::BLOCK;
-use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord};
+use crate::{BackgroundIo, Store, StoreAccess, StoreError, TitleId, TitleRecord};
 use media::{CHECKSUM_SPAN, TitleIndex, TrackIndex, checksum};
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,14 +14,16 @@ use units::{ByteCount, MediaTime, locked};
 /// A reader of one title's tracks that verifies checksums. It keeps the last two windows of each
 /// track, so that reading several tracks side by side, each from its start, reads everything once.
 /// Threads may share it: they load different windows at the same time, and each window once.
-pub struct TitleReader<'a, S = &'a Store> {
-    store: S,
+pub struct TitleReader<A> {
+    access: A,
     record: TitleRecord,
     index: Arc<TitleIndex>,
-    io: &'a dyn BackgroundIo,
     /// The windows, the latest last.
     windows: Mutex<VecDeque<CachedWindow>>,
 }
+
+/// A reader that borrows the store.
+pub type BorrowedReader<'a> = TitleReader<(&'a Store, &'a dyn BackgroundIo)>;
 
 /// A window that is loaded, or is being loaded.
 struct CachedWindow {
@@ -63,35 +65,33 @@ impl Store {
         &'a self,
         id: TitleId,
         io: &'a dyn BackgroundIo,
-    ) -> Result<TitleReader<'a>, StoreError> {
-        Ok(TitleReader::new(self, self.record(id)?, self.index(id)?, io))
-    }
-
-    /// A reader that owns its share of the store, as [`Store::reader`] otherwise.
-    pub fn shared_reader(
-        self: &Arc<Self>,
-        id: TitleId,
-        io: &'static dyn BackgroundIo,
-    ) -> Result<TitleReader<'static, Arc<Self>>, StoreError> {
-        Ok(TitleReader::new(Arc::clone(self), self.record(id)?, self.index(id)?, io))
+    ) -> Result<BorrowedReader<'a>, StoreError> {
+        TitleReader::open((self, io), id)
     }
 }
 
-impl TitleReader<'static, Arc<Store>> {
+impl<A: StoreAccess> TitleReader<A> {
+    /// A reader of a title's data that verifies checksums. Reads the title's index.
+    ///
+    /// # Errors
+    /// [`StoreError::NoTitle`] if there is no such title; [`StoreError::Damaged`] if its index is
+    /// damaged; those of the device.
+    pub fn open(access: A, id: TitleId) -> Result<Self, StoreError> {
+        let (record, index) = (access.store().record(id)?, access.store().index(id)?);
+        Ok(Self { access, record, index, windows: Mutex::default() })
+    }
+
     /// Another reader of the same title, with windows of its own.
-    pub fn another(&self) -> Self {
-        Self::new(Arc::clone(&self.store), self.record.clone(), Arc::clone(&self.index), self.io)
-    }
-}
-
-impl<'a, S: Deref<Target = Store>> TitleReader<'a, S> {
-    fn new(
-        store: S,
-        record: TitleRecord,
-        index: Arc<TitleIndex>,
-        io: &'a dyn BackgroundIo,
-    ) -> Self {
-        Self { store, record, index, io, windows: Mutex::default() }
+    pub fn another(&self) -> Self
+    where
+        A: Clone,
+    {
+        Self {
+            access: self.access.clone(),
+            record: self.record.clone(),
+            index: Arc::clone(&self.index),
+            windows: Mutex::default(),
+        }
     }
 
     /// The title's record.
@@ -186,11 +186,11 @@ impl<'a, S: Deref<Target = Store>> TitleReader<'a, S> {
         let length = usize::try_from(length).expect("a window");
         // O_DIRECT reads whole blocks; the padding is cut off before the checksums are compared.
         bytes.resize(length.next_multiple_of(BLOCK_SIZE), 0);
-        let runs = runs(&of_track.extents, self.store.layout().chunk);
+        let runs = runs(&of_track.extents, self.access.store().layout().chunk);
         for (place, part) in pieces(&runs, start, bytes.len()) {
             // One permit for each read, so that a stream's read waits for one piece at most.
-            let _permit = self.io.acquire(ByteCount(part.len() as u64));
-            self.store.device().read_at(place, &mut bytes[part])?;
+            let _permit = self.access.background_io().acquire(ByteCount(part.len() as u64));
+            self.access.store().device().read_at(place, &mut bytes[part])?;
         }
         bytes.truncate(length);
         // Kept instead of returned: the caller may not want the damaged part at all.
@@ -200,7 +200,7 @@ impl<'a, S: Deref<Target = Store>> TitleReader<'a, S> {
 
     fn damage(&self, track: u16, span: u64) -> StoreError {
         // A title removed meanwhile may have been overwritten by another, which is no damage.
-        if self.store.record(self.record.id).is_err() {
+        if self.access.store().record(self.record.id).is_err() {
             return StoreError::NoTitle { name: self.record.name.clone(), nearest: None };
         }
         let index = &self.index.tracks[usize::from(track)];
@@ -214,7 +214,7 @@ impl<'a, S: Deref<Target = Store>> TitleReader<'a, S> {
     }
 }
 
-impl<S> fmt::Debug for TitleReader<'_, S> {
+impl<A> fmt::Debug for TitleReader<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<(u16, u64)> =
             locked(&self.windows).iter().map(|kept| (kept.track, kept.start)).collect();

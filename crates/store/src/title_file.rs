@@ -1,12 +1,12 @@
 //! A title as one file: MP4 or QuickTime for media, its own bytes for a file. Export and mounts
 //! write and read this file; its text tracks are files beside it.
 
-use crate::{Store, StoreError, TitleReader, TitleRecord, TrackRecord};
+use crate::{StoreAccess, StoreError, TitleReader, TitleRecord, TrackRecord};
 use media::{Body, Packaging, PackagingOptions, Slice, TitleKind};
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::sync::Arc;
 
-impl<S: Deref<Target = Store>> TitleReader<'_, S> {
+impl<A: StoreAccess> TitleReader<A> {
     /// The title as one file, as a list of generated and stored bytes. Takes time and memory
     /// proportional to the number of LDUs.
     ///

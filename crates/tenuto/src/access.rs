@@ -15,7 +15,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-use store::{BackgroundIo, Store, StoreError, StoreIdentity, TitleRecord, Unthrottled};
+use store::{
+    BackgroundIo, Store, StoreAccess, StoreError, StoreIdentity, TitleRecord, Unthrottled,
+};
 use tenuto_agent::stop_on_signals;
 use units::{ByteCount, Hinted};
 
@@ -111,7 +113,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 /// A store that no server serves, opened by this command.
 struct Unserved(Store);
 
-impl StoreOwner for Unserved {
+impl StoreAccess for Unserved {
     fn store(&self) -> &Store {
         &self.0
     }
@@ -119,7 +121,9 @@ impl StoreOwner for Unserved {
     fn background_io(&self) -> &dyn BackgroundIo {
         &Unthrottled
     }
+}
 
+impl StoreOwner for Unserved {
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
         Ok((self.0.remove(title)?, false))
     }

@@ -27,7 +27,7 @@ pub(crate) use operations::{ApiCall, NoOperation, RequestBody, find};
 pub(crate) use problem::Problem;
 pub(crate) use upload::BodyPieces;
 
-use crate::control::{Reply, Request, ServedStore, StoreOwner};
+use crate::control::{Reply, Request, ServedStore};
 use crate::http::{Response, escape};
 use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
 use crate::shared::Shared;
@@ -39,6 +39,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use store::StoreAccess;
 use units::Reason;
 use upload::UploadDirectory;
 

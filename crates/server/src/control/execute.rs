@@ -10,18 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::{
-    BackgroundIo, CheckOptions, IngestOptions, JobProgress, Store, StoreError, TitleRecord,
+    BackgroundIo, CheckOptions, IngestOptions, JobProgress, Store, StoreAccess, StoreError,
+    TitleRecord,
 };
 use units::ByteCount;
 
 /// The process that has a store open, as far as requests depend on it.
-pub trait StoreOwner {
-    /// The store.
-    fn store(&self) -> &Store;
-
-    /// Schedules the reads and writes of requests.
-    fn background_io(&self) -> &dyn BackgroundIo;
-
+pub trait StoreOwner: StoreAccess {
     /// Removes a title; returns it, and whether viewers keep its space for now.
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError>;
 

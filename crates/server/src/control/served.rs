@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::{BackgroundIo, Store, StoreError, TitleRecord};
+use store::{BackgroundIo, Store, StoreAccess, StoreError, TitleRecord};
 use units::{ByteCount, Hinted, Reason};
 
 /// One store of a running server.
@@ -169,7 +169,7 @@ impl ServedStore {
     }
 }
 
-impl StoreOwner for ServedStore {
+impl StoreAccess for ServedStore {
     fn store(&self) -> &Store {
         &self.mounted().store
     }
@@ -177,7 +177,9 @@ impl StoreOwner for ServedStore {
     fn background_io(&self) -> &dyn BackgroundIo {
         &self.io
     }
+}
 
+impl StoreOwner for ServedStore {
     /// Hides the title. The core frees its space when no session plays it any more.
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
         // Hidden first, so that no new request finds the title after the core has counted its uses.

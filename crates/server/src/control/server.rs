@@ -3,7 +3,7 @@
 use super::client::is_trusted;
 use super::served::ServedStore;
 use super::socket::{BindError, ControlSocket};
-use super::{Client, Line, Reply, Request, StoreOwner, socket_path};
+use super::{Client, Line, Reply, Request, socket_path};
 use crate::mount::{copy_of, not_served};
 use crate::wire;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use store::StoreAccess;
 use units::{Hinted, Reason};
 use uuid::Uuid;
 

@@ -80,9 +80,9 @@ pub(crate) enum RootCommand {
     /// NAME.mp4.index can be opened: a table with the place of every frame in the file.
     ///
     /// Runs until SIGINT or SIGTERM, or until another program unmounts the directory. While a
-    /// program uses a file of it, the command waits; a second signal unmounts at once. The store
-    /// cannot be served at the same time. docs/guide/mount.md explains what does not apply: links,
-    /// owners, rights and times.
+    /// program uses a file of it, the command waits; a second signal unmounts at once. A store that
+    /// is to be served at the same time is mounted by its server (`serve --mount`).
+    /// docs/guide/mount.md explains what does not apply: links, owners, rights and times.
     Mount(MountArgs),
     /// Remove a title.
     ///

@@ -155,6 +155,12 @@ pub(crate) struct ServeArgs {
     /// than the free space of its disk. docs/reference/admin.md describes the API.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) uploads: Option<PathBuf>,
+    /// Mount each store as a file system in DIRECTORY.
+    ///
+    /// A store is mounted on a directory named like its file, which is made. Files are as `tenuto
+    /// mount` has them; reads and writes wait for disk time that no session has reserved.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) mount: Option<PathBuf>,
     /// Send events to this address: ingests, slow and lost disks, late reads.
     ///
     /// JSON in a POST, over HTTP or HTTPS. docs/reference/webhooks.md lists the events.

@@ -1,4 +1,4 @@
-//! A store as a file system: `mount`.
+//! Stores as file systems: `mount`, and `serve --mount`.
 
 use crate::access::not_opened;
 use crate::args::stores::MountArgs;
@@ -6,25 +6,28 @@ use crate::failure::Failure;
 use crate::out;
 use mount::{StoreMount, StoreMountOptions};
 use serde_json::json;
+use server::Server;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use store::{Store, Unthrottled};
+use std::time::{Duration, Instant};
+use store::{SoleOwner, Store, StoreAccess};
 
 pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
     // Before the mount: a signal meanwhile unmounts it right after.
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let opened = if args.read_only { Store::open_read_only } else { Store::open };
-    let store = Arc::new(opened(&args.store).map_err(not_opened)?);
+    let owner = Arc::new(SoleOwner(opened(&args.store).map_err(not_opened)?));
+    let titles = owner.store().info().titles;
     let options = StoreMountOptions {
         read_only: args.read_only,
         spool: args.spool.clone(),
-        tell: Arc::new(|text| out::note(text)),
+        tell: Arc::new(out::note),
     };
-    let mounted = StoreMount::start(Arc::clone(&store), &args.directory, &Unthrottled, options)?;
-    tell(args, &store);
+    let mounted = StoreMount::start(owner, &args.directory, options)?;
+    tell(args, titles);
     let (mut asked, mut is_told) = (0, false);
     while mounted.is_mounted() {
         asked += signals.pending().count();
@@ -56,8 +59,8 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell(args: &MountArgs, store: &Store) {
-    let (at, titles) = (args.directory.display(), store.info().titles);
+fn tell(args: &MountArgs, titles: u64) {
+    let at = args.directory.display();
     if args.report.json {
         let mode = if args.read_only { "read-only" } else { "read-write" };
         out::print_json(&json!({ "directory": at.to_string(), "titles": titles, "mode": mode }));
@@ -69,6 +72,54 @@ fn tell(args: &MountArgs, store: &Store) {
         args.store.display()
     ));
 }
+
+/// The mounted stores of a server.
+pub(crate) struct ServedMounts(Vec<StoreMount>);
+
+impl ServedMounts {
+    /// Mounts each store of a server in `directory`, on a directory named like its file; nothing
+    /// without one.
+    pub(crate) fn start(server: &Server, directory: Option<&Path>) -> Result<Self, Failure> {
+        let Some(directory) = directory else { return Ok(Self(Vec::new())) };
+        // On the way out with an error, those that are mounted by then are unmounted.
+        let mut mounts = Vec::new();
+        for (store, owner) in server.title_owners() {
+            let at = directory.join(store.file_name().unwrap_or_default());
+            std::fs::create_dir_all(&at).map_err(|error| {
+                Failure::new(format!("cannot make {}: {error}", at.display()))
+                    .hint("name a directory for --mount in which this user may make others")
+            })?;
+            let options = StoreMountOptions {
+                read_only: false,
+                spool: PathBuf::from(SPOOL),
+                tell: Arc::new(out::note),
+            };
+            mounts.push(StoreMount::start(Arc::clone(owner), &at, options)?);
+            out::note(&format!("{} is mounted on {}", store.display(), at.display()));
+        }
+        Ok(Self(mounts))
+    }
+
+    /// Unmounts them when the programs that use them have ended, at the latest after `patience`.
+    pub(crate) fn end(self, patience: Duration) {
+        let end = Instant::now() + patience;
+        for mount in self.0 {
+            while mount.unmount().is_err() {
+                if Instant::now() >= end {
+                    out::note("a mounted store is in use: its users get errors from now on");
+                    // There is no further remedy.
+                    let _ = mount.detach();
+                    break;
+                }
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            mount.join();
+        }
+    }
+}
+
+/// The directory for the bytes of files that are being written to a served store.
+const SPOOL: &str = "/var/tmp";
 
 /// Time between two looks for signals.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);

@@ -2,6 +2,7 @@
 //! SIGUSR2 lets the program start anew in its place.
 
 use crate::args::viewing::ServeArgs;
+use crate::commands::mount::ServedMounts;
 use crate::failure::Failure;
 use crate::successor::Successor;
 use crate::{config_file, limits, out};
@@ -45,6 +46,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let successor = Successor::of_this_process()?;
     limits::raise_open_files();
     let mut server = begin(args, &config, &successor)?;
+    let mut mounts = ServedMounts::start(&server, args.mount.as_deref())?;
     while !stop.load(Ordering::Relaxed) && server.is_running() {
         if reload.swap(false, Ordering::Relaxed) {
             tell_reloaded(server.reload());
@@ -55,7 +57,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
             out::note(&format!("the server goes on as it is: {}", why.one_line()));
         }
         if server.is_to_restart() {
+            mounts.end(BEFORE_A_RESTART);
             server = replace(server, &config, &successor)?;
+            mounts = ServedMounts::start(&server, args.mount.as_deref())?;
         }
         server.take_notices().iter().for_each(|line| out::note(line));
         std::thread::sleep(LOOK_FOR_SIGNALS);
@@ -65,6 +69,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     }
     // Also after the server has ended by itself: its other stores must be closed.
     server.stop(server.grace());
+    mounts.end(server.grace());
     Ok(server.wait()?)
 }
 
@@ -110,6 +115,9 @@ fn replace(server: Server, config: &ServerConfig, next: &Successor) -> Result<Se
     let config = again.unwrap_or_else(|_| config.clone());
     Ok(prepared(Server::take_over(handover, config)?, next))
 }
+
+/// Time that programs which use a mount have before a restart.
+const BEFORE_A_RESTART: Duration = Duration::from_secs(2);
 
 /// Time between two looks at the stop flag.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(100);
@@ -174,6 +182,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         fills: args.origin,
         tokens: args.tokens.clone(),
         uploads: args.uploads.clone(),
+        mount: args.mount.clone(),
         webhook: args.webhook.clone().map(|url| {
             let secret = args.webhook_secret.clone();
             WebhookTarget { url, secret }

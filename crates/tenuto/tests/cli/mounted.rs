@@ -349,3 +349,38 @@ fn a_killed_mount_loses_nothing_and_damage_is_an_error() {
     assert!(code == Some(0) && said.contains("damaged data in title 'a.bin'"), "{said}");
     assert!(!Path::new(&dir.path("mnt/a.bin")).exists());
 }
+
+#[test]
+fn a_served_store_is_mounted_beside_its_viewers() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = TestDir::with_store_of(96);
+    dir.film("film.mp4");
+    dir.ok("ingest a.store film.mp4 --title film");
+    let server = dir.serve("--mount mnt --grace 1s");
+    let at = |name: &str| dir.path(&format!("mnt/a.store/{name}")).to_str().unwrap().to_owned();
+    let start = std::time::Instant::now();
+    while !Path::new(&at("film.mp4")).exists() {
+        assert!(start.elapsed().as_secs() < 30, "it is mounted soon after the start");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    run(&["cp", dir.path("film.mp4").to_str().unwrap(), &at(".ingest/monday.mp4")]);
+    dir.ok("rename a.store film sunday");
+    let fetched = dir.path("fetched.mp4");
+    let fetched = fetched.to_str().unwrap();
+    for title in ["monday", "sunday"] {
+        // A name that the kernel has looked up may be there for a second more.
+        run(&["curl", "-sfL", &format!("{}/t/{title}.mp4", server.origin), "-o", fetched]);
+        assert_eq!(fs::read(at(&format!("{title}.mp4"))).unwrap(), fs::read(fetched).unwrap());
+    }
+    let open = fs::File::open(at("monday.mp4")).unwrap();
+    run(&["rm", &at("monday.mp4")]);
+    let gone = format!("{}/t/monday.mp4", server.origin);
+    assert!(!Command::new("curl").args(["-sfL", "-o", fetched, &gone]).status().unwrap().success());
+    assert!(open.metadata().unwrap().len() > 50_000);
+    drop(open);
+    let titles = dir.json("ls a.store");
+    assert_eq!(titles["titles"].as_array().unwrap().len(), 1, "{titles}");
+    assert_eq!(server.stop(), Some(0));
+    assert!(!Path::new(&at("sunday.mp4")).exists(), "it is unmounted");
+    dir.ok("check a.store --scrub");
+}
