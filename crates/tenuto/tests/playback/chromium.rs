@@ -190,7 +190,7 @@ const PATIENCE: Duration = Duration::from_secs(500);
 /// Four times as fast as the film: pictures that are skipped for it are counted all the same. A
 /// browser without a processor stalls, gives up, skips what is not buffered yet, or goes back a
 /// little and counts pictures twice, whatever it plays: such a row is played again when all others
-/// are over, alone and at the film's own speed.
+/// are over, alone and at the film's own speed, at most twice.
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div>
 <script>
 // Players write their warnings to the console, by functions that they take when they are loaded.
@@ -428,7 +428,7 @@ function play([title, way, url, mayStall], rate) {
   };
   let next = 0;
   await Promise.all([player(), player(), player(), player()]);
-  for (const [i, row] of rows.entries()) {
+  for (const [i, row] of rows.entries()) for (let tries = 0; tries < 2; tries++) {
     const asWanted = said[i] === `${row[0]}: ${row[4]}`;
     const late = [slow, stalled, skipped].some(what => said[i].includes(what));
     if (!asWanted && (late || said[i].endsWith('errors []'))) said[i] = await play(row, 1);
