@@ -424,4 +424,4 @@ const BLOCK: u32 = 4096;
 const LARGEST_REQUEST: u32 = 1 << 20;
 
 /// Bytes that the kernel reads ahead at most.
-const READ_AHEAD: u32 = 4 << 20;
+pub(crate) const READ_AHEAD: u32 = 4 << 20;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{ByteCount, MediaTime, locked};
 
-/// A reader of one title's tracks that verifies checksums. It keeps the last two windows of each
+/// A reader of one title's tracks that verifies checksums. It keeps the last windows of each
 /// track, so that reading several tracks side by side, each from its start, reads everything once.
 /// Threads may share it: they load different windows at the same time, and each window once.
 pub struct TitleReader<A> {
@@ -246,8 +246,9 @@ fn time_at(index: &TrackIndex, offset: u64) -> Option<Duration> {
     Some(MediaTime::from_ticks(ticks, index.description.timescale).since_start())
 }
 
-/// The windows of a track that are kept: the one that is read, and the one before it.
-const WINDOWS_OF_TRACK: usize = 2;
+/// The windows of a track that are kept, at most: as many as a kernel reads ahead of a file that is
+/// read through a mount, and some that it still asks for.
+const WINDOWS_OF_TRACK: usize = 8;
 
 /// Bytes of one read: best-effort work must use the disk for a short time only.
 const WINDOW: usize = 1 << 20;
