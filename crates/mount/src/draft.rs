@@ -8,6 +8,7 @@
 
 use crate::MountError;
 use media::TitleKind;
+use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -54,6 +55,8 @@ impl Draft {
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(&path);
         let file = file.map_err(|source| MountError::Spool { path: path.clone(), source })?;
+        // For `clean`. A file system without locks has none to tell.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let state = DraftState {
             name,
             becomes,
@@ -164,8 +167,14 @@ pub(crate) fn clean(spool: &Path) {
         let inner = name.to_str().and_then(|name| name.strip_prefix("tenuto-"));
         let inner = inner.and_then(|name| name.strip_suffix(".spool"));
         let process = inner.and_then(|inner| inner.split('-').next()?.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            // Another user's file stays.
+        let is_gone = |process| !Path::new(&format!("/proc/{process}")).exists();
+        if !process.is_some_and(is_gone) {
+            continue;
+        }
+        // The processes of other containers are not seen here; their locks are. Another user's file
+        // stays.
+        let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if File::open(entry.path()).is_ok_and(lock) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -180,3 +189,29 @@ impl Drop for Draft {
 
 /// Characters of a title's name that its temporary name begins with.
 const LONGEST_PART: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_writes_any_more_is_removed_from_the_spool() {
+        let spool = std::env::temp_dir().join(format!("tenuto-spool-{}", std::process::id()));
+        std::fs::create_dir(&spool).unwrap();
+        let draft = Draft::new(&spool, "name".to_owned(), TitleKind::File).unwrap();
+        // No process has this number: a mount that was killed, and one in another container.
+        let [dead, hidden, foreign] =
+            ["tenuto-4294967294-0.spool", "tenuto-4294967294-1.spool", "notes.spool"]
+                .map(|name| spool.join(name));
+        for path in [&dead, &hidden, &foreign] {
+            std::fs::write(path, "bytes").unwrap();
+        }
+        let locked = File::open(&hidden).unwrap();
+        flock(&locked, FlockOperation::NonBlockingLockExclusive).unwrap();
+        clean(&spool);
+        let left = [&dead, &hidden, &foreign, &draft.spool].map(|path| path.exists());
+        assert_eq!(left, [false, true, true, true]);
+        drop((draft, locked));
+        std::fs::remove_dir_all(&spool).unwrap();
+    }
+}

@@ -369,7 +369,6 @@ impl StoreFiles {
                 return Err(Errno::ENOENT);
             }
             state.drafts.insert(path.to_owned(), Arc::clone(&draft));
-            // A number that an unlinked file still has is not given to this one.
         }
         let (number, about) = self.look_up(path)?;
         let open = OpenFile::Draft { draft, path_when_opened: path.to_owned(), writes: true };
@@ -446,10 +445,12 @@ impl StoreFiles {
     }
 
     /// A program closes the file: what was written becomes a title.
-    pub(crate) fn flush(&self, file: &OpenFile, path: &str) -> FsResult<()> {
+    pub(crate) fn flush(&self, file: &OpenFile) -> FsResult<()> {
         match file {
-            OpenFile::Draft { draft, writes: true, .. } if draft.is_changed() => {
-                if is_hidden_ingest(path) {
+            OpenFile::Draft { draft, path_when_opened, writes: true } if draft.is_changed() => {
+                // It may have been renamed meanwhile; an unlinked one has no path any more.
+                let path = locked(&self.state).path_of(draft).map(str::to_owned);
+                if is_hidden_ingest(path.as_deref().unwrap_or(path_when_opened)) {
                     draft.closed();
                     return Ok(());
                 }
@@ -803,19 +804,6 @@ impl FilesState {
     fn let_go(&mut self, path: &str, draft: &Arc<Draft>) {
         if self.drafts.get(path).is_some_and(|other| Arc::ptr_eq(other, draft)) {
             self.drafts.remove(path);
-        }
-    }
-}
-
-impl StoreFiles {
-    /// The present path of an open draft; that of its opening if it has none any more.
-    pub(crate) fn path_of_open(&self, file: &OpenFile) -> String {
-        match file {
-            OpenFile::Draft { draft, path_when_opened, .. } => {
-                let state = locked(&self.state);
-                state.path_of(draft).unwrap_or(path_when_opened).to_owned()
-            }
-            _ => String::new(),
         }
     }
 }

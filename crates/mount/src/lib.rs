@@ -211,6 +211,15 @@ fn read_ahead(at: &Path) {
     let _ = std::fs::write(setting, (titles_fs::READ_AHEAD >> 10).to_string());
 }
 
+/// Unmounts what a killed process has left on a directory; nothing else. Where that is refused, the
+/// next mount there says so.
+pub fn take_off_dead(at: &Path) {
+    let dead = std::fs::metadata(at).err().and_then(|error| error.raw_os_error());
+    if dead.map(Errno::from_raw_os_error) == Some(Errno::NOTCONN) {
+        let _ = rustix::mount::unmount(at, UnmountFlags::DETACH);
+    }
+}
+
 /// Unmounts by the helper of FUSE, which other users than root need.
 fn helper(at: &Path, detach: bool) -> io::Result<()> {
     let mut command = Command::new("fusermount3");

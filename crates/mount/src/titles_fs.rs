@@ -230,10 +230,7 @@ impl Filesystem for TitlesFs {
 
     fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         match self.files.opened(handle.0) {
-            Ok(file) => self.aside(reply, move |files| {
-                let path = files.path_of_open(&file);
-                files.flush(&file, &path)
-            }),
+            Ok(file) => self.aside(reply, move |files| files.flush(&file)),
             Err(error) => reply.error(error),
         }
     }

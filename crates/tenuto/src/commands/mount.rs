@@ -4,7 +4,7 @@ use crate::access::not_opened;
 use crate::args::stores::MountArgs;
 use crate::failure::Failure;
 use crate::out;
-use mount::{StoreMount, StoreMountOptions};
+use mount::{StoreMount, StoreMountOptions, take_off_dead};
 use serde_json::json;
 use server::Server;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -85,6 +85,8 @@ impl ServedMounts {
         let mut mounts = Vec::new();
         for (store, owner) in server.title_owners() {
             let at = directory.join(store.file_name().unwrap_or_default());
+            // A server that was killed is to start again without help.
+            take_off_dead(&at);
             std::fs::create_dir_all(&at).map_err(|error| {
                 Failure::new(format!("cannot make {}: {error}", at.display()))
                     .hint("name a directory for --mount in which this user may make others")

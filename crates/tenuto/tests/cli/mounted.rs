@@ -69,6 +69,15 @@ impl Drop for Mounted {
     }
 }
 
+/// Takes off what a server that was killed has left, after a test that has failed.
+struct LeftMount(PathBuf);
+
+impl Drop for LeftMount {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
 fn text_of(pipe: Option<ChildStderr>) -> String {
     let mut text = String::new();
     pipe.expect("piped").read_to_string(&mut text).expect("text");
@@ -356,6 +365,7 @@ fn a_served_store_is_mounted_beside_its_viewers() {
     let dir = TestDir::with_store_of(96);
     dir.film("film.mp4");
     dir.ok("ingest a.store film.mp4 --title film");
+    let _left = LeftMount(dir.path("mnt/a.store"));
     let server = dir.serve("--mount mnt --grace 1s");
     let at = |name: &str| dir.path(&format!("mnt/a.store/{name}")).to_str().unwrap().to_owned();
     let start = std::time::Instant::now();
