@@ -218,7 +218,7 @@ fn encode_description(track: &TrackDescription, out: &mut Encoder) {
     }
 }
 
-fn encode_subsamples(ldus: &LduIndex, out: &mut Encoder) {
+pub(crate) fn encode_subsamples(ldus: &LduIndex, out: &mut Encoder) {
     out.u8(u8::from(ldus.subsamples().is_some()));
     if let Some(map) = ldus.subsamples() {
         map.encode(out);
@@ -358,7 +358,7 @@ fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malf
     })
 }
 
-fn decode_bool(reader: &mut Decoder<'_>) -> Result<bool, Malformed> {
+pub(crate) fn decode_bool(reader: &mut Decoder<'_>) -> Result<bool, Malformed> {
     match reader.u8()? {
         0 => Ok(false),
         1 => Ok(true),

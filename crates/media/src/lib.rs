@@ -12,6 +12,7 @@
 mod boxes;
 mod codec;
 mod fragmented;
+mod index_part;
 mod index_region;
 mod language;
 mod language_names;
@@ -24,6 +25,7 @@ mod thumbnails;
 mod title;
 
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
+pub use index_part::IndexPart;
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ConstantRate, ContentKey,

@@ -6,7 +6,7 @@ use crate::codec::SampleEntry;
 use crate::subsamples::SubsampleMap;
 use crate::{TextTrack, Thumbnails};
 use std::ops::Range;
-use units::{MediaTime, Timescale};
+use units::{Malformed, MediaTime, Timescale};
 
 /// The number of bytes of track data that each CRC-32C in [`TrackIndex::checksums`] covers; the
 /// last one covers the rest.
@@ -183,6 +183,16 @@ impl LduIndex {
         }
     }
 
+    /// Ends the index: a last LDU of unknown duration gets that of the one before.
+    pub fn end(&mut self) {
+        if let Some(last) = self.len().checked_sub(1)
+            && last > 0
+            && self.durations[last] == 0
+        {
+            self.set_last_duration(self.durations[last - 1]);
+        }
+    }
+
     /// Which bytes of each LDU may be encrypted; `None` where the codec has no NAL units that were
     /// found when the title was taken in.
     pub(crate) fn subsamples(&self) -> Option<&SubsampleMap> {
@@ -193,6 +203,33 @@ impl LduIndex {
     pub(crate) fn set_subsamples(&mut self, map: SubsampleMap) {
         assert_eq!(map.len(), self.len(), "the subsamples of every LDU");
         self.subsamples = Some(map);
+    }
+
+    /// The LDUs of a range, as an index of their own; `subsamples` are those of all LDUs.
+    pub(crate) fn part(&self, ldus: Range<usize>, subsamples: Option<&SubsampleMap>) -> Self {
+        let mut part = Self::default();
+        for ldu in self.range(ldus.clone()) {
+            part.push(ldu.size, ldu.duration, ldu.composition_offset, ldu.sync, ldu.droppable);
+        }
+        part.subsamples = subsamples.map(|map| map.part(ldus));
+        part
+    }
+
+    /// Appends the LDUs of another index.
+    pub(crate) fn append(&mut self, more: &Self) -> Result<(), Malformed> {
+        if more.is_empty() {
+            return Ok(());
+        }
+        if !self.is_empty() && self.subsamples.is_some() != more.subsamples.is_some() {
+            return Err(Malformed("subsamples of some LDUs and not of others"));
+        }
+        if let Some(map) = &more.subsamples {
+            self.subsamples.get_or_insert_default().append(map);
+        }
+        for ldu in more.iter() {
+            self.push(ldu.size, ldu.duration, ldu.composition_offset, ldu.sync, ldu.droppable);
+        }
+        Ok(())
     }
 
     /// The number of LDUs.
@@ -208,6 +245,11 @@ impl LduIndex {
     /// The bytes of all LDUs together.
     pub fn data_len(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// The number of LDUs that end within the first `bytes` of the data.
+    pub(crate) fn count_within(&self, bytes: u64) -> usize {
+        self.ends.partition_point(|end| *end <= bytes)
     }
 
     /// The sum of all durations, in ticks.

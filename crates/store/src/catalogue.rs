@@ -3,19 +3,20 @@
 
 use crate::format::bytes::Malformed;
 use crate::format::layout::StoreLayout;
-use crate::format::record::Record;
-use crate::format::{checkpoint, label};
+use crate::format::record::{Record, RecordingRegion, RecordingStart, SpilledParts, TrackProgress};
+use crate::format::{BLOCK, checkpoint, label};
 use crate::free::FreeMap;
 use crate::{TitleId, TitleRecord};
 use disk::Calibration;
 use std::collections::BTreeMap;
-use units::Encoder;
+use units::{Encoder, Extent};
 
 /// The state that the journal and the checkpoints record.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Catalogue {
     titles: BTreeMap<TitleId, TitleRecord>,
     names: BTreeMap<String, TitleId>,
+    recordings: BTreeMap<TitleId, RecordingLog>,
     next_id: u64,
     calibration: Option<Calibration>,
     disk_history: Option<Vec<u8>>,
@@ -23,7 +24,74 @@ pub(crate) struct Catalogue {
     encoded: u64,
 }
 
+/// A title that is being recorded, as far as it is durable: its records, without those that later
+/// ones replaced.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RecordingLog {
+    pub(crate) start: RecordingStart,
+    pub(crate) extents: BTreeMap<RecordingRegion, Vec<Extent>>,
+    pub(crate) spilled: Vec<SpilledParts>,
+    /// The progress in order. Only the last one of a track has its tail, and one whose part was
+    /// spilled has no part.
+    pub(crate) progress: Vec<TrackProgress>,
+}
+
+impl RecordingLog {
+    /// The records from which the same log results.
+    fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        let id = self.start.id;
+        let extents = self.extents.iter();
+        let extents = extents.map(move |(of, all)| Record::RecordingExtents(id, *of, all.clone()));
+        let spilled = self.spilled.iter().map(move |parts| Record::Spill(id, *parts));
+        let progress = self.progress.iter().map(|progress| Record::Progress(progress.clone()));
+        std::iter::once(Record::Recording(self.start.clone()))
+            .chain(extents)
+            .chain(spilled)
+            .chain(progress)
+    }
+
+    fn encoded_len(&self) -> u64 {
+        self.records().map(|record| record.encoded_len()).sum()
+    }
+
+    /// The index parts that are in the catalogue, in bytes.
+    pub(crate) fn part_bytes(&self) -> usize {
+        self.progress.iter().map(|progress| progress.part.len()).sum()
+    }
+
+    fn add_progress(&mut self, progress: TrackProgress) {
+        for earlier in &mut self.progress {
+            if earlier.track == progress.track {
+                earlier.tail.clear();
+            }
+        }
+        // What it says of the place of the data is said anew.
+        self.progress.retain(|it| it.track != progress.track || !it.part.is_empty());
+        self.progress.push(progress);
+    }
+
+    fn spill(&mut self, parts: SpilledParts) {
+        self.spilled.push(parts);
+        let all = std::mem::take(&mut self.progress);
+        for (i, progress) in all.iter().enumerate() {
+            if !all[i + 1..].iter().any(|later| later.track == progress.track) {
+                self.progress.push(TrackProgress { part: Vec::new(), ..progress.clone() });
+            }
+        }
+    }
+}
+
 impl Catalogue {
+    /// The titles that are being recorded.
+    pub(crate) fn recordings(&self) -> impl Iterator<Item = &RecordingLog> {
+        self.recordings.values()
+    }
+
+    /// The recording of the title with this identifier.
+    pub(crate) fn recording(&self, id: TitleId) -> Option<&RecordingLog> {
+        self.recordings.get(&id)
+    }
+
     pub(crate) fn title(&self, name: &str) -> Option<&TitleRecord> {
         self.titles.get(self.names.get(name)?)
     }
@@ -71,10 +139,12 @@ impl Catalogue {
                 let next = title.id.0.checked_add(1).ok_or("an id beyond all bounds")?;
                 // An identifier is never used again, even after its title was removed.
                 self.next_id = self.next_id.max(next);
+                self.end_recording(title.id);
                 self.encoded += grows;
                 self.names.insert(title.name.clone(), title.id);
                 self.titles.insert(title.id, title);
             }
+            Record::Removal(id) if self.recordings.contains_key(&id) => self.end_recording(id),
             Record::Removal(id) => {
                 let title = self.titles.remove(&id).ok_or("a removal of no title")?;
                 self.names.remove(&title.name);
@@ -92,8 +162,48 @@ impl Catalogue {
                 self.encoded = self.encoded + grows - shrinks;
             }
             Record::NextId(id) => self.next_id = self.next_id.max(id.0),
+            Record::Recording(start) => {
+                let id = start.id;
+                let next = id.0.checked_add(1).ok_or("an id beyond all bounds")?;
+                if self.names.contains_key(&start.name)
+                    || self.titles.contains_key(&id)
+                    || self.recordings.contains_key(&id)
+                {
+                    return Err(Malformed(format!("a recording of '{}' twice", start.name)));
+                }
+                self.next_id = self.next_id.max(next);
+                let (extents, spilled, progress) = Default::default();
+                let log = RecordingLog { start, extents, spilled, progress };
+                self.encoded += grows;
+                self.recordings.insert(id, log);
+            }
+            Record::RecordingExtents(id, region, extents) => {
+                self.change_recording(id, |log| drop(log.extents.insert(region, extents)))?;
+            }
+            Record::Progress(progress) => {
+                self.change_recording(progress.id, |log| log.add_progress(progress))?;
+            }
+            Record::Spill(id, parts) => self.change_recording(id, |log| log.spill(parts))?,
         }
         Ok(())
+    }
+
+    fn change_recording(
+        &mut self,
+        id: TitleId,
+        change: impl FnOnce(&mut RecordingLog),
+    ) -> Result<(), Malformed> {
+        let log = self.recordings.get_mut(&id).ok_or("progress of no recording")?;
+        self.encoded -= log.encoded_len();
+        change(log);
+        self.encoded += log.encoded_len();
+        Ok(())
+    }
+
+    fn end_recording(&mut self, id: TitleId) {
+        if let Some(log) = self.recordings.remove(&id) {
+            self.encoded -= log.encoded_len();
+        }
     }
 
     fn rename(&mut self, id: TitleId, name: String) -> Result<(), Malformed> {
@@ -124,6 +234,9 @@ impl Catalogue {
         for title in self.titles.values() {
             Record::Title(title.clone()).encode(&mut out);
         }
+        for log in self.recordings.values() {
+            log.records().for_each(|record| record.encode(&mut out));
+        }
         out.finish()
     }
 
@@ -134,8 +247,39 @@ impl Catalogue {
         for title in self.titles.values() {
             check_extents(title, layout, &mut free)?;
         }
+        for log in self.recordings.values() {
+            check_recording(log, layout, &mut free)?;
+        }
         Ok(free)
     }
+}
+
+/// Checks the extents of a recording like those of a title, and takes them.
+fn check_recording(
+    log: &RecordingLog,
+    layout: &StoreLayout,
+    free: &mut FreeMap,
+) -> Result<(), Malformed> {
+    let of = |what: &str| Malformed(format!("recording '{}' {what}", log.start.name));
+    for extent in log.extents.values().flatten() {
+        if !free.take(*extent) {
+            return Err(of("has chunks that are not data or another's"));
+        }
+    }
+    let room = |region| {
+        let extents = log.extents.get(&region).map_or(&[][..], Vec::as_slice);
+        u128::from(extents.iter().map(|e| e.chunks).sum::<u64>()) * u128::from(layout.chunk)
+    };
+    let data = |it: &TrackProgress| u128::from(it.in_place) + it.tail.len() as u128;
+    if log.progress.iter().any(|it| data(it) > room(RecordingRegion::Track(it.track))) {
+        return Err(of("says to have more data than its extents hold"));
+    }
+    let end = |parts: &SpilledParts| u128::from(parts.offset) + u128::from(parts.bytes);
+    let is_outside = |parts: &SpilledParts| end(parts) > room(RecordingRegion::Parts);
+    if log.spilled.iter().any(|it| !it.offset.is_multiple_of(BLOCK) || is_outside(it)) {
+        return Err(of("says to have a longer index than its extents hold"));
+    }
+    Ok(())
 }
 
 /// Checks that a title's extents are in the data area, overlap no other title, and hold as many

@@ -177,6 +177,14 @@ pub enum StoreError {
         /// The reason and the remedy.
         reason: Reason,
     },
+    /// An input could not be recorded.
+    #[error("{input} is not recorded: {reason}")]
+    NotRecorded {
+        /// The input, without a password.
+        input: String,
+        /// The reason and the remedy.
+        reason: Reason,
+    },
     /// A program that ingest needs could not be run.
     #[error("cannot run {program}: {source}")]
     Tool {
@@ -204,7 +212,9 @@ impl Hinted for StoreError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Device(error) => return error.hint(),
-            Self::Refused { reason, .. } => return reason.hint.clone(),
+            Self::Refused { reason, .. } | Self::NotRecorded { reason, .. } => {
+                return reason.hint.clone();
+            }
             Self::NoTitle { nearest: Some(title), .. } => {
                 return Some(format!("did you mean '{}'?", title.escape_debug()));
             }
@@ -262,6 +272,7 @@ impl StoreError {
             Self::Stopped { .. } => "stopped",
             Self::DataDamaged { .. } => "data-damaged",
             Self::Refused { .. } => "refused",
+            Self::NotRecorded { .. } => "not-recorded",
             Self::Tool { .. } => "tool",
             Self::NotExported { .. } => "not-exported",
             Self::Cancelled => "cancelled",

@@ -15,6 +15,8 @@ pub enum FindingKind {
     Index,
     /// A title's data.
     Data,
+    /// A recording that a power cut or a crash interrupted.
+    Recording,
 }
 
 /// One piece of damage.

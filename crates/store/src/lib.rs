@@ -11,6 +11,7 @@ mod background_io;
 mod byte_runs;
 mod catalogue;
 mod check;
+mod commit_group;
 mod error;
 mod export;
 mod finding;
@@ -24,6 +25,7 @@ mod owner;
 mod reader;
 mod rebuild;
 mod record;
+mod recording;
 mod store;
 mod title_file;
 mod title_index;
@@ -34,7 +36,10 @@ pub use check::{CheckOptions, CheckReport};
 pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
-pub use ingest::{FileOutcome, IngestOptions, IngestReport, SubtitleFile, ingest};
+pub use ingest::{
+    FileOutcome, IngestOptions, IngestReport, RecordingEnd, RecordingInput, RecordingOptions,
+    RecordingReport, SubtitleFile, ingest, record,
+};
 pub use nearest::nearest;
 pub use owner::{SoleOwner, StoreAccess, TitleOwner};
 pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
@@ -43,4 +48,4 @@ pub use record::{
     Content, FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
 };
 pub use store::Store;
-pub use writer::TitleWriter;
+pub use writer::{TitleRecorder, TitleWriter};

@@ -67,7 +67,7 @@ impl Log {
 
     /// Writes one entry and flushes: when this returns, the change is durable.
     pub(crate) fn append(&mut self, records: &[u8]) -> Result<(), StoreError> {
-        assert!(records.len() <= journal::MAX_ENTRY, "an entry holds one record at a time");
+        assert!(records.len() <= journal::MAX_ENTRY, "the caller makes several entries of more");
         let entry = journal::encode(&self.head, self.ring(), self.superblock.uuid, records);
         // Positions grow for ever; the place on the disk goes round.
         let at = self.superblock.layout.journal.start + entry.start % self.ring();

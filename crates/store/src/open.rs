@@ -159,7 +159,7 @@ fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreE
     // A replayed entry may never have been flushed (if the process was killed). Its change becomes
     // visible now, so it must be durable now.
     device.flush()?;
-    Ok(Store::new(loaded, free, device, sparse))
+    Ok(Store::new(loaded, free, device, sparse).with_recordings_sealed())
 }
 
 fn free_map(loaded: &LoadedLog) -> Result<FreeMap, StoreError> {

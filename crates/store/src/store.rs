@@ -12,6 +12,8 @@
 
 use crate::byte_runs::runs;
 use crate::catalogue::Catalogue;
+use crate::commit_group::CommitGroup;
+use crate::format::journal::MAX_ENTRY;
 use crate::format::label;
 use crate::format::layout::StoreLayout;
 use crate::format::record::{Record, check_calibration, check_disk_history, check_new_name};
@@ -46,8 +48,9 @@ pub struct Store {
     /// Damage that is not repaired, because the store is open for reading only.
     unhealed: Vec<Finding>,
     log: Mutex<Log>,
+    commits: CommitGroup,
     state: RwLock<StoreState>,
-    /// Number of changes of the catalogue since the store was opened.
+    /// Number of changes of the titles since the store was opened.
     changes: AtomicU64,
     /// The reason why nothing more is written.
     stopped: OnceLock<String>,
@@ -75,6 +78,19 @@ impl StoreState {
             return Err(StoreError::Exists { name: name.to_owned() });
         }
         Ok(())
+    }
+
+    /// Applies a durable change.
+    fn apply(&mut self, record: Record) {
+        // Readers of the title go on: its space is freed by `release`. A recording that is given up
+        // has none.
+        if let Record::Removal(id) = &record
+            && let Some(title) = self.catalogue.by_id(*id).cloned()
+        {
+            // In the same step as the removal, so that a reader finds the title at every moment.
+            self.hidden.insert(*id, title);
+        }
+        self.catalogue.apply(record).expect("`make` saw the same catalogue");
     }
 }
 
@@ -106,8 +122,8 @@ impl Store {
         self.layout.scratch.clone()
     }
 
-    /// Number of changes of the catalogue since the store was opened: who keeps something that is
-    /// made of it makes it again when the number has grown.
+    /// Number of changes of the titles since the store was opened: who keeps something that is made
+    /// of them makes it again when the number has grown.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -249,7 +265,8 @@ impl Store {
         let state = StoreState {
             free,
             hidden: BTreeMap::new(),
-            pending: BTreeSet::new(),
+            // A recording that is sealed later keeps its name.
+            pending: loaded.catalogue.recordings().map(|it| it.start.name.clone()).collect(),
             next_id: loaded.catalogue.next_id().0,
             catalogue: loaded.catalogue,
         };
@@ -263,6 +280,7 @@ impl Store {
             healed: loaded.findings,
             unhealed: Vec::new(),
             log: Mutex::new(loaded.log),
+            commits: CommitGroup::default(),
             state: RwLock::new(state),
             changes: AtomicU64::new(0),
             stopped: OnceLock::new(),
@@ -280,6 +298,16 @@ impl Store {
     /// This store, open for reading only: what `new` took as repaired is still damaged.
     pub(crate) fn read_only(mut self) -> Self {
         self.unhealed = std::mem::take(&mut self.healed);
+        let unsealed = self.unsealed_recordings();
+        self.unhealed.extend(unsealed);
+        self
+    }
+
+    /// This store, with titles of its interrupted recordings.
+    pub(crate) fn with_recordings_sealed(mut self) -> Self {
+        let (healed, unhealed) = self.seal_recordings();
+        self.healed.extend(healed);
+        self.unhealed.extend(unhealed);
         self
     }
 
@@ -301,6 +329,10 @@ impl Store {
 
     pub(crate) fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn commits(&self) -> &CommitGroup {
+        &self.commits
     }
 
     /// The record of a title in the catalogue or hidden.
@@ -345,48 +377,69 @@ impl Store {
         make: impl FnOnce(&StoreState) -> Result<Record, StoreError>,
         then: impl FnOnce(&mut StoreState),
     ) -> Result<(), StoreError> {
+        self.change_all(|state| Ok(vec![make(state)?]), then)
+    }
+
+    /// Makes several changes durable like [`Store::change`], with one journal entry for as many of
+    /// them as it has room for. A power cut between two entries leaves the first changes.
+    pub(crate) fn change_all(
+        &self,
+        make: impl FnOnce(&StoreState) -> Result<Vec<Record>, StoreError>,
+        then: impl FnOnce(&mut StoreState),
+    ) -> Result<(), StoreError> {
         // Held until the change is applied: entries reach the journal in the order of their
         // decisions.
         let mut log = self.log();
         self.refuse_if_stopped()?;
         // Readers are shut out only while deciding and applying, never during the writes between.
-        let (record, whole) = {
+        let (records, whole) = {
             let state = self.state();
-            let record = make(&state)?;
-            (record, state.catalogue.checkpoint_bytes())
+            let records = make(&state)?;
+            (records, state.catalogue.checkpoint_bytes())
         };
-        let mut encoder = Encoder::default();
-        record.encode(&mut encoder);
-        let bytes = encoder.finish();
         let slot = &self.layout.checkpoints[0];
-        let (needed, holds) = (whole + bytes.len() as u64, slot.end - slot.start);
+        let added: u64 = records.iter().map(Record::encoded_len).sum();
+        let (needed, holds) = (whole + added, slot.end - slot.start);
         // Removals are possible even when the catalogue is full: they are the way out.
-        if needed > holds && !matches!(record, Record::Removal(_)) {
+        if needed > holds && !matches!(records[..], [Record::Removal(_)]) {
             let (needed, holds) = (ByteCount(needed), ByteCount(holds));
             return Err(StoreError::CatalogueFull { needed, holds });
         }
-        let written = (|| {
-            // The checkpoint holds the catalogue without this change; the entry behind it adds the
-            // change.
-            if log.needs_checkpoint(bytes.len()) {
-                let catalogue = self.state().catalogue.encode();
-                log.checkpoint(&catalogue)?;
+        let mut then = Some(then);
+        let mut records = records.into_iter().peekable();
+        while records.peek().is_some() {
+            let (mut entry, mut encoder) = (Vec::new(), Encoder::default());
+            while let Some(record) = records.next_if(|next| {
+                entry.is_empty() || encoder.len() as u64 + next.encoded_len() <= MAX_ENTRY as u64
+            }) {
+                record.encode(&mut encoder);
+                entry.push(record);
             }
-            log.append(&bytes)
-        })();
-        // The entry may or may not be on the disk, so the memory can no longer follow it.
-        written.inspect_err(|error| self.stop(error))?;
-        let mut state = self.state_mut();
-        // Readers of the title go on: its space is freed by `release`.
-        if let Record::Removal(id) = &record {
-            let title = state.catalogue.by_id(*id).expect("`make` found it").clone();
-            // In the same step as the removal, so that a reader finds the title at every moment.
-            state.hidden.insert(*id, title);
+            let bytes = encoder.finish();
+            let written = (|| {
+                // The checkpoint holds the catalogue without this change; the entry behind it adds
+                // the change.
+                if log.needs_checkpoint(bytes.len()) {
+                    let catalogue = self.state().catalogue.encode();
+                    log.checkpoint(&catalogue)?;
+                }
+                log.append(&bytes)
+            })();
+            // The entry may or may not be on the disk, so the memory can no longer follow it.
+            written.inspect_err(|error| self.stop(error))?;
+            let mut state = self.state_mut();
+            if entry.iter().any(Record::changes_titles) {
+                self.changes.fetch_add(1, Ordering::Release);
+            }
+            entry.into_iter().for_each(|record| state.apply(record));
+            // Before the lock is released: no reader sees the title while its name is still
+            // pending.
+            if records.peek().is_none()
+                && let Some(then) = then.take()
+            {
+                then(&mut state);
+            }
         }
-        state.catalogue.apply(record).expect("`make` saw the same catalogue");
-        self.changes.fetch_add(1, Ordering::Release);
-        // Before the lock is released: no reader sees the title while its name is still pending.
-        then(&mut state);
         Ok(())
     }
 }

@@ -11,6 +11,10 @@
 //! A title enters the catalogue after all of its data is durable. Reservations that are not sealed
 //! are in memory only: after a crash the space is free again.
 
+mod recorder;
+
+pub use recorder::TitleRecorder;
+
 use crate::byte_runs::{pieces, runs};
 use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_new_name};
 use crate::format::{BLOCK, label};
@@ -38,6 +42,9 @@ pub struct TitleWriter<'a> {
     thumbnails: Option<Thumbnails>,
     index: Vec<Extent>,
     pool: Pool,
+    /// A track that outgrows its extents gets this part of its size more.
+    growth_part: u64,
+    /// Whether the chunks belong to a record of the catalogue.
     sealed: bool,
 }
 
@@ -49,9 +56,13 @@ struct TrackBuffer {
     capacity: u64,
     /// The bytes on the device; a multiple of [`WRITE`] until the last write.
     written: u64,
-    /// The bytes that are not on the device yet.
+    /// The bytes behind those that are counted as written.
     buffer: Option<Buffer>,
     filled: usize,
+    /// The bytes of the buffer that are on the device all the same; whole blocks.
+    in_place: usize,
+    /// The bytes of the buffer that are in `checksums`; whole spans.
+    summed: usize,
     checksums: Vec<u32>,
 }
 
@@ -82,6 +93,7 @@ impl<'a> TitleWriter<'a> {
             index: Vec::new(),
             // One buffer for each possible track; `write` relies on it and never waits for memory.
             pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
+            growth_part: GROWTH_PART,
             sealed: false,
         }
     }
@@ -224,18 +236,37 @@ impl<'a> TitleWriter<'a> {
         buffer[track.filled..padded].fill(0);
         // A reader sees the data without its padding, so the padding is not part of the last
         // checksum.
-        track.checksums.extend(buffer[..track.filled].chunks(SPAN).map(checksum));
-        let places = runs(&track.extents, self.store.layout().chunk);
-        for (place, part) in pieces(&places, track.written, padded) {
-            let _permit = self.io.acquire(ByteCount(part.len() as u64));
-            self.store.write_data(place, &buffer[part])?;
-        }
+        track.checksums.extend(buffer[track.summed..track.filled].chunks(SPAN).map(checksum));
+        let rest = track.in_place..padded;
+        let at = track.written + rest.start as u64;
+        self.store.write_pieces(&track.extents, at, &buffer[rest], self.io)?;
         track.written += track.filled as u64;
-        track.filled = 0;
+        (track.filled, track.in_place, track.summed) = (0, 0, 0);
         // A part of a buffer is only written at the end of the track.
         if padded < WRITE {
             track.buffer = None;
         }
+        Ok(())
+    }
+
+    /// Writes the whole blocks of a track's buffer to the device, and keeps the buffer.
+    fn write_whole_blocks(&mut self, number: usize) -> Result<(), StoreError> {
+        let missing = {
+            let track = &self.tracks[number];
+            track.bytes().saturating_sub(track.capacity)
+        };
+        if missing > 0 {
+            self.grow(number, missing)?;
+        }
+        let track = &mut self.tracks[number];
+        let Some(buffer) = &track.buffer else { return Ok(()) };
+        let blocks = track.in_place..track.filled - track.filled % BLOCK_SIZE;
+        let at = track.written + blocks.start as u64;
+        self.store.write_pieces(&track.extents, at, &buffer[blocks.clone()], self.io)?;
+        track.in_place = blocks.end;
+        let spans = track.summed..track.filled - track.filled % SPAN;
+        track.checksums.extend(buffer[spans.clone()].chunks(SPAN).map(checksum));
+        track.summed = spans.end;
         Ok(())
     }
 
@@ -246,8 +277,8 @@ impl<'a> TitleWriter<'a> {
         let track = &mut self.tracks[number];
         let mut needed = missing.div_ceil(chunk);
         // Grows by a part of the size, so that the number of extents stays small.
-        let step =
-            needed.max((track.capacity / GROWTH_PART).clamp(GROWTH_LEAST, GROWTH_MOST) / chunk);
+        let step = needed
+            .max((track.capacity / self.growth_part).clamp(GROWTH_LEAST, GROWTH_MOST) / chunk);
         let mut state = self.store.state_mut();
         let free = &mut state.free;
         // Growing in place adds no extent, and the disk reads on without a seek.
@@ -362,11 +393,24 @@ impl<'a> TitleWriter<'a> {
     fn write_region(&self, mut region: Vec<u8>) -> Result<(), StoreError> {
         region.resize(region.len().next_multiple_of(BLOCK_SIZE), 0);
         for (start, piece) in region.chunks(WRITE).enumerate() {
-            let places = runs(&self.index, self.store.layout().chunk);
-            for (place, part) in pieces(&places, (start * WRITE) as u64, piece.len()) {
-                let _permit = self.io.acquire(ByteCount(part.len() as u64));
-                self.store.write_data(place, &piece[part])?;
-            }
+            self.store.write_pieces(&self.index, (start * WRITE) as u64, piece, self.io)?;
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Writes whole blocks at an offset in these extents.
+    pub(crate) fn write_pieces(
+        &self,
+        extents: &[Extent],
+        offset: u64,
+        bytes: &[u8],
+        io: &dyn BackgroundIo,
+    ) -> Result<(), StoreError> {
+        for (place, part) in pieces(&runs(extents, self.layout().chunk), offset, bytes.len()) {
+            let _permit = io.acquire(ByteCount(part.len() as u64));
+            self.write_data(place, &bytes[part])?;
         }
         Ok(())
     }
@@ -411,7 +455,7 @@ impl fmt::Debug for TitleWriter<'_> {
     }
 }
 
-fn full(error: AllocError, free: &FreeMap, chunk: u64) -> StoreError {
+pub(crate) fn full(error: AllocError, free: &FreeMap, chunk: u64) -> StoreError {
     match error {
         AllocError::Missing(chunks) => StoreError::Full {
             missing: ByteCount(chunks.saturating_mul(chunk)),
@@ -422,7 +466,7 @@ fn full(error: AllocError, free: &FreeMap, chunk: u64) -> StoreError {
 }
 
 /// The play-out time that players see; zero for files.
-fn duration(index: &Arc<TitleIndex>) -> Duration {
+pub(crate) fn duration(index: &Arc<TitleIndex>) -> Duration {
     Packaging::new(Arc::clone(index), &PackagingOptions::default())
         .map_or(Duration::ZERO, |packaging| packaging.duration())
 }
@@ -438,7 +482,7 @@ const _: () = assert!(WRITE.is_multiple_of(SPAN));
 const SPAN: usize = CHECKSUM_SPAN as usize;
 
 #[expect(clippy::cast_possible_truncation, reason = "4,096")]
-const BLOCK_SIZE: usize = BLOCK as usize;
+pub(crate) const BLOCK_SIZE: usize = BLOCK as usize;
 
 /// A track that outgrows its reservation gets an eighth of its size more, in steps that make few
 /// extents and are trimmed at the end.

@@ -9,8 +9,8 @@ use super::error::{BadStream, malformed};
 use super::latm::LatmUnpacker;
 use crate::boxes::boxes;
 use crate::codec::SampleEntry;
-use crate::subsamples::SubsampleScanner;
-use crate::{LduIndex, TrackDescription};
+use crate::subsamples::{SubsampleMap, SubsampleScanner};
+use crate::{IndexPart, LduIndex, TrackDescription};
 use mp4_atom::{Decode, FourCC, Tfdt, Tfhd, Trun, TrunEntry};
 use std::collections::VecDeque;
 
@@ -80,21 +80,28 @@ impl TrackState {
         }
     }
 
+    /// What the kept track `number` has had since its LDU `from`, if it is this one: its LDUs of
+    /// which all bytes have arrived.
+    pub(super) fn part(&self, number: usize, from: usize, arrived: u64) -> Option<IndexPart> {
+        let kept = self.kept.as_ref().filter(|kept| kept.number == number)?;
+        let map = kept.scanner.as_ref().map(SubsampleScanner::map);
+        let seen = kept.index.count_within(arrived).min(map.map_or(usize::MAX, SubsampleMap::len));
+        let last_duration = from.checked_sub(1).map_or(0, |last| kept.index.duration(last));
+        let ldus = kept.index.part(from..seen.max(from), map);
+        Some(IndexPart { last_duration, ldus, checksums: Vec::new() })
+    }
+
     pub(super) fn description(&self) -> Option<TrackDescription> {
         self.kept.as_ref().map(|kept| kept.description.clone())
     }
 
-    /// The finished track. A last LDU of unknown duration gets that of the one before.
+    /// The finished track.
     pub(super) fn finish(self) -> Option<Result<(TrackDescription, LduIndex), BadStream>> {
         let KeptTrack { mut description, mut index, latm, scanner, .. } = self.kept?;
         if let Some(map) = scanner.and_then(|scanner| scanner.finish(&index)) {
             index.set_subsamples(map);
         }
-        if let Some(before) = index.len().checked_sub(2)
-            && index.get(before + 1).duration == 0
-        {
-            index.set_last_duration(index.get(before).duration);
-        }
+        index.end();
         let Some(latm) = latm else { return Some(Ok((description, index))) };
         let edits = std::mem::take(&mut description.edits);
         Some(latm.finish(&index, description.timescale, edits).map(|plain| {

@@ -21,7 +21,7 @@ mod latm;
 
 pub use error::{BadStream, FragmentError};
 
-use crate::{LduIndex, TrackDescription};
+use crate::{IndexPart, LduIndex, TrackDescription};
 use fragment::{Run, TrackState};
 use mp4_atom::FourCC;
 use std::collections::VecDeque;
@@ -92,6 +92,13 @@ impl FragmentReader {
     pub fn unreadable(&self) -> u64 {
         let kept = self.tracks.iter().filter_map(|track| track.kept.as_ref());
         kept.filter_map(|kept| kept.latm.as_ref()).map(|latm| latm.unreadable).sum()
+    }
+
+    /// What a track has had since its LDU `from`: the LDUs of which all bytes are among the first
+    /// `arrived` of its data. Nothing of a track in LATM framing, whose LDUs are known at the end.
+    pub fn part(&self, track: usize, from: usize, arrived: u64) -> IndexPart {
+        let found = self.tracks.iter().find_map(|state| state.part(track, from, arrived));
+        found.filter(|_| !self.latm.contains(&track)).unwrap_or_default()
     }
 
     /// Takes the next bytes of the stream, in pieces of any size. After an error the reader is

@@ -57,6 +57,18 @@ impl SubsampleMap {
         }
     }
 
+    /// The subsamples of a range of LDUs, as a map of their own.
+    pub(crate) fn part(&self, ldus: Range<usize>) -> Self {
+        let mut part = Self::default();
+        self.for_each(ldus, |subsamples| part.push(subsamples));
+        part
+    }
+
+    /// Appends the subsamples of further LDUs.
+    pub(crate) fn append(&mut self, more: &Self) {
+        more.for_each(0..more.len(), |subsamples| self.push(subsamples));
+    }
+
     /// The number of LDUs.
     pub(crate) fn len(&self) -> usize {
         self.ldus

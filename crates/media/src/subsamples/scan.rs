@@ -92,6 +92,11 @@ impl SubsampleScanner {
         }
     }
 
+    /// The subsamples of the LDUs that have been seen whole.
+    pub(crate) fn map(&self) -> &SubsampleMap {
+        &self.map
+    }
+
     /// The map of all LDUs of `index`; `None` if not all of them have been seen.
     pub(crate) fn finish(mut self, index: &LduIndex) -> Option<SubsampleMap> {
         while self.map.len() < index.len() && index.get(self.map.len()).size == 0 {

@@ -246,5 +246,6 @@ const HEADER: usize = LENGTH + size_of::<u32>();
 const _: () = assert!(CHECKSUM == 4 && SEQUENCE == 8 && UUID == 16 && PLACE == 32);
 const _: () = assert!(CHAIN == 40 && COPY == 44 && LENGTH == 48 && HEADER == 52);
 
-/// The most bytes of records in one entry: one record of the longest kind.
-pub(crate) const MAX_ENTRY: usize = MAX_RECORD;
+/// The most bytes of records in one entry: two of the longest kind, or the progress of some
+/// recordings.
+pub(crate) const MAX_ENTRY: usize = 2 * MAX_RECORD;

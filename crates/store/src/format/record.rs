@@ -13,12 +13,27 @@
 //!        4  CRC-32C of the index              2  how many
 //!      2+n  extents of the index region      16  each: first chunk (8), chunks (8)
 //!        2  tracks, each: 8 bytes of data, then its extents
+//!
+//!   a title that is being recorded, until its record of kind 1 or 2 follows
+//!
+//!   7  recording                            8  extents of a recording
+//!        8  id                                   8  id
+//!        8  created, Unix seconds                2  region: a track, or 0xFFFF: index parts,
+//!      2+n  name, UTF-8                                     0xFFFE: the coming index region
+//!      4+n  index region without LDUs          2+n  all its extents
+//!
+//!   9  progress of a track                  10  index parts that were moved to their region
+//!        8  id                                   8  id
+//!        2  track                                8  offset in the region
+//!      4+n  index part                           4  bytes
+//!        8  bytes of data in place               4  CRC-32C
+//!      2+n  the data behind them
 //! ```
 
 use super::bytes::Malformed;
 use crate::{StoreError, TitleId, TitleRecord, TrackRecord};
 use disk::Calibration;
-use media::TitleKind;
+use media::{TitleIndex, TitleKind};
 use std::time::Duration;
 use units::{ChunkIndex, Decoder, Encoder, Extent, Hinted, nanos, show};
 
@@ -37,6 +52,61 @@ pub(crate) enum Record {
     DiskHistory(Vec<u8>),
     /// Ids below this one are never used again.
     NextId(TitleId),
+    /// A title is being recorded.
+    Recording(RecordingStart),
+    /// The extents of a region of a recording, all of them.
+    RecordingExtents(TitleId, RecordingRegion, Vec<Extent>),
+    /// More of a track of a recording is durable.
+    Progress(TrackProgress),
+    /// The index parts of a recording so far are in its region for them.
+    Spill(TitleId, SpilledParts),
+}
+
+/// The beginning of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordingStart {
+    pub(crate) id: TitleId,
+    pub(crate) name: String,
+    /// The Unix time in seconds.
+    pub(crate) created: u64,
+    /// The encoded index of a title with these tracks and no LDUs.
+    pub(crate) index: Vec<u8>,
+}
+
+/// A region of a recording with extents of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum RecordingRegion {
+    /// The data of a track.
+    Track(u16),
+    /// The index parts that are no longer in the catalogue.
+    Parts,
+    /// Room for the index region of the title.
+    Index,
+}
+
+/// The durable data of a track of a recording, with the part of its index that became durable with
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TrackProgress {
+    pub(crate) id: TitleId,
+    pub(crate) track: u16,
+    /// An encoded [`media::IndexPart`].
+    pub(crate) part: Vec<u8>,
+    /// The bytes of data that are in their place: whole blocks.
+    pub(crate) in_place: u64,
+    /// The bytes behind them, less than a block: a block that was acknowledged is never written
+    /// again.
+    pub(crate) tail: Vec<u8>,
+}
+
+/// Index parts of a recording in its region for them: encoded records of [`TrackProgress`] without
+/// tails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SpilledParts {
+    /// The offset in the region, a multiple of [`super::BLOCK`].
+    pub(crate) offset: u64,
+    pub(crate) bytes: u32,
+    pub(crate) checksum: u32,
 }
 
 impl Record {
@@ -70,6 +140,39 @@ impl Record {
                 out.u8(NEXT_ID);
                 out.u64(id.0);
             }
+            Self::Recording(start) => {
+                out.u8(RECORDING);
+                out.u64(start.id.0);
+                out.u64(start.created);
+                out.text16(&start.name);
+                out.bytes32(&start.index);
+            }
+            Self::RecordingExtents(id, region, extents) => {
+                out.u8(RECORDING_EXTENTS);
+                out.u64(id.0);
+                out.u16(match region {
+                    RecordingRegion::Track(track) => *track,
+                    RecordingRegion::Parts => PARTS,
+                    RecordingRegion::Index => INDEX,
+                });
+                encode_extents(extents, out);
+            }
+            Self::Progress(progress) => {
+                out.u8(PROGRESS);
+                out.u64(progress.id.0);
+                out.u16(progress.track);
+                out.bytes32(&progress.part);
+                out.u64(progress.in_place);
+                out.count16(progress.tail.len());
+                out.bytes(&progress.tail);
+            }
+            Self::Spill(id, spilled) => {
+                out.u8(SPILL);
+                out.u64(id.0);
+                out.u64(spilled.offset);
+                out.u32(spilled.bytes);
+                out.u32(spilled.checksum);
+            }
         }
     }
 
@@ -90,8 +193,38 @@ impl Record {
                 Ok(Self::DiskHistory(bytes.bytes(count)?.to_vec()))
             }
             NEXT_ID => Ok(Self::NextId(TitleId(bytes.u64()?))),
+            RECORDING => decode_recording(bytes).map(Self::Recording),
+            RECORDING_EXTENTS => {
+                let id = TitleId(bytes.u64()?);
+                let region = match bytes.u16()? {
+                    PARTS => RecordingRegion::Parts,
+                    INDEX => RecordingRegion::Index,
+                    track => RecordingRegion::Track(track),
+                };
+                Ok(Self::RecordingExtents(id, region, decode_extents(bytes)?))
+            }
+            PROGRESS => {
+                let (id, track) = (TitleId(bytes.u64()?), bytes.u16()?);
+                let (part, in_place) = (bytes.bytes32()?.to_vec(), bytes.u64()?);
+                let count = bytes.count16(TAIL, "more than a block behind the data in place")?;
+                let tail = bytes.bytes(count)?.to_vec();
+                if !in_place.is_multiple_of(super::BLOCK) {
+                    return Err("data in place that is not whole blocks".into());
+                }
+                Ok(Self::Progress(TrackProgress { id, track, part, in_place, tail }))
+            }
+            SPILL => {
+                let (id, offset) = (TitleId(bytes.u64()?), bytes.u64()?);
+                let (length, checksum) = (bytes.u32()?, bytes.u32()?);
+                Ok(Self::Spill(id, SpilledParts { offset, bytes: length, checksum }))
+            }
             kind => Err(Malformed(format!("a record of unknown kind {kind}"))),
         }
+    }
+
+    /// Whether a list of the titles is another one afterwards.
+    pub(crate) fn changes_titles(&self) -> bool {
+        matches!(self, Self::Title(_) | Self::Removal(_) | Self::Renaming(..))
     }
 
     /// The encoded length in bytes.
@@ -230,6 +363,18 @@ pub(crate) fn decode_title(bytes: &mut Decoder<'_>) -> Result<TitleRecord, Malfo
     Ok(title)
 }
 
+fn decode_recording(bytes: &mut Decoder<'_>) -> Result<RecordingStart, Malformed> {
+    let (id, created) = (TitleId(bytes.u64()?), bytes.u64()?);
+    let name = bytes.text16(MAX_NAME)?.to_owned();
+    check_name(&name).map_err(|error| Malformed(error.to_string()))?;
+    let index = bytes.bytes32()?.to_vec();
+    let tracks = TitleIndex::decode(&index).map_err(|error| Malformed(error.to_string()))?.tracks;
+    if tracks.is_empty() || tracks.len() > MAX_TRACKS {
+        return Err("a recording without tracks, or with too many".into());
+    }
+    Ok(RecordingStart { id, name, created, index })
+}
+
 fn encode_extents(extents: &[Extent], out: &mut Encoder) {
     out.count16(extents.len());
     for extent in extents {
@@ -257,6 +402,17 @@ const RENAMING: u8 = 3;
 const CALIBRATION: u8 = 4;
 const DISK_HISTORY: u8 = 5;
 const NEXT_ID: u8 = 6;
+const RECORDING: u8 = 7;
+const RECORDING_EXTENTS: u8 = 8;
+const PROGRESS: u8 = 9;
+const SPILL: u8 = 10;
+
+/// The numbers of the regions of a recording that are not tracks.
+const PARTS: u16 = 0xFFFF;
+const INDEX: u16 = 0xFFFE;
+
+/// The most bytes behind those in place: a block less one.
+pub(crate) const TAIL: usize = 4095;
 
 const MEDIA: u8 = 1;
 const FILE: u8 = 2;

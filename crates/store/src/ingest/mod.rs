@@ -19,6 +19,7 @@ mod damage;
 mod edits;
 mod fragments;
 mod kinds;
+mod live;
 mod matroska;
 mod metadata;
 mod plan;
@@ -29,6 +30,8 @@ mod renditions;
 mod text;
 mod thumbnails;
 mod transport;
+
+pub use live::{RecordingEnd, RecordingInput, RecordingOptions, RecordingReport, record};
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use units::Reason;
 
@@ -146,52 +147,84 @@ pub(super) fn local(file: &Path) -> OsString {
     name
 }
 
-/// Runs `ffprobe`.
+/// Runs `ffprobe` on a file.
 pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput, StoreError> {
     job.tell("probing", 0)?;
+    let probed = run(input(file), None, &mut || job.tell("probing", 0).is_ok())?;
+    job.tell("probing", 0)?;
+    let mut found = probed.map_err(|failed| {
+        job.refused(match failed {
+            ProbeFailure::TooLong => {
+                let seconds = PROBE_TIME.as_secs();
+                let message = format!("FFmpeg has not found its streams within {seconds} s");
+                Reason::new(message, "take it in with --as file")
+            }
+            ProbeFailure::NotJson(error) => kinds::unknown("FFmpeg cannot describe it", &error),
+            ProbeFailure::Said(words) => kinds::unreadable(file, &words),
+        })
+    })?;
+    let failed = StoreError::file("read", file);
+    match found.format.format_name.as_str() {
+        "mpegts" => found.transport = Transport::of(file).map_err(failed)?,
+        name if name.starts_with("mov") => {
+            found.cuts_the_middle = edits::cuts_the_middle(file).map_err(failed)?;
+        }
+        _ => {}
+    }
+    Ok(found)
+}
+
+/// Why `ffprobe` has not described its input.
+#[derive(Debug)]
+pub(super) enum ProbeFailure {
+    /// It was killed because it took too long, or because it was not wanted any more.
+    TooLong,
+    /// Its output cannot be read, for this reason.
+    NotJson(String),
+    /// It failed, with these words.
+    Said(String),
+}
+
+/// Runs `ffprobe` with these input arguments, and with a beginning of a stream at its standard
+/// input if there is one, as long as `goes_on`.
+pub(super) fn run(
+    input: Vec<OsString>,
+    beginning: Option<&[u8]>,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Result<ProbeOutput, ProbeFailure>, StoreError> {
     let mut words: Vec<OsString> = ASK.iter().map(OsString::from).collect();
-    words.extend(input(file));
-    let process = Process::start("ffprobe", &words, PROBE_TIME)?;
+    words.extend(input);
+    let stdin = if beginning.is_some() { Stdio::piped() } else { Stdio::null() };
+    let process = Process::start_reading(stdin, "ffprobe", &words, PROBE_TIME)?;
     let started = Instant::now();
     // A hostile file must not fill the memory.
-    let ended = process.finish(&[], MAX_JSON, || {
-        job.tell("probing", 0).is_ok() && started.elapsed() <= PROBE_TIME
+    let ended = process.finish(beginning.unwrap_or_default(), MAX_JSON, || {
+        goes_on() && started.elapsed() <= PROBE_TIME
     });
-    job.tell("probing", 0)?;
     if started.elapsed() > PROBE_TIME {
-        let seconds = PROBE_TIME.as_secs();
-        let message = format!("FFmpeg has not found its streams within {seconds} s");
-        return Err(job.refused(Reason::new(message, "take it in with --as file")));
+        return Ok(Err(ProbeFailure::TooLong));
     }
-    match (ended.output, ended.status) {
+    Ok(match (ended.output, ended.status) {
         (Ok(json), Ok(status)) if status.success() => {
-            let mut found: ProbeOutput = serde_json::from_slice(&json).map_err(|error| {
-                job.refused(kinds::unknown("FFmpeg cannot describe it", &error.to_string()))
-            })?;
-            let failed = StoreError::file("read", file);
-            match found.format.format_name.as_str() {
-                "mpegts" => found.transport = Transport::of(file).map_err(failed)?,
-                name if name.starts_with("mov") => {
-                    found.cuts_the_middle = edits::cuts_the_middle(file).map_err(failed)?;
-                }
-                _ => {}
-            }
-            Ok(found)
+            serde_json::from_slice(&json).map_err(|error| ProbeFailure::NotJson(error.to_string()))
         }
-        _ => Err(job.refused(kinds::unreadable(file, &last_words(&ended.complaints)))),
-    }
+        _ => Err(ProbeFailure::Said(last_words(&ended.complaints))),
+    })
 }
 
 /// Demuxers of containers that hold media themselves. Those that refer to other files (playlists,
 /// image sequences, edit decision lists) are excluded: an untrusted file must not make FFmpeg read
 /// another.
+pub(super) const FORMATS: &str = "mov,matroska,mpegts,mpeg,mpegvideo,avi,mxf,mxf_opatom,gxf,ogg,flv,live_flv,asf,rm,wtv,ivf,nut,\
+     h264,hevc,m4v,av1,obu,dv,mjpeg,vc1,wav,w64,aiff,au,caf,flac,aac,mp3,ac3,eac3,dts,dtshd,truehd,\
+     amr,loas,wv,tta,ape";
+
+/// The input arguments of a file.
 const INPUT: &[&str] = &[
     "-protocol_whitelist",
     "file",
     "-format_whitelist",
-    "mov,matroska,mpegts,mpeg,mpegvideo,avi,mxf,mxf_opatom,gxf,ogg,flv,live_flv,asf,rm,wtv,ivf,nut,\
-     h264,hevc,m4v,av1,obu,dv,mjpeg,vc1,wav,w64,aiff,au,caf,flac,aac,mp3,ac3,eac3,dts,dtshd,truehd,\
-     amr,loas,wv,tta,ape",
+    FORMATS,
     // In transport streams audio may begin late.
     "-probesize",
     "50M",

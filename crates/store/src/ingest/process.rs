@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// The end of a program.
@@ -126,6 +126,11 @@ impl Process {
     /// The process's standard output alone, for another process to read; can be called once.
     pub(super) fn stdout(&mut self) -> ChildStdout {
         self.child.stdout.take().expect("taken once")
+    }
+
+    /// The process's standard input, if it was started with a pipe for that; can be called once.
+    pub(super) fn stdin(&mut self) -> Option<ChildStdin> {
+        self.child.stdin.take()
     }
 
     /// The process's standard error alone; can be called once.

@@ -259,7 +259,7 @@ fn drain(
 }
 
 /// Reads the pipe to its end. FFmpeg writes 32 KiB at a time, so that a piece is several reads.
-fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Vec<u8>>) {
+pub(super) fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Vec<u8>>) {
     loop {
         // Does not wait for a spare one: `full` already bounds the pieces that exist.
         let mut piece = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(PIECE));
@@ -350,7 +350,8 @@ fn unpacking(job: &IngestJob<'_>, plan: &RemuxPlan) -> Vec<OsString> {
     words
 }
 
-fn arguments(
+/// The arguments of the process that copies the streams of a plan into a fragmented stream.
+pub(super) fn arguments(
     inputs: Vec<Vec<OsString>>,
     plan: &RemuxPlan,
     mut place: impl FnMut(&SelectedStream) -> String,
@@ -421,7 +422,7 @@ const LATE_START: &str =
 
 const ALLOW: &str = "to take in what can be read of it, add --allow-damaged";
 
-const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error"];
+pub(super) const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error"];
 
 /// The input arguments for the output of the unpacker.
 const PIPED_AVI: &[&str] = &["-protocol_whitelist", "pipe", "-f", "avi", "-i", "pipe:0"];
@@ -456,10 +457,10 @@ const PIECE: usize = 512 << 10;
 
 /// The number of pieces between the two threads: as many as FFmpeg makes during one write to the
 /// disk.
-const PIECES: usize = 8;
+pub(super) const PIECES: usize = 8;
 
 /// The interval at which cancellation is checked.
-const GLANCE: Duration = Duration::from_millis(100);
+pub(super) const GLANCE: Duration = Duration::from_millis(100);
 
 /// The interval at which it is seen that the text has been read.
 const SHORT_GLANCE: Duration = Duration::from_millis(5);

@@ -1,0 +1,307 @@
+//! Writing a title while it is being recorded: what was committed survives a power cut.
+//!
+//! ```text
+//!   write    into the buffers of the tracks; full ones go to the device
+//!   commit   whole blocks in place ──▶ flush ──▶ journal: for each track its new LDUs, the bytes in
+//!            place, and those behind the last whole block ──▶ flush
+//!   finish   the title is made of these records (`recording`), as after a power cut
+//! ```
+//!
+//! A block that was acknowledged is never written again, so that a torn write loses nothing. The
+//! commits of several recordings share flushes and journal entries (`commit_group`).
+
+use super::{BLOCK_SIZE, TitleWriter, WRITE, full};
+use crate::format::label;
+use crate::format::record::{
+    MAX_EXTENTS, MAX_RECORD, Record, RecordingRegion, RecordingStart, SpilledParts, TAIL,
+    TrackProgress,
+};
+use crate::recording::split;
+use crate::{StoreError, TitleRecord};
+use media::{IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum};
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+use units::{ByteCount, Encoder, Extent};
+
+/// A title that is being recorded.
+///
+/// Dropped before [`TitleRecorder::finish`], it leaves what was committed: a title of that is made
+/// when the store is opened the next time, and until then the name is in use.
+pub struct TitleRecorder<'a> {
+    writer: TitleWriter<'a>,
+    /// What the catalogue has of each track.
+    committed: Vec<CommittedTrack>,
+    parts: RecordingExtents,
+    index: RecordingExtents,
+    /// The bytes that are used of the region of the parts.
+    spilled: u64,
+    /// The bytes of all parts, in the region and in the catalogue.
+    part_bytes: u64,
+}
+
+/// What the catalogue has of a track of a recording.
+#[derive(Clone, Default)]
+struct CommittedTrack {
+    ldus: usize,
+    checksums: usize,
+    extents: Vec<Extent>,
+}
+
+/// A region of a recording beside its tracks.
+struct RecordingExtents {
+    region: RecordingRegion,
+    extents: Vec<Extent>,
+    /// Number of its chunks that the catalogue has.
+    committed: u64,
+}
+
+impl<'a> TitleRecorder<'a> {
+    /// Begins the recording of a title with these tracks, durably.
+    pub fn start(
+        mut writer: TitleWriter<'a>,
+        tracks: &[TrackDescription],
+    ) -> Result<Self, StoreError> {
+        writer.growth_part = GROWTH_PART;
+        writer.declare(&vec![ByteCount::ZERO; tracks.len()])?;
+        let empty = |description: &TrackDescription| TrackIndex {
+            description: description.clone(),
+            ldus: LduIndex::default(),
+            data_len: 0,
+            checksums: Vec::new(),
+        };
+        let index = TitleIndex {
+            kind: TitleKind::Media,
+            tracks: tracks.iter().map(empty).collect(),
+            texts: Vec::new(),
+            thumbnails: None,
+        };
+        let start = Record::Recording(RecordingStart {
+            id: writer.id,
+            name: writer.name.clone(),
+            created: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            index: index.encode(),
+        });
+        let described = start.encoded_len();
+        if described > MAX_RECORD as u64 {
+            let what = format!("{described} bytes that describe the tracks of a recording");
+            return Err(StoreError::TooMuch { what });
+        }
+        let of = |region| RecordingExtents { region, extents: Vec::new(), committed: 0 };
+        let mut recorder = Self {
+            writer,
+            committed: vec![CommittedTrack::default(); tracks.len()],
+            parts: of(RecordingRegion::Parts),
+            index: of(RecordingRegion::Index),
+            spilled: 0,
+            part_bytes: described,
+        };
+        // From now on the chunks of the regions are given back with those of the writer.
+        let mut records = vec![start];
+        recorder.reserve_index()?;
+        recorder.writer.index.clone_from(&recorder.index.extents);
+        records.extend(recorder.index.record(recorder.writer.id));
+        recorder.writer.store.change_all(|_| Ok(records), |_| {})?;
+        // They belong to the catalogue's recording now.
+        recorder.writer.sealed = true;
+        recorder.index.committed = chunks(&recorder.index.extents);
+        Ok(recorder)
+    }
+
+    /// Appends to a track's data.
+    pub fn write(&mut self, track: u16, bytes: &[u8]) -> Result<(), StoreError> {
+        self.writer.write(track, bytes)
+    }
+
+    /// Makes the whole LDUs so far durable. `part` returns what a track has had since one of its
+    /// LDUs: the LDUs that are among the first bytes of its data, whose number is the last argument
+    /// (see [`media::FragmentReader::part`]).
+    pub fn commit(
+        &mut self,
+        part: &mut dyn FnMut(usize, usize, u64) -> IndexPart,
+    ) -> Result<(), StoreError> {
+        let (mut records, mut progress) = (Vec::new(), Vec::new());
+        let mut committed = self.committed.clone();
+        for (number, known) in committed.iter_mut().enumerate() {
+            self.writer.write_whole_blocks(number)?;
+            let track = &self.writer.tracks[number];
+            let mut part = part(number, known.ldus, track.bytes());
+            part.checksums = track.checksums[known.checksums..].to_vec();
+            if part.ldus.is_empty() && part.checksums.is_empty() {
+                continue;
+            }
+            if known.extents != track.extents {
+                known.extents.clone_from(&track.extents);
+                let region = RecordingRegion::Track(number_of(number));
+                records.push(Record::RecordingExtents(
+                    self.writer.id,
+                    region,
+                    track.extents.clone(),
+                ));
+            }
+            known.ldus += part.ldus.len();
+            known.checksums += part.checksums.len();
+            let tail =
+                track.buffer.as_ref().map_or(&[][..], |it| &it[track.in_place..track.filled]);
+            let in_place = track.written + track.in_place as u64;
+            for part in fitting(part)? {
+                self.part_bytes += part.len() as u64;
+                progress.push(Record::Progress(TrackProgress {
+                    id: self.writer.id,
+                    track: number_of(number),
+                    part,
+                    in_place,
+                    tail: tail.to_vec(),
+                }));
+            }
+        }
+        if progress.is_empty() {
+            return Ok(());
+        }
+        // The parts that are in the catalogue leave it before new ones come.
+        self.spill(&mut records)?;
+        self.reserve_index()?;
+        records.extend(self.index.record(self.writer.id));
+        records.extend(progress);
+        self.writer.store.commit_recording(records)?;
+        self.committed = committed;
+        self.parts.committed = chunks(&self.parts.extents);
+        self.index.committed = chunks(&self.index.extents);
+        Ok(())
+    }
+
+    /// The bytes of data so far.
+    pub fn bytes(&self) -> u64 {
+        (0..self.committed.len()).map(|track| self.writer.written(number_of(track))).sum()
+    }
+
+    /// Makes a title of what was committed; `None` if that is nothing.
+    pub fn finish(self) -> Result<Option<TitleRecord>, StoreError> {
+        {
+            // Chunks for data that could not be committed, because the store is full.
+            let mut state = self.writer.store.state_mut();
+            let tracks = self.writer.tracks.iter().zip(&self.committed);
+            let tracks = tracks.map(|(track, known)| (&track.extents, chunks(&known.extents)));
+            let regions = [&self.parts, &self.index].map(|it| (&it.extents, it.committed));
+            for (extents, known) in tracks.chain(regions) {
+                split(extents, known).1.iter().for_each(|extent| state.free.give(*extent));
+            }
+        }
+        self.writer.store.seal_recording(self.writer.id, self.writer.io)
+    }
+
+    /// Writes the parts that the catalogue has into the region for them, if they are many.
+    fn spill(&mut self, records: &mut Vec<Record>) -> Result<(), StoreError> {
+        let (store, id) = (self.writer.store, self.writer.id);
+        let slot = &store.layout().checkpoints[0];
+        let most = MOST_PARTS.min((slot.end - slot.start) / SLOT_PART);
+        let mut out = Encoder::default();
+        {
+            let state = store.state();
+            let log = state.catalogue.recording(id).expect("it is being recorded");
+            if (log.part_bytes() as u64) < most {
+                return Ok(());
+            }
+            for progress in log.progress.iter().filter(|progress| !progress.part.is_empty()) {
+                let without_tail = TrackProgress { tail: Vec::new(), ..progress.clone() };
+                Record::Progress(without_tail).encode(&mut out);
+            }
+        }
+        let mut bytes = out.finish();
+        let parts = SpilledParts {
+            offset: self.spilled,
+            bytes: u32::try_from(bytes.len()).expect("they are bounded"),
+            checksum: checksum(&bytes),
+        };
+        bytes.resize(bytes.len().next_multiple_of(BLOCK_SIZE), 0);
+        let end = self.spilled + bytes.len() as u64;
+        self.parts.grow_to(&self.writer, end)?;
+        store.write_pieces(&self.parts.extents, self.spilled, &bytes, self.writer.io)?;
+        self.spilled = end;
+        records.extend(self.parts.record(id));
+        records.push(Record::Spill(id, parts));
+        Ok(())
+    }
+
+    /// Keeps room for the index region of the title, so that also a full store has it.
+    fn reserve_index(&mut self) -> Result<(), StoreError> {
+        let needed = label::SIZE as u64 + self.part_bytes + 2 * MOST_PARTS;
+        self.index.grow_to(&self.writer, needed)
+    }
+}
+
+impl RecordingExtents {
+    /// Allocates chunks until the region has `bytes`.
+    fn grow_to(&mut self, writer: &TitleWriter<'_>, bytes: u64) -> Result<(), StoreError> {
+        let chunk = writer.store.layout().chunk;
+        let have = chunks(&self.extents);
+        let missing = bytes.div_ceil(chunk).saturating_sub(have);
+        if missing == 0 {
+            return Ok(());
+        }
+        // By a part of its size, so that the extents stay few.
+        let step = missing.max(have / GROWTH_PART);
+        let mut state = writer.store.state_mut();
+        let free = &mut state.free;
+        let mut got = 0;
+        if let Some(last) = self.extents.last_mut() {
+            got = free.extend(last.end(), step);
+            last.chunks += got;
+        }
+        if got < missing {
+            let room = MAX_EXTENTS - self.extents.len().min(MAX_EXTENTS);
+            let more = free.allocate(missing - got, room);
+            self.extents.extend(more.map_err(|error| full(error, free, chunk))?);
+        }
+        Ok(())
+    }
+
+    /// The record of the extents, if the catalogue does not have them.
+    fn record(&self, id: crate::TitleId) -> Option<Record> {
+        let record = || Record::RecordingExtents(id, self.region, self.extents.clone());
+        (chunks(&self.extents) > self.committed).then(record)
+    }
+}
+
+impl fmt::Debug for TitleRecorder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TitleRecorder({:?})", self.writer)
+    }
+}
+
+/// The encoded part, in as many pieces as records need.
+fn fitting(part: IndexPart) -> Result<Vec<Vec<u8>>, StoreError> {
+    let bytes = part.encode();
+    if bytes.len() <= MOST_PART {
+        return Ok(vec![bytes]);
+    }
+    let Some((front, back)) = part.halves() else {
+        let what = format!("{} bytes that describe one LDU", bytes.len());
+        return Err(StoreError::TooMuch { what });
+    };
+    let mut pieces = fitting(front)?;
+    pieces.extend(fitting(back)?);
+    Ok(pieces)
+}
+
+fn chunks(extents: &[Extent]) -> u64 {
+    extents.iter().map(|extent| extent.chunks).sum()
+}
+
+fn number_of(track: usize) -> u16 {
+    u16::try_from(track).expect("tracks are few")
+}
+
+/// The longest encoded part in a record.
+const MOST_PART: usize = MAX_RECORD - TAIL - 64;
+
+/// A track of a recording, whose length nobody knows, grows by a quarter of its size: 64 extents are
+/// enough for terabytes.
+const GROWTH_PART: u64 = 4;
+
+/// The bytes of parts of a recording in the catalogue from which on they are spilled; on a small
+/// store this part of a checkpoint.
+const MOST_PARTS: u64 = 32 << 10;
+const SLOT_PART: u64 = 16;
+
+// A part is not longer than the buffer of a track.
+const _: () = assert!(MOST_PARTS < WRITE as u64);

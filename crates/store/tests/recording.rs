@@ -1,0 +1,400 @@
+//! Recordings: what was committed is there after a power cut at any write and any sector, and is a
+//! title; nothing else is lost, and no space.
+//!
+//! The expected content is made here, LDU by LDU. To run one seed again: `TENUTO_SEED=n cargo test
+//! -p store --test recording`.
+
+mod common;
+
+use common::titles::{description, formatted, get, noise, put};
+use common::{DeviceEvent, PowerCutDevice, cut};
+use media::{IndexPart, LduIndex, TitleKind, TrackKind};
+use std::collections::BTreeMap;
+use store::{CheckOptions, FindingKind, Store, StoreError, TitleRecord, TitleRecorder};
+use units::ByteCount;
+
+/// A title as it is being recorded, beside the recorder: the LDUs of each track.
+#[derive(Clone, Debug, Default)]
+struct Expected {
+    /// For each track the bytes of its LDUs, and the number of those that were committed.
+    tracks: Vec<(Vec<Vec<u8>>, usize)>,
+    /// Whether it was finished.
+    is_title: bool,
+}
+
+impl Expected {
+    fn with_tracks(tracks: usize) -> Self {
+        Self { tracks: vec![(Vec::new(), 0); tracks], is_title: false }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.tracks.iter().all(|(_, committed)| *committed == 0)
+    }
+}
+
+/// A recorder with what is expected of it.
+struct Recorded<'a> {
+    recorder: TitleRecorder<'a>,
+    expected: Expected,
+    /// For each track the bytes of an LDU of which only a part was written.
+    begun: Vec<Vec<u8>>,
+}
+
+impl<'a> Recorded<'a> {
+    fn start(store: &'a Store, name: &str, tracks: usize) -> Result<Self, StoreError> {
+        let writer = store.begin(name, TitleKind::Media)?;
+        let descriptions = vec![description(TrackKind::Video); tracks];
+        let recorder = TitleRecorder::start(writer, &descriptions)?;
+        let expected = Expected::with_tracks(tracks);
+        Ok(Self { recorder, expected, begun: vec![Vec::new(); tracks] })
+    }
+
+    /// Writes an LDU, or only a part of it, or the rest of the one before.
+    fn write(&mut self, track: usize, bytes: &[u8], whole: bool) -> Result<(), StoreError> {
+        let number = u16::try_from(track).unwrap();
+        self.recorder.write(number, bytes)?;
+        self.begun[track].extend(bytes);
+        if whole {
+            let ldu = std::mem::take(&mut self.begun[track]);
+            self.expected.tracks[track].0.push(ldu);
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        let tracks = &self.expected.tracks;
+        self.recorder.commit(&mut |track, from, arrived| {
+            let mut end: usize = tracks[track].0[..from].iter().map(Vec::len).sum();
+            let mut ldus = LduIndex::default();
+            for (i, ldu) in tracks[track].0.iter().enumerate().skip(from) {
+                end += ldu.len();
+                assert!(end as u64 <= arrived, "only whole LDUs are in the list");
+                // The last duration is a guess, which the next part corrects.
+                let guess = if i + 1 == tracks[track].0.len() { 7 } else { 1 };
+                ldus.push(u32::try_from(ldu.len()).unwrap(), guess, 0, i % 10 == 0, false);
+            }
+            IndexPart { last_duration: 1, ldus, checksums: Vec::new() }
+        })?;
+        for (ldus, committed) in &mut self.expected.tracks {
+            *committed = ldus.len();
+        }
+        Ok(())
+    }
+}
+
+/// Panics unless the title has at least the committed LDUs, and otherwise only what was written.
+fn assert_recorded(store: &Store, title: &TitleRecord, expected: &Expected, context: &str) {
+    let index = store.index(title.id).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let held = get(store, title).unwrap_or_else(|error| panic!("{context}: {error}"));
+    assert_eq!(held.len(), expected.tracks.len(), "{context}");
+    for (number, (ldus, committed)) in expected.tracks.iter().enumerate() {
+        let track = &index.tracks[number];
+        let count = track.ldus.len();
+        assert!(
+            (*committed..=ldus.len()).contains(&count),
+            "{context}: track {number} has {count} LDUs, {committed} were committed"
+        );
+        assert!(held[number] == ldus[..count].concat(), "{context}: bytes of track {number}");
+        for (i, ldu) in track.ldus.iter().enumerate() {
+            let duration = if i + 1 == count { 7 } else { 1 };
+            let wanted = (ldus[i].len(), duration, i % 10 == 0);
+            let size = usize::try_from(ldu.size).unwrap();
+            assert_eq!((size, ldu.duration, ldu.sync), wanted, "{context}: LDU {i}");
+        }
+    }
+}
+
+fn assert_sound(store: &Store, context: &str) {
+    let report = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+    assert_eq!(report.findings, [], "{context}");
+    let info = store.info();
+    let used: u64 = store.titles().iter().map(TitleRecord::chunks).sum();
+    assert_eq!(info.free_chunks, info.data_chunks - used, "{context}: space was lost");
+}
+
+/// The acknowledged state after a step: recordings, and other titles.
+#[derive(Clone, Debug, Default)]
+struct Model {
+    recordings: BTreeMap<String, Expected>,
+    titles: BTreeMap<String, Vec<u8>>,
+}
+
+fn assert_model(store: &Store, models: &[Model], context: &str) {
+    let (model, next) = (&models[0], models.get(1).unwrap_or(&models[0]));
+    for title in store.titles() {
+        let name = &title.name;
+        if let Some(bytes) = next.titles.get(name).or(model.titles.get(name)) {
+            assert!(get(store, &title).unwrap() == [bytes.clone()], "{context}: '{name}'");
+            continue;
+        }
+        // What may be there is in the later state, and what must be there in the earlier one.
+        let later = next.recordings.get(name).or(model.recordings.get(name));
+        let mut expected = later.unwrap_or_else(|| panic!("{context}: '{name}'")).clone();
+        for (number, (_, committed)) in expected.tracks.iter_mut().enumerate() {
+            *committed = model.recordings.get(name).map_or(0, |it| it.tracks[number].1);
+        }
+        assert_recorded(store, &title, &expected, context);
+    }
+    for (name, expected) in &model.recordings {
+        let gone = expected.is_empty() && !expected.is_title;
+        assert!(gone || store.title(name).is_some(), "{context}: '{name}' is lost");
+    }
+    for name in model.titles.keys().filter(|name| next.titles.contains_key(*name)) {
+        assert!(store.title(name).is_some(), "{context}: '{name}' is lost");
+    }
+    assert_sound(store, context);
+}
+
+/// Two recordings at a time beside titles that come and go, recorded write by write.
+fn workload(seed: u64, steps: usize) -> (Vec<u8>, Vec<DeviceEvent>, Vec<Model>) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let image = device.image();
+    device.take_events();
+    let mut models = vec![Model::default()];
+    let mut running: Vec<(String, Recorded<'_>)> = Vec::new();
+    for number in 1..=steps {
+        let mut model = models[number - 1].clone();
+        match if number == 1 { 0 } else { random.u32(..12) } {
+            0 if running.len() < 2 => {
+                let name = format!("recording {number}");
+                match Recorded::start(&store, &name, random.usize(1..3)) {
+                    Ok(recorded) => running.push((name, recorded)),
+                    Err(StoreError::Full { .. } | StoreError::CatalogueFull { .. }) => {}
+                    Err(error) => panic!("seed {seed}, step {number}: {error}"),
+                }
+            }
+            1 if !running.is_empty() => {
+                let (name, mut recorded) = running.swap_remove(random.usize(..running.len()));
+                let full = recorded.commit().is_err();
+                let title = recorded.recorder.finish();
+                let title = title.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+                let expected = &mut recorded.expected;
+                expected.is_title = title.is_some();
+                assert_eq!(title.is_none(), expected.is_empty(), "seed {seed}, full: {full}");
+                for (ldus, committed) in &mut expected.tracks {
+                    ldus.truncate(*committed);
+                }
+                model.recordings.insert(name, recorded.expected);
+            }
+            2 => {
+                let name = format!("title {}", random.u32(..3));
+                if model.titles.remove(&name).is_some() {
+                    store.remove(&name).unwrap();
+                } else {
+                    let length = random.usize(1..100_000);
+                    let bytes = noise(&mut random, length);
+                    match put(&store, &name, std::slice::from_ref(&bytes)) {
+                        Ok(_) => drop(model.titles.insert(name, bytes)),
+                        Err(StoreError::Full { .. } | StoreError::CatalogueFull { .. }) => {}
+                        Err(error) => panic!("seed {seed}, step {number}: {error}"),
+                    }
+                }
+            }
+            3 => {
+                // Finished recordings make room.
+                let done = model.recordings.iter().find(|(_, it)| it.is_title);
+                if let Some(name) = done.map(|(name, _)| name.clone()) {
+                    store.remove(&name).unwrap();
+                    // It may be there until the removal is durable.
+                    device.acknowledge(number - 1);
+                    model.recordings.get_mut(&name).unwrap().is_title = false;
+                    model
+                        .recordings
+                        .get_mut(&name)
+                        .unwrap()
+                        .tracks
+                        .iter_mut()
+                        .for_each(|it| it.1 = 0);
+                    models[number - 1]
+                        .recordings
+                        .insert(name.clone(), model.recordings[&name].clone());
+                }
+            }
+            _ => {
+                for (name, recorded) in &mut running {
+                    for track in 0..recorded.begun.len() {
+                        for _ in 0..random.usize(..12) {
+                            let length = random.usize(1..4_000);
+                            let bytes = noise(&mut random, length);
+                            let _ = recorded.write(track, &bytes, random.u32(..4) != 0);
+                        }
+                    }
+                    match recorded.commit() {
+                        Ok(()) => {
+                            drop(model.recordings.insert(name.clone(), recorded.expected.clone()))
+                        }
+                        Err(StoreError::Full { .. } | StoreError::CatalogueFull { .. }) => {}
+                        Err(error) => panic!("seed {seed}, step {number}: {error}"),
+                    }
+                }
+            }
+        }
+        models.push(model);
+        device.acknowledge(number);
+    }
+    (image, device.take_events(), models)
+}
+
+fn flushed(events: &[DeviceEvent]) -> usize {
+    events.iter().rposition(|event| matches!(event, DeviceEvent::Flush)).map_or(0, |i| i + 1)
+}
+
+fn apply(image: &mut [u8], events: &[DeviceEvent]) {
+    for event in events {
+        if let DeviceEvent::Write(offset, data) = event {
+            let at = usize::try_from(*offset).unwrap();
+            image[at..at + data.len()].copy_from_slice(data);
+        }
+    }
+}
+
+/// Opens the remains after a power cut, and if `again`, also after further ones during the opening.
+fn assert_recovers(image: Vec<u8>, models: &[Model], again: bool, context: &str) {
+    let device = PowerCutDevice::from_image(image.clone());
+    let store = Store::open_on(device.clone()).unwrap_or_else(|error| panic!("{context}: {error}"));
+    assert_model(&store, models, context);
+    let sealing = device.take_events();
+    drop(store);
+    for until in if again { 0..sealing.len() } else { 0..0 } {
+        let mut random = fastrand::Rng::with_seed(until as u64);
+        let flushed = flushed(&sealing[..until]);
+        let mut durable = image.clone();
+        apply(&mut durable, &sealing[..flushed]);
+        let left = cut(&durable, &sealing[flushed..until], &mut random);
+        let context = format!("{context}, cut again at {until}");
+        let store = Store::open_on(PowerCutDevice::from_image(left))
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_model(&store, models, &context);
+    }
+}
+
+#[test]
+fn what_was_committed_survives_a_power_cut_at_any_write() {
+    let seeds: Vec<u64> = match std::env::var("TENUTO_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (0..3).collect(),
+    };
+    for seed in seeds {
+        let (image, events, models) = workload(seed, 40);
+        let recorded: usize = models.last().unwrap().recordings.len();
+        assert!(recorded > 0, "seed {seed} records nothing");
+        let (mut durable, mut flushed, mut acknowledged) = (image, 0, 0);
+        for until in 0..=events.len() {
+            let mut random = fastrand::Rng::with_seed(seed << 32 ^ (until as u64));
+            let left = cut(&durable, &events[flushed..until], &mut random);
+            let context = format!("seed {seed}, cut at {until}, after step {acknowledged}");
+            let states = &models[acknowledged..models.len().min(acknowledged + 2)];
+            assert_recovers(left, states, until % 8 == 0, &context);
+            match events.get(until) {
+                Some(DeviceEvent::Flush) => {
+                    apply(&mut durable, &events[flushed..until]);
+                    flushed = until + 1;
+                }
+                Some(DeviceEvent::Acknowledged(step)) => acknowledged = *step,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_recording_leaves_the_catalogue_small_and_is_whole() {
+    let device = PowerCutDevice::new(ByteCount::mib(24));
+    let store = formatted(&device);
+    let mut recorded = Recorded::start(&store, "long", 2).unwrap();
+    for second in 0..1_500u32 {
+        for i in 0..25 {
+            let bytes =
+                vec![u8::try_from(i).unwrap(); usize::try_from(second % 5 * 40 + i).unwrap() + 1];
+            recorded.write(0, &bytes, true).unwrap();
+            recorded.write(1, &bytes[..1], true).unwrap();
+        }
+        recorded.commit().unwrap();
+    }
+    // It goes on from a reopened store only as a title, but the title is the same.
+    let image = device.image();
+    let expected = recorded.expected.clone();
+    let title = recorded.recorder.finish().unwrap().unwrap();
+    assert_recorded(&store, &title, &expected, "finished");
+    assert_sound(&store, "finished");
+    let reopened = Store::open_on(PowerCutDevice::from_image(image)).unwrap();
+    let again = reopened.title("long").unwrap();
+    assert_recorded(&reopened, &again, &expected, "reopened");
+    assert_sound(&reopened, "reopened");
+    let healed = reopened.check(&CheckOptions::default(), &mut |_| {}).unwrap().healed;
+    let told: Vec<_> = healed.iter().map(|it| (it.kind, it.text.as_str())).collect();
+    assert_eq!(
+        told,
+        [(FindingKind::Recording, "the recording was interrupted; 25:00 of it are a title")]
+    );
+}
+
+#[test]
+fn a_full_store_ends_a_recording_and_keeps_what_was_committed() {
+    let device = PowerCutDevice::new(ByteCount::mib(4));
+    let store = formatted(&device);
+    let mut recorded = Recorded::start(&store, "full", 2).unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    let error = loop {
+        let ldu = noise(&mut random, 30_000);
+        let written = recorded.write(0, &ldu, true).and_then(|()| recorded.write(1, &ldu, true));
+        if let Err(error) = written.and_then(|()| recorded.commit()) {
+            break error;
+        }
+    };
+    assert_eq!(error.code(), "full", "{error}");
+    let expected = recorded.expected.clone();
+    let title = recorded.recorder.finish().unwrap().unwrap();
+    assert!(title.bytes > 1 << 20, "{title:?}");
+    assert_recorded(&store, &title, &expected, "full");
+    assert_sound(&store, "full");
+}
+
+#[test]
+fn a_recording_in_use_or_without_anything_is_refused_or_leaves_nothing() {
+    let device = PowerCutDevice::new(ByteCount::mib(4));
+    let store = formatted(&device);
+    {
+        let recorded = Recorded::start(&store, "camera", 1).unwrap();
+        let error = Recorded::start(&store, "camera", 1).map(|_| ()).unwrap_err();
+        assert_eq!(error.code(), "exists");
+        assert_eq!(recorded.recorder.finish().unwrap(), None);
+        assert_sound(&store, "given up");
+        // The name is free again, and dropping a recorder is like a crash of the process.
+        let mut recorded = Recorded::start(&store, "camera", 1).unwrap();
+        recorded.write(0, b"a picture", true).unwrap();
+        recorded.commit().unwrap();
+        recorded.write(0, b"lost", true).unwrap();
+    }
+    drop(store);
+    let store = Store::open_on(device.clone()).unwrap();
+    let title = store.title("camera").unwrap();
+    assert_eq!(get(&store, &title).unwrap(), [b"a picture".to_vec()]);
+    assert_sound(&store, "reopened");
+    store.rename("camera", "hall").unwrap();
+}
+
+#[test]
+fn many_recordings_commit_at_the_same_time() {
+    let device = PowerCutDevice::new(ByteCount::mib(16));
+    let store = formatted(&device);
+    std::thread::scope(|scope| {
+        for camera in 0..8 {
+            let store = &store;
+            scope.spawn(move || {
+                let mut recorded = Recorded::start(store, &format!("camera {camera}"), 1).unwrap();
+                for i in 0..50u8 {
+                    recorded.write(0, &[i; 500], true).unwrap();
+                    recorded.commit().unwrap();
+                }
+                let expected = recorded.expected.clone();
+                let title = recorded.recorder.finish().unwrap().unwrap();
+                assert_recorded(store, &title, &expected, &title.name);
+            });
+        }
+    });
+    assert_sound(&store, "all ended");
+    assert_eq!(store.titles().len(), 8);
+}
