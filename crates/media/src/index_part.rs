@@ -22,7 +22,8 @@ pub struct IndexPart {
     pub last_duration: u32,
     /// The LDUs, with offsets and times that count from the part's start.
     pub ldus: LduIndex,
-    /// The CRC-32C of each whole [`crate::CHECKSUM_SPAN`] of the track's data that ends in the part.
+    /// The CRC-32C of each whole [`crate::CHECKSUM_SPAN`] of the track's data that ends in the
+    /// part.
     pub checksums: Vec<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! Media on a raw disk or in one preallocated file: format, allocation, catalogue, ingest, export,
-//! check.
+//! Media on a raw disk or in one preallocated file: format, allocation, catalogue, ingest,
+//! recording, export, check.
 //!
 //! All device access is through `device::BlockDevice`. The store schedules nothing: the server
 //! computes from [`Store::runs`] where to read, and writers ask a [`BackgroundIo`] before each

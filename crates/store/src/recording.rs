@@ -196,7 +196,7 @@ impl Store {
         }
         track.checksums.truncate(whole);
         let start = whole as u64 * CHECKSUM_SPAN;
-        if let Some(length @ 1..) = usize::try_from(track.data_len - start).ok() {
+        if let Ok(length @ 1..) = usize::try_from(track.data_len - start) {
             let mut bytes = vec![0; length.next_multiple_of(BLOCK_SIZE)];
             for (place, part) in pieces(&runs(extents, self.layout().chunk), start, bytes.len()) {
                 self.device().read_at(place, &mut bytes[part])?;

@@ -249,25 +249,25 @@ impl<'a> TitleWriter<'a> {
         Ok(())
     }
 
-    /// Writes the whole blocks of a track's buffer to the device, and keeps the buffer.
-    fn write_whole_blocks(&mut self, number: usize) -> Result<(), StoreError> {
+    /// Writes the whole blocks of a track's buffer to the device, and keeps the buffer. Returns why
+    /// the track has no room for all of it, and then writes as much as there is room for.
+    fn write_whole_blocks(&mut self, number: usize) -> Result<Option<StoreError>, StoreError> {
         let missing = {
             let track = &self.tracks[number];
             track.bytes().saturating_sub(track.capacity)
         };
-        if missing > 0 {
-            self.grow(number, missing)?;
-        }
+        let full = if missing > 0 { self.grow(number, missing).err() } else { None };
         let track = &mut self.tracks[number];
-        let Some(buffer) = &track.buffer else { return Ok(()) };
-        let blocks = track.in_place..track.filled - track.filled % BLOCK_SIZE;
+        let Some(buffer) = &track.buffer else { return Ok(full) };
+        let filled = track.filled_within();
+        let blocks = track.in_place..filled - filled % BLOCK_SIZE;
         let at = track.written + blocks.start as u64;
         self.store.write_pieces(&track.extents, at, &buffer[blocks.clone()], self.io)?;
         track.in_place = blocks.end;
-        let spans = track.summed..track.filled - track.filled % SPAN;
+        let spans = track.summed..filled - filled % SPAN;
         track.checksums.extend(buffer[spans.clone()].chunks(SPAN).map(checksum));
         track.summed = spans.end;
-        Ok(())
+        Ok(full)
     }
 
     /// Finds room for at least `missing` more bytes: in place if the following chunks are free,
@@ -419,6 +419,12 @@ impl Store {
 impl TrackBuffer {
     fn bytes(&self) -> u64 {
         self.written + self.filled as u64
+    }
+
+    /// The bytes of the buffer for which there is room.
+    fn filled_within(&self) -> usize {
+        let room = usize::try_from(self.capacity - self.written).unwrap_or(usize::MAX);
+        self.filled.min(room)
     }
 
     /// Adds one more extent, merged with the last if they touch.

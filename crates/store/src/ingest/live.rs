@@ -13,11 +13,12 @@
 use super::plan::{RemuxPlan, SelectedStream};
 use super::probe::{self, FORMATS, ProbeFailure, ProbeOutput};
 use super::process::{Process, last_words, tail};
-use super::remux::{GLANCE, PIECES, QUIETLY, arguments, pump};
+use super::remux::{GLANCE, PIECES, QUIETLY, arguments};
 use crate::{
     BackgroundIo, JobProgress, Store, StoreError, TitleRecord, TitleRecorder, TitleWriter,
 };
 use media::{FragmentError, FragmentReader, FragmentSink, TitleKind, TrackDescription};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
@@ -31,7 +32,8 @@ use std::time::{Duration, Instant};
 use units::{Reason, nanos};
 
 /// What is recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RecordingInput {
     /// The standard input of this process.
     StandardInput,
@@ -157,6 +159,15 @@ pub struct RecordingReport {
     pub notes: Vec<String>,
 }
 
+impl RecordingReport {
+    fn with_note(mut self, said: &str) -> Self {
+        if !said.is_empty() {
+            self.notes.push(format!("FFmpeg's message: {said}"));
+        }
+        self
+    }
+}
+
 /// Records an input until it ends, `cancel` is set, or something fails. What has been recorded is a
 /// title in each case; it is an error if that is nothing.
 pub fn record(
@@ -177,22 +188,19 @@ pub fn record(
     std::thread::scope(|scope| {
         let (arriving, pieces) = sync_channel(QUEUE);
         let silence = job.silence.clone();
-        scope.spawn(move || receive(stdout, &arriving, &silence));
+        scope.spawn(move || receive(stdout, &arriving, || silence.end()));
         let said = scope.spawn(move || tail(stderr));
         let recorded = job.run(&mut receiver, pieces, writer);
         receiver.kill();
         let _ = receiver.wait();
         let said = last_words(&said.join().expect("it does not panic"));
-        recorded.map_err(|error| match error {
-            // FFmpeg's own reason explains more than that nothing came.
-            LiveError::Input(reason) => job.not_recorded(match said.as_str() {
-                "" => reason,
-                said => {
-                    let hint = "check the address, or try `ffprobe` with it";
-                    Reason::new(format!("{} (FFmpeg's message: {said})", reason.message), hint)
-                }
-            }),
+        recorded.map(|report| report.with_note(&said)).map_err(|error| match error {
             LiveError::Store(error) => error,
+            LiveError::Input(reason) => job.not_recorded(reason),
+            LiveError::Nothing => job.not_recorded(match said.as_str() {
+                "" => Reason::new("it ended before its first frame", HINT),
+                said => Reason::new(format!("FFmpeg cannot read it ({said})"), HINT),
+            }),
         })
     })
 }
@@ -200,7 +208,9 @@ pub fn record(
 /// The arguments of the process that reads the input.
 fn receiving(source: Vec<OsString>, options: &RecordingOptions) -> Vec<OsString> {
     let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
-    words.extend(["-fflags".into(), "+genpts".into()]);
+    let analysis = ANALYSIS.as_micros().to_string();
+    let before = ["-fflags", "+genpts", "-analyzeduration", &analysis];
+    words.extend(before.map(OsString::from));
     words.extend(source);
     let of = options.program.map_or(String::new(), |program| format!("p:{program}:"));
     for kind in ["v", "a"] {
@@ -221,6 +231,8 @@ struct LiveJob<'a> {
 
 /// Why nothing was recorded.
 enum LiveError {
+    /// The input ended without anything, and FFmpeg has told the reason.
+    Nothing,
     Input(Reason),
     Store(StoreError),
 }
@@ -259,10 +271,9 @@ impl LiveJob<'_> {
         let mut sink = RecordingSink { writer: Some(writer), recorder: None };
         let (end, said) = std::thread::scope(|scope| {
             let (full, fragments) = sync_channel(PIECES);
-            let (_empty, spare) = sync_channel(1);
             let stop = &stop;
             let feeding = scope.spawn(move || feed(stdin, head, &pieces, stop));
-            scope.spawn(move || pump(stdout, &full, &spare));
+            scope.spawn(move || receive(stdout, &full, || {}));
             let said = scope.spawn(move || tail(stderr));
             let drained = self.drain(&fragments, &mut reader, &mut sink, receiver);
             stop.store(true, Ordering::Relaxed);
@@ -297,9 +308,8 @@ impl LiveJob<'_> {
                 _ => nothing(&said),
             }));
         };
-        let notes = (!said.is_empty()).then(|| format!("FFmpeg's message: {said}"));
-        let notes = notes.into_iter().collect();
-        Ok(RecordingReport { title, end, left_out: plan.left_out, notes })
+        let (left_out, notes) = (plan.left_out, Vec::new());
+        Ok(RecordingReport { title, end, left_out, notes }.with_note(&said))
     }
 
     /// The first bytes of the input, in which its streams are described.
@@ -309,7 +319,7 @@ impl LiveJob<'_> {
             match pieces.recv_timeout(GLANCE) {
                 Ok(piece) => head.extend(piece),
                 Err(RecvTimeoutError::Disconnected) if head.is_empty() => {
-                    return Err(LiveError::Input(Reason::from("nothing came")));
+                    return Err(LiveError::Nothing);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(head),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -319,7 +329,8 @@ impl LiveJob<'_> {
                 return Err(StoreError::Cancelled.into());
             }
             if head.is_empty() {
-                self.silence.test(self.options.silence).map_err(LiveError::Input)?;
+                let most = self.options.silence + ANALYSIS;
+                self.silence.test(most).map_err(LiveError::Input)?;
                 continue;
             }
             let first: &mut Instant = first.get_or_insert_with(Instant::now);
@@ -372,14 +383,17 @@ impl LiveJob<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(end),
             }
-            if let Some(recorder) = &mut sink.recorder {
-                if committed.elapsed() >= COMMIT {
-                    commit(recorder, reader).map_err(FragmentError::Sink)?;
-                    committed = Instant::now();
-                }
-                let done = recorder.bytes();
-                (self.progress)(JobProgress { stage: "recording", done, total: None });
+            if let Some(recorder) = &mut sink.recorder
+                && committed.elapsed() >= COMMIT
+            {
+                commit(recorder, reader).map_err(FragmentError::Sink)?;
+                committed = Instant::now();
             }
+            // Called also while nothing comes: it is what tells that the caller has gone.
+            let recorder = sink.recorder.as_ref();
+            let stage = if recorder.is_some() { "recording" } else { "waiting" };
+            let done = recorder.map_or(0, TitleRecorder::bytes);
+            (self.progress)(JobProgress { stage, done, total: None });
             if end != RecordingEnd::Complete {
                 continue;
             }
@@ -459,16 +473,16 @@ impl Silence {
         if self.start.elapsed().saturating_sub(last) < most {
             return Ok(());
         }
-        let message = format!("the input has sent nothing for {} s", most.as_secs());
+        let message = format!("nothing came from it for {} s", most.as_secs());
         Err(Reason::new(message, "check its sender, or wait longer with --silence"))
     }
 }
 
-/// Reads what the receiver writes into the queue.
-fn receive(mut stdout: ChildStdout, arriving: &SyncSender<Vec<u8>>, silence: &Silence) {
+/// Reads what a process writes, as it comes, into a queue.
+fn receive(mut stdout: ChildStdout, arriving: &SyncSender<Vec<u8>>, came: impl Fn()) {
     let mut buffer = vec![0; PIECE];
     while let Ok(got @ 1..) = stdout.read(&mut buffer) {
-        silence.end();
+        came();
         if arriving.send(buffer[..got].to_vec()).is_err() {
             return;
         }
@@ -494,7 +508,19 @@ fn feed(mut stdin: ChildStdin, head: Vec<u8>, pieces: &Receiver<Vec<u8>>, stop: 
 }
 
 /// The input arguments for what the receiver writes.
-const PIPED_NUT: &[&str] = &["-protocol_whitelist", "pipe", "-f", "nut", "-i", "pipe:0"];
+/// Its header describes the streams, so that there is little to find out.
+const PIPED_NUT: &[&str] = &[
+    "-protocol_whitelist",
+    "pipe",
+    "-f",
+    "nut",
+    "-analyzeduration",
+    "500000",
+    "-fpsprobesize",
+    "0",
+    "-i",
+    "pipe:0",
+];
 
 /// The output arguments of a recording, in addition to those of an ingest: fragments of 0.3 s
 /// that are written at once, and no long wait for a stream that pauses.
@@ -505,11 +531,17 @@ const LIVE: &[&str] =
 /// cut takes of what had arrived.
 const COMMIT: Duration = Duration::from_millis(300);
 
+const HINT: &str = "try it with `ffprobe INPUT`";
+
+/// The time for which FFmpeg looks at an input before it passes it on.
+const ANALYSIS: Duration = Duration::from_secs(3);
+
 /// The bytes of an input, or the time of it, in which its streams are found.
 const HEAD: usize = 4 << 20;
 const HEAD_TIME: Duration = Duration::from_secs(1);
 
-/// The size of the pieces between receiver and remuxer, and how many of them wait: 64 MiB.
+/// The size of the pieces between processes, and how many of them wait in front of the remuxer: 64
+/// MiB.
 const PIECE: usize = 64 << 10;
 const QUEUE: usize = 1024;
 

@@ -177,11 +177,11 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
 /// Why `ffprobe` has not described its input.
 #[derive(Debug)]
 pub(super) enum ProbeFailure {
-    /// It was killed because it took too long, or because it was not wanted any more.
+    /// The program was killed: it took too long, or was not wanted any more.
     TooLong,
-    /// Its output cannot be read, for this reason.
+    /// The output cannot be read, for this reason.
     NotJson(String),
-    /// It failed, with these words.
+    /// The program failed, with these words.
     Said(String),
 }
 

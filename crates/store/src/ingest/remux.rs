@@ -259,7 +259,7 @@ fn drain(
 }
 
 /// Reads the pipe to its end. FFmpeg writes 32 KiB at a time, so that a piece is several reads.
-pub(super) fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Vec<u8>>) {
+fn pump(mut stdout: ChildStdout, full: &SyncSender<Vec<u8>>, spare: &Receiver<Vec<u8>>) {
     loop {
         // Does not wait for a spare one: `full` already bounds the pieces that exist.
         let mut piece = spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(PIECE));

@@ -115,16 +115,21 @@ impl<'a> TitleRecorder<'a> {
     /// Makes the whole LDUs so far durable. `part` returns what a track has had since one of its
     /// LDUs: the LDUs that are among the first bytes of its data, whose number is the last argument
     /// (see [`media::FragmentReader::part`]).
+    ///
+    /// # Errors
+    /// [`StoreError::Full`] or [`StoreError::TooManyPieces`] after all that there is room for was
+    /// committed.
     pub fn commit(
         &mut self,
         part: &mut dyn FnMut(usize, usize, u64) -> IndexPart,
     ) -> Result<(), StoreError> {
         let (mut records, mut progress) = (Vec::new(), Vec::new());
-        let mut committed = self.committed.clone();
+        let (mut committed, mut full) = (self.committed.clone(), None);
         for (number, known) in committed.iter_mut().enumerate() {
-            self.writer.write_whole_blocks(number)?;
+            full = self.writer.write_whole_blocks(number)?.or(full);
             let track = &self.writer.tracks[number];
-            let mut part = part(number, known.ldus, track.bytes());
+            let filled = track.filled_within();
+            let mut part = part(number, known.ldus, track.written + filled as u64);
             part.checksums = track.checksums[known.checksums..].to_vec();
             if part.ldus.is_empty() && part.checksums.is_empty() {
                 continue;
@@ -140,8 +145,7 @@ impl<'a> TitleRecorder<'a> {
             }
             known.ldus += part.ldus.len();
             known.checksums += part.checksums.len();
-            let tail =
-                track.buffer.as_ref().map_or(&[][..], |it| &it[track.in_place..track.filled]);
+            let tail = track.buffer.as_ref().map_or(&[][..], |it| &it[track.in_place..filled]);
             let in_place = track.written + track.in_place as u64;
             for part in fitting(part)? {
                 self.part_bytes += part.len() as u64;
@@ -155,7 +159,7 @@ impl<'a> TitleRecorder<'a> {
             }
         }
         if progress.is_empty() {
-            return Ok(());
+            return full.map_or(Ok(()), Err);
         }
         // The parts that are in the catalogue leave it before new ones come.
         self.spill(&mut records)?;
@@ -166,7 +170,7 @@ impl<'a> TitleRecorder<'a> {
         self.committed = committed;
         self.parts.committed = chunks(&self.parts.extents);
         self.index.committed = chunks(&self.index.extents);
-        Ok(())
+        full.map_or(Ok(()), Err)
     }
 
     /// The bytes of data so far.
@@ -294,8 +298,8 @@ fn number_of(track: usize) -> u16 {
 /// The longest encoded part in a record.
 const MOST_PART: usize = MAX_RECORD - TAIL - 64;
 
-/// A track of a recording, whose length nobody knows, grows by a quarter of its size: 64 extents are
-/// enough for terabytes.
+/// A track of a recording, whose length nobody knows, grows by a quarter of its size: 64 extents
+/// are enough for terabytes.
 const GROWTH_PART: u64 = 4;
 
 /// The bytes of parts of a recording in the catalogue from which on they are spilled; on a small
