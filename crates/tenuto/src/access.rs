@@ -47,8 +47,9 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     };
     // Without a server, an interrupted command must clean up by itself. With one, the server
     // cleans up when this process has disconnected.
-    let long =
-        matches!(request, Request::Ingest { .. } | Request::Export { .. } | Request::Check { .. });
+    let copies =
+        matches!(request, Request::Ingest { .. } | Request::Record { .. } | Request::Export { .. });
+    let long = copies || matches!(request, Request::Check { .. });
     let cancel = if long { stop_on_signals()? } else { Arc::default() };
     execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
 }

@@ -224,6 +224,7 @@ fn command_hint(parent: &str, word: &str) -> String {
 const OTHER_WORDS: &[(&str, &str)] = &[
     ("create init mkfs new", "format"),
     ("add import put upload", "ingest"),
+    ("capture dvr", "record"),
     ("list dir titles", "ls"),
     ("show stat status", "info"),
     ("get extract download", "export"),

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::{
-    BackgroundIo, CheckOptions, IngestOptions, JobProgress, Store, StoreAccess, StoreError,
-    TitleRecord,
+    BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingOptions, Store, StoreAccess,
+    StoreError, TitleRecord,
 };
 use units::ByteCount;
 
@@ -142,6 +142,18 @@ fn execute_on_store(
             // A refused file is part of the report; it does not fail the request, because others
             // may have been ingested.
             Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))
+        }
+        Request::Record { input, title, seconds, program, silence } => {
+            let seconds_of =
+                |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            let options = RecordingOptions {
+                name: title.clone(),
+                duration: seconds.map(seconds_of),
+                program: *program,
+                silence: seconds_of(*silence),
+            };
+            let report = store::record(store, input, &options, io, &mut on_bytes, cancel)?;
+            Reply::Recorded(Box::new(wire::RecordingReport::from(&report)))
         }
         Request::Rm { title } => {
             // The owner removes it, not the store: a served title may be in use and ends with its

@@ -29,7 +29,7 @@ pub(crate) use server::ControlServer;
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use store::SubtitleFile;
+use store::{RecordingInput, SubtitleFile};
 
 /// A request. Paths are absolute, because the server has its own working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,19 @@ pub enum Request {
         subtitles: Vec<SubtitleFile>,
         /// Seconds from one thumbnail to the next; `None` for no thumbnails.
         thumbnails: Option<u32>,
+    },
+    /// Record an input until it ends, the client disconnects, or the server ends.
+    Record {
+        /// What is recorded; not the standard input, which is the server's.
+        input: RecordingInput,
+        /// The title's name.
+        title: String,
+        /// Seconds after which the recording ends; `None`: when the input ends.
+        seconds: Option<f64>,
+        /// The programme to record of an input with several.
+        program: Option<u32>,
+        /// Seconds without a byte after which the input counts as lost.
+        silence: f64,
     },
     /// Remove a title: it is hidden at once, and its space is freed when its last session has
     /// ended.
@@ -132,8 +145,9 @@ pub enum Request {
 impl Request {
     /// Whether it is work that takes long, and is lost if the server ends.
     pub(crate) fn takes_long(&self) -> bool {
-        use Request::{Calibrate, Check, Export, Ingest};
-        matches!(self, Ingest { .. } | Export { .. } | Check { .. } | Calibrate { .. })
+        use Request::{Calibrate, Check, Export, Ingest, Record};
+        let copies = matches!(self, Ingest { .. } | Record { .. } | Export { .. });
+        copies || matches!(self, Check { .. } | Calibrate { .. })
     }
 }
 
@@ -151,6 +165,8 @@ pub enum Reply {
     Index(String),
     /// Reply to `Ingest`.
     Ingest(wire::IngestReport),
+    /// Reply to `Record`.
+    Recorded(Box<wire::RecordingReport>),
     /// Reply to `Rm`.
     Removed(wire::RemovedTitle),
     /// Reply to `Rename`.

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::{BackgroundIo, Store, StoreAccess, StoreError, TitleRecord};
+use store::{BackgroundIo, RecordingInput, Store, StoreAccess, StoreError, TitleRecord};
 use units::{ByteCount, Hinted, Reason};
 
 /// One store of a running server.
@@ -46,19 +46,49 @@ impl ServedStore {
         Self { number, shared, core, config, reloader, io }
     }
 
-    /// Executes a request, as [`execute`] does, and tells the outcome of an ingest.
+    /// Executes a request, as [`execute`] does, and tells the outcome of an ingest or a recording.
     pub(crate) fn execute(
         &self,
         request: &Request,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(wire::Progress),
     ) -> Result<Reply, wire::Failure> {
+        if let Request::Record { input: RecordingInput::StandardInput, .. } = request {
+            let message = "the store is served, and its server has no standard input";
+            let hint = "make a named pipe (mkfifo), record it, and write into it";
+            return Err(wire::Failure::new("not-recorded", message, hint));
+        }
         let _working = request.takes_long().then(|| Arc::clone(&self.shared.work));
         let result = execute(self, request, cancel, progress);
         if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
             report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
         }
+        if let Request::Record { title, .. } = request {
+            self.tell_recording(title, &result);
+        }
         result
+    }
+
+    fn tell_recording(&self, title: &str, result: &Result<Reply, wire::Failure>) {
+        let store = self.path().display().to_string();
+        let failure = match result {
+            Ok(Reply::Recorded(report)) => {
+                let (bytes, duration) = (report.title.bytes, report.title.duration);
+                self.shared.tell("recording-done", || {
+                    json!({ "store": store, "title": title, "bytes": bytes, "duration": duration })
+                });
+                report.error.as_ref()
+            }
+            Ok(_) => None,
+            Err(failure) => Some(failure),
+        };
+        if let Some(failure) = failure {
+            let (error, message) = (&failure.code, &failure.message);
+            self.shared.tell(
+                "recording-failed",
+                || json!({ "store": store, "title": title, "error": error, "message": message }),
+            );
+        }
     }
 
     fn tell_ingest(&self, name: Option<&str>, file: &wire::IngestedFile) {

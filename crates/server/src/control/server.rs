@@ -180,8 +180,9 @@ fn write_line(mut stream: &UnixStream, line: &Line) -> io::Result<()> {
     stream.write_all(&text)
 }
 
-/// The most clients of one store at a time.
-const MAX_CLIENTS: usize = 16;
+/// The most clients of one store at a time: a wall of cameras, each with its recording, and some
+/// more.
+const MAX_CLIENTS: usize = 256;
 /// The longest request in bytes; it names files.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 /// Interval at which a thread that waits for a request checks whether the server ends.

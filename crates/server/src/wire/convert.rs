@@ -137,6 +137,27 @@ impl From<&[store::FileOutcome]> for IngestReport {
     }
 }
 
+impl From<&store::RecordingReport> for RecordingReport {
+    fn from(report: &store::RecordingReport) -> Self {
+        let (end, error) = match &report.end {
+            store::RecordingEnd::Complete => ("complete", None),
+            store::RecordingEnd::Stopped => ("stopped", None),
+            store::RecordingEnd::Failed(reason) => {
+                let (message, hint) = (reason.message.clone(), reason.hint.clone());
+                let failure = Failure { code: "recording-ended".to_owned(), message, hint };
+                ("failed", Some(failure))
+            }
+        };
+        Self {
+            title: ListedTitle::from(&report.title),
+            end: end.to_owned(),
+            left_out: report.left_out.clone(),
+            notes: report.notes.clone(),
+            error,
+        }
+    }
+}
+
 impl From<&store::StoreError> for Failure {
     fn from(error: &store::StoreError) -> Self {
         Self { code: error.code().to_owned(), message: error.to_string(), hint: error.hint() }
@@ -178,6 +199,7 @@ impl From<&store::Finding> for Finding {
             Kind::Extents => "extents",
             Kind::Index => "index",
             Kind::Data => "data",
+            Kind::Recording => "recording",
         };
         Self { kind: kind.to_owned(), title: finding.title.clone(), text: finding.text.clone() }
     }

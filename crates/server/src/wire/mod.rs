@@ -256,6 +256,22 @@ pub struct IngestedFile {
     pub error: Option<Failure>,
 }
 
+/// The result of a recording (`record`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordingReport {
+    /// The new title.
+    pub title: ListedTitle,
+    /// `complete`: the input ended, or the recording had the wanted length; `stopped`: it was ended
+    /// by its user; `failed`: by an error.
+    pub end: String,
+    /// Parts of the input that are not in the title, in words.
+    pub left_out: Vec<String>,
+    /// Further notes for people.
+    pub notes: Vec<String>,
+    /// Why the recording is not longer, if it failed.
+    pub error: Option<Failure>,
+}
+
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {

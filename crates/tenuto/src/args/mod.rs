@@ -20,8 +20,8 @@ use disks::{CalibrateArgs, DiskCommand, PlanArgs};
 use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
 use stores::{
-    CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, MountArgs, RelabelArgs,
-    RenameArgs, RmArgs,
+    CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, MountArgs, RecordArgs,
+    RelabelArgs, RenameArgs, RmArgs,
 };
 use viewing::{PlayArgs, ServeArgs, TokenArgs};
 
@@ -55,6 +55,18 @@ pub(crate) enum RootCommand {
     /// capacity, and continues with another copy when a disk is lost. Each copy is compared with
     /// the first. A store that is full or fails is reported; copies in the others remain.
     Ingest(IngestArgs),
+    /// Record a live input as a title.
+    ///
+    /// Reads INPUT with FFmpeg and stores its video and audio without re-encoding. The recording
+    /// ends with its input, after --duration, or by SIGINT or SIGTERM; then it is a title like any
+    /// other. A full store or a lost input ends it, too, and what has been recorded stays. What
+    /// arrived more than a second before a power cut survives it: the title is made when the store
+    /// is opened the next time.
+    ///
+    /// A store being served is written by its server, in disk time that no viewer has reserved. A
+    /// slow disk is bridged by 64 MiB of memory; after that the input has to wait, and FFmpeg loses
+    /// what an input that cannot wait has sent.
+    Record(RecordArgs),
     /// List the titles of a store.
     ///
     /// Lists titles by name. In several stores, titles with the same name and the same content are
@@ -204,7 +216,10 @@ pub(crate) enum RootCommand {
 pub(crate) const GROUPS: &[(&str, &[&str])] = &[
     (
         "Stores",
-        &["format", "ingest", "ls", "info", "export", "mount", "rm", "rename", "relabel", "check"],
+        &[
+            "format", "ingest", "record", "ls", "info", "export", "mount", "rm", "rename",
+            "relabel", "check",
+        ],
     ),
     ("Serving and watching", &["serve", "token", "play"]),
     ("Disks", &["calibrate", "plan", "disk"]),

@@ -1,9 +1,10 @@
 //! Arguments of the commands on a store.
 
 use super::shared::{OverwriteArgs, ReportArgs, StoresArgs};
-use super::values::{interval, subtitle_file, text};
+use super::values::{interval, some_time, subtitle_file, text};
 use std::path::PathBuf;
-use store::SubtitleFile;
+use std::time::Duration;
+use store::{RecordingInput, SubtitleFile};
 use units::ByteCount;
 
 /// Arguments of `tenuto format`.
@@ -87,6 +88,35 @@ pub(crate) struct IngestArgs {
         value_parser = interval
     )]
     pub(crate) thumbnails: Option<u32>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto record`.
+#[derive(clap::Args)]
+pub(crate) struct RecordArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    /// The title's name.
+    #[arg(value_parser = text())]
+    pub(crate) title: String,
+    /// An address (rtsp, rtsps, srt, udp, rtp or tcp), a named pipe, a file, or `-` for the
+    /// standard input.
+    ///
+    /// For example `rtsp://camera/stream1`, `srt://0.0.0.0:9000?mode=listener`,
+    /// `udp://239.1.1.1:5000`. The options behind `?` are those of FFmpeg's protocols.
+    pub(crate) input: RecordingInput,
+    /// Play-out time after which the recording ends.
+    #[arg(long, value_parser = some_time)]
+    pub(crate) duration: Option<Duration>,
+    /// Number of the programme to record of an input with several.
+    ///
+    /// Without the option all video and audio streams of a transport stream are recorded.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) program: Option<u32>,
+    /// Time without a byte after which the input counts as lost, and the recording ends.
+    #[arg(long, default_value = "10s", value_parser = some_time)]
+    pub(crate) silence: Duration,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

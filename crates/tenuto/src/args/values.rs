@@ -50,6 +50,12 @@ pub(crate) fn interval(text: &str) -> Result<u32, String> {
     whole.ok_or_else(|| format!("'{text}' is not a number of whole seconds from 1s to 600s"))
 }
 
+/// Parses a time that is not zero.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    if time.is_zero() { Err(format!("'{text}' is no time at all")) } else { Ok(time) }
+}
+
 /// Parses a whole number within these bounds.
 pub(crate) fn whole<T>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone
 where

@@ -29,6 +29,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
     match command {
         RootCommand::Format(args) => stores::format(&args),
         RootCommand::Ingest(args) => transfer::ingest(&args),
+        RootCommand::Record(args) => transfer::record(&args),
         RootCommand::Ls(args) => stores::ls(&args),
         RootCommand::Info(args) => stores::info(&args),
         RootCommand::Export(args) => transfer::export(&args),

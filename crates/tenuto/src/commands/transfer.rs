@@ -1,14 +1,15 @@
-//! Files in, files out: `ingest` and `export`.
+//! Media in, media out: `ingest`, `record` and `export`.
 
 use super::stores::mismatched;
 use crate::access::{absolute, ask};
-use crate::args::stores::{ExportArgs, IngestArgs, IngestKind};
+use crate::args::stores::{ExportArgs, IngestArgs, IngestKind, RecordArgs};
 use crate::failure::{Code, Failure};
 use crate::out;
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
 use std::path::{Path, PathBuf};
+use store::RecordingInput;
 use units::show::count;
 use units::{BitRate, ByteCount, show};
 
@@ -75,6 +76,31 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
     }
     // Without --json every file was reported above.
     if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) }
+}
+
+pub(crate) fn record(args: &RecordArgs) -> Result<(), Failure> {
+    // A server that executes the request has a working directory of its own.
+    let input = match &args.input {
+        RecordingInput::File(path) => RecordingInput::File(absolute(path)?),
+        other => other.clone(),
+    };
+    let request = Request::Record {
+        input,
+        title: args.title.clone(),
+        seconds: args.duration.map(|duration| duration.as_secs_f64()),
+        program: args.program,
+        silence: args.silence.as_secs_f64(),
+    };
+    let Reply::Recorded(report) = ask(&args.store, &request)? else { mismatched() };
+    if args.report.json {
+        out::print_json(&report);
+        let failed = report.error.is_some();
+        return if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) };
+    }
+    out::print(&format!("{}\n", line(&report.title)));
+    report.left_out.iter().for_each(|what| out::note(&format!("left out: {what}")));
+    report.notes.iter().for_each(|what| out::note(what));
+    report.error.as_ref().map_or(Ok(()), |error| Err(Failure::from(error)))
 }
 
 /// The report of `ingest`.

@@ -13,6 +13,7 @@ mod measuring;
 mod mounted;
 mod plans;
 mod program;
+mod recording;
 mod served;
 mod storage;
 mod stores;

@@ -52,6 +52,7 @@ pages! {
     reproduce: 0, "docs/guide/reproduce.md";
     reference: 1, "docs/reference/cli.md";
     serve: 2, "docs/guide/serve.md";
+    record: 3, "docs/guide/record.md";
     mount: 3, "docs/guide/mount.md";
     measure_players: 3, "docs/guide/measure-players.md";
     measure_storage: 3, "docs/guide/measure-storage.md";

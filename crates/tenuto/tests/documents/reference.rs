@@ -63,6 +63,7 @@ const BEFORE: &[(&str, &str)] = &[
 const NOT_RUN: &[(&str, &str)] = &[
     ("/dev/", "disk"),
     ("https://films.example", "host"),
+    ("tenuto record", "host, which sends something"),
     ("tenuto mount", "root"),
     ("tenuto disk emulate", "root"),
     ("tenuto disk stats", "root, for an emulated disk"),

@@ -1,0 +1,267 @@
+//! Recordings of live inputs: what arrives over each protocol, and what is left when an input, the
+//! store or the program ends.
+
+use crate::program::{TestDir, program};
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::net::{TcpListener, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Runs FFmpeg with these words in the folder of the test.
+fn ffmpeg(dir: &TestDir, words: &str) -> Command {
+    let mut command = Command::new("ffmpeg");
+    command.current_dir(dir.path("")).args("-nostdin -v error".split(' '));
+    command.args(words.split_whitespace()).stdin(Stdio::null());
+    command
+}
+
+/// A broadcast of ten seconds as a transport stream, `live.ts`.
+fn broadcast(dir: &TestDir) {
+    let words = "-f lavfi -i testsrc2=s=320x180:r=25:d=10 -f lavfi -i sine=440:d=10 -c:v libx264 \
+                 -preset ultrafast -g 25 -c:a aac -f mpegts live.ts";
+    assert!(ffmpeg(dir, words).status().expect("ffmpeg runs").success());
+}
+
+/// The MD5 of each picture of a file.
+fn pictures(dir: &TestDir, file: &str) -> Vec<String> {
+    let output = ffmpeg(dir, &format!("-i {file} -map 0:v -f framemd5 -")).output();
+    let text = String::from_utf8(output.expect("ffmpeg runs").stdout).expect("text");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| line.rsplit(',').next().expect("a hash").trim().to_owned()).collect()
+}
+
+/// A program that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port(udp: bool) -> u16 {
+    let address = match udp {
+        true => UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()),
+        false => TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()),
+    };
+    address.expect("a free port").port()
+}
+
+#[test]
+fn a_file_and_a_pipe_are_recorded_picture_by_picture() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    let source = pictures(&dir, "live.ts");
+    assert_eq!(source.len(), 250);
+    let said = dir.ok("record a.store file live.ts");
+    assert!(said.starts_with("'file' is in the store: 10.0 s, 2 tracks"), "{said}");
+    let words = ["record", "a.store", "pipe", "-", "--json"];
+    let mut command = program(&dir.path(""));
+    let mut child =
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut pipe = child.stdin.take().expect("piped");
+    // A file whose times go on at zero in its middle, as a programme that was switched.
+    pipe.write_all(&dir.read("live.ts"))
+        .and_then(|()| pipe.write_all(&dir.read("live.ts")))
+        .unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["end"], &report["error"]), (&json!("complete"), &json!(null)));
+    let length = report["title"]["duration"].as_f64().unwrap();
+    assert!((19.9..20.2).contains(&length), "{report}");
+    for (title, times) in [("file", 1), ("pipe", 2)] {
+        dir.ok(&format!("export a.store {title} {title}.mp4"));
+        assert_eq!(
+            pictures(&dir, &format!("{title}.mp4")),
+            vec![source.clone(); times].concat(),
+            "{title}"
+        );
+    }
+    let said = dir.ok("record a.store short live.ts --duration 4s");
+    assert!(said.starts_with("'short' is in the store: 4.") && !said.contains("failed"), "{said}");
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+}
+
+#[test]
+fn inputs_of_the_network_are_recorded_from_a_key_frame_on() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    let source = pictures(&dir, "live.ts");
+    dir.ok("ingest a.store live.ts --title film");
+    let rtsp_port = free_port(false);
+    let server = dir.serve(&format!("--rtsp 127.0.0.1:{rtsp_port}"));
+    // A pipe of the network has no end: its sender stops, and the recording with it.
+    let (udp, srt) = (free_port(true), free_port(true));
+    let send = "-re -i live.ts -c copy -f mpegts";
+    let inputs = [
+        ("rtsp", format!("rtsp://127.0.0.1:{rtsp_port}/t/film"), None, 0),
+        (
+            "udp",
+            format!("udp://127.0.0.1:{udp}"),
+            Some(format!("{send} udp://127.0.0.1:{udp}?pkt_size=1316")),
+            1,
+        ),
+        (
+            "srt",
+            format!("srt://127.0.0.1:{srt}?mode=listener"),
+            Some(format!("{send} srt://127.0.0.1:{srt}")),
+            0,
+        ),
+    ];
+    let record = |name: &str, input: &str, sender: Option<String>, code: i32| {
+        dir.ok(&format!("format {name}.store --size 64MiB"));
+        let mut command = program(&dir.path(""));
+        command.args(["record", &format!("{name}.store"), name, input, "--silence", "3s"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let recording = command.spawn().unwrap();
+        let sending = sender.map(|words| {
+            // Sent again until somebody listens; each time from its beginning.
+            let mut sent = Running(ffmpeg(&dir, &words).stderr(Stdio::null()).spawn().unwrap());
+            let until = Instant::now() + Duration::from_secs(60);
+            while sent.0.wait().unwrap().code() != Some(0) && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(200));
+                sent = Running(ffmpeg(&dir, &words).stderr(Stdio::null()).spawn().unwrap());
+            }
+            sent
+        });
+        let output = recording.wait_with_output().unwrap();
+        drop(sending);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{name}: {said}");
+        assert_eq!(said.contains("nothing came from it for 3 s"), code == 1, "{name}: {said}");
+        dir.ok(&format!("export {name}.store {name} {name}.mp4"));
+        let recorded = pictures(&dir, &format!("{name}.mp4"));
+        // Those that were sent before the input was open are not there; all others are, in order.
+        assert!(recorded.len() >= 125, "{name}: {} pictures", recorded.len());
+        let from = source.iter().position(|picture| *picture == recorded[0]);
+        let from = from.unwrap_or_else(|| panic!("{name}: its first picture is not of the source"));
+        assert_eq!(from % 25, 0, "{name} begins with a key frame");
+        let end = source.len().min(from + recorded.len());
+        assert_eq!(recorded, source[from..end], "{name}");
+        assert_eq!(dir.json(&format!("check {name}.store --scrub"))["clean"], json!(true));
+    };
+    std::thread::scope(|scope| {
+        for (name, input, sender, code) in inputs {
+            let record = &record;
+            scope.spawn(move || record(name, &input, sender, code));
+        }
+    });
+    drop(server);
+}
+
+#[test]
+fn a_recording_that_is_killed_loses_less_than_a_second() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    let mut command = program(&dir.path(""));
+    command.args(["record", "a.store", "hall", "-"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut recording = Running(command.spawn().unwrap());
+    let mut pipe = recording.0.stdin.take().expect("piped");
+    // The input goes on, and nothing more comes.
+    pipe.write_all(&dir.read("live.ts")).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let length = loop {
+        // What a power cut would leave now.
+        fs::copy(dir.path("a.store"), dir.path("cut.store")).unwrap();
+        let titles = dir.json("ls cut.store");
+        let length = titles["titles"][0]["duration"].as_f64().unwrap_or_default();
+        if length >= 9.0 {
+            break length;
+        }
+        assert!(Instant::now() < until, "{length} s of 10 are durable");
+        std::thread::sleep(Duration::from_millis(300));
+    };
+    let report = dir.json("check cut.store --scrub");
+    assert_eq!(report["clean"], json!(true), "{report}");
+    drop(recording);
+    let report = dir.json("check a.store --scrub");
+    let healed = report["stores"][0]["healed"][0].to_string() + &report["healed"][0].to_string();
+    assert!(healed.contains("the recording was interrupted"), "{report}");
+    let title = dir.json("info a.store hall");
+    assert!(title["duration"].as_f64().unwrap() >= length, "{title}");
+    dir.ok("export a.store hall hall.mp4");
+    let recorded = pictures(&dir, "hall.mp4");
+    assert_eq!(recorded, pictures(&dir, "live.ts")[..recorded.len()]);
+}
+
+#[test]
+fn a_recording_ends_with_the_store_and_keeps_what_it_has() {
+    let dir = TestDir::with_store_of(12);
+    let words = "-f lavfi -i testsrc2=s=640x360:r=25:d=20 -c:v libx264 -preset ultrafast -b:v 6M \
+                 -g 25 -f mpegts large.ts";
+    assert!(ffmpeg(&dir, words).status().expect("ffmpeg runs").success());
+    let run = dir.run("record a.store full large.ts");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.err.contains("the store is full"), "{}", run.err);
+    assert!(run.out.starts_with("'full' is in the store"), "{}", run.out);
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+    dir.ok("export a.store full full.mp4");
+    let recorded = pictures(&dir, "full.mp4");
+    assert!(recorded.len() > 25, "{} pictures", recorded.len());
+    assert_eq!(recorded, pictures(&dir, "large.ts")[..recorded.len()]);
+}
+
+#[test]
+fn a_served_store_records_and_serves() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    let server = dir.serve("");
+    dir.fails("record a.store hall -", 1, "its server has no standard input");
+    let said = dir.ok("record a.store hall live.ts");
+    assert!(said.starts_with("'hall' is in the store: 10.0 s"), "{said}");
+    let port = free_port(false);
+    let words =
+        format!("-re -stream_loop 30 -i live.ts -c copy -f mpegts tcp://127.0.0.1:{port}?listen=1");
+    let _sender = Running(ffmpeg(&dir, &words).stderr(Stdio::null()).spawn().unwrap());
+    let mut command = program(&dir.path(""));
+    command.args(["record", "a.store", "stage", &format!("tcp://127.0.0.1:{port}")]);
+    let mut recording =
+        Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    // The sender may not listen yet.
+    std::thread::sleep(Duration::from_millis(500));
+    while recording.0.try_wait().unwrap().is_some() {
+        recording = Running(command.spawn().unwrap());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    dir.fails("record a.store stage live.ts", 1, "there is already a title 'stage'");
+    // The server makes the title when it ends.
+    std::thread::sleep(Duration::from_secs(6));
+    assert_eq!(server.stop(), Some(0));
+    assert_eq!(recording.0.wait().unwrap().code(), Some(0));
+    assert_eq!(dir.ok("ls a.store"), "hall\nstage\n");
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+}
+
+#[test]
+fn inputs_that_cannot_be_recorded_leave_nothing() {
+    let dir = TestDir::with_store();
+    dir.write("words.txt", "no film at all\n");
+    dir.write("empty", "");
+    broadcast(&dir);
+    let latm = "-i live.ts -c:v copy -c:a aac -mpegts_flags latm -f mpegts latm.ts";
+    assert!(ffmpeg(&dir, latm).status().unwrap().success());
+    let closed = free_port(false);
+    for (input, code, words) in [
+        ("absent.ts", 1, "cannot open".to_owned()),
+        ("empty", 1, "empty is not recorded: FFmpeg cannot read it".to_owned()),
+        ("words.txt", 1, "words.txt is not recorded: FFmpeg cannot read it".to_owned()),
+        ("latm.ts", 1, "AAC in LATM framing".to_owned()),
+        ("ftp://127.0.0.1/x", 2, "is no address that can be recorded".to_owned()),
+        ("udp://", 2, "is no address that can be recorded".to_owned()),
+        (
+            &format!("rtsp://user:secret@127.0.0.1:{closed}/x"),
+            1,
+            format!("rtsp://127.0.0.1:{closed}/x is not recorded: FFmpeg cannot read it"),
+        ),
+    ] {
+        dir.fails(&format!("record a.store hall {input}"), code, &words);
+        assert_eq!(dir.ok("ls a.store"), "", "{input}");
+    }
+    dir.fails("record a.store hall live.ts --duration 0s", 2, "is no time at all");
+    dir.ok("record a.store hall live.ts");
+    dir.fails("record a.store hall live.ts", 1, "there is already a title 'hall'");
+}
