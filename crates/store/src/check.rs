@@ -164,7 +164,7 @@ fn check_title(
     };
     let mut found = Vec::new();
     // Also for a title whose index is damaged: one check names all the damage.
-    if let Some(text) = label_damage(store, title, io) {
+    if let Some(text) = store.label_damage(title, io) {
         found.push(finding(FindingKind::Index, text));
     }
     let reader = match reader {
@@ -192,23 +192,29 @@ fn check_title(
     Ok(found)
 }
 
-/// The damage of a title's label. Playing does not use the label, so that otherwise its damage
-/// would only be noticed after the loss of the catalogue.
-fn label_damage(store: &Store, title: &TitleRecord, io: &dyn BackgroundIo) -> Option<String> {
-    let mut bytes = vec![0; label::SIZE];
-    let place = title.index.first()?.start.0 * store.layout().chunk;
-    let _permit = io.acquire(units::ByteCount(label::SIZE as u64));
-    if let Err(error) = store.device().read_at(place, &mut bytes) {
-        return Some(error.one_line());
+impl Store {
+    /// The damage of a title's label. Playing does not use the label, so that otherwise its damage
+    /// would only be noticed after the loss of the catalogue.
+    pub(crate) fn label_damage(
+        &self,
+        title: &TitleRecord,
+        io: &dyn BackgroundIo,
+    ) -> Option<String> {
+        let mut bytes = vec![0; label::SIZE];
+        let place = title.index.first()?.start.0 * self.layout().chunk;
+        let _permit = io.acquire(units::ByteCount(label::SIZE as u64));
+        if let Err(error) = self.device().read_at(place, &mut bytes) {
+            return Some(error.one_line());
+        }
+        let found = label::decode(&bytes, self.uuid());
+        // The name is not compared: a label keeps the first one.
+        let whole = found.is_some_and(|it| it.id == title.id && it.index == title.index);
+        (!whole).then(|| {
+            format!(
+                "the label of title '{}' is damaged; it plays, but should the catalogue be lost, \
+                 too, it would not be found again: export it and take it in anew",
+                title.name
+            )
+        })
     }
-    let found = label::decode(&bytes, store.uuid());
-    // The name is not compared: a label keeps the first one.
-    let whole = found.is_some_and(|it| it.id == title.id && it.index == title.index);
-    (!whole).then(|| {
-        format!(
-            "the label of title '{}' is damaged; it plays, but should the catalogue be lost, too, \
-             it would not be found again: export it and take it in anew",
-            title.name
-        )
-    })
 }

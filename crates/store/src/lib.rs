@@ -26,6 +26,7 @@ mod reader;
 mod rebuild;
 mod record;
 mod recording;
+mod repair;
 mod store;
 mod title_file;
 mod title_index;
@@ -47,5 +48,6 @@ pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
     Content, FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
 };
+pub use repair::{RepairReport, repair};
 pub use store::Store;
 pub use writer::{TitleRecorder, TitleWriter};

@@ -44,6 +44,8 @@ pub struct TitleWriter<'a> {
     pool: Pool,
     /// A track that outgrows its extents gets this part of its size more.
     growth_part: u64,
+    /// The Unix time in seconds for its record; `None`: that of the seal.
+    created: Option<u64>,
     /// Whether the chunks belong to a record of the catalogue.
     sealed: bool,
 }
@@ -94,6 +96,7 @@ impl<'a> TitleWriter<'a> {
             // One buffer for each possible track; `write` relies on it and never waits for memory.
             pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
             growth_part: GROWTH_PART,
+            created: None,
             sealed: false,
         }
     }
@@ -101,6 +104,12 @@ impl<'a> TitleWriter<'a> {
     /// Makes the writer ask `io` for a permit before each write.
     pub fn with_io(mut self, io: &'a dyn BackgroundIo) -> Self {
         self.io = io;
+        self
+    }
+
+    /// Gives the title the time of another one, in Unix seconds.
+    pub(crate) fn created(mut self, created: u64) -> Self {
+        self.created = Some(created);
         self
     }
 
@@ -376,7 +385,7 @@ impl<'a> TitleWriter<'a> {
             id: self.id,
             name: self.name.clone(),
             kind: self.kind,
-            created: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            created: self.created.unwrap_or_else(unix_now),
             bytes: tracks.iter().map(|track| track.bytes).sum(),
             duration: duration(index),
             tracks,
@@ -459,6 +468,11 @@ impl fmt::Debug for TitleWriter<'_> {
         let bytes: Vec<u64> = self.tracks.iter().map(TrackBuffer::bytes).collect();
         write!(f, "TitleWriter({:?}, tracks of {bytes:?} bytes)", self.name)
     }
+}
+
+/// The time in Unix seconds; zero if the clock is not set.
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
 }
 
 pub(crate) fn full(error: AllocError, free: &FreeMap, chunk: u64) -> StoreError {

@@ -49,7 +49,7 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     // cleans up when this process has disconnected.
     let copies =
         matches!(request, Request::Ingest { .. } | Request::Record { .. } | Request::Export { .. });
-    let long = copies || matches!(request, Request::Check { .. });
+    let long = copies || matches!(request, Request::Check { .. } | Request::Repair { .. });
     let cancel = if long { stop_on_signals()? } else { Arc::default() };
     execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
 }

@@ -6,17 +6,23 @@
 use super::{Reply, Request};
 use crate::wire;
 use media::{TitleIndex, TitleKind};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::{
-    BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingOptions, Store, StoreAccess,
-    StoreError, TitleRecord,
+    BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingOptions, SoleOwner, Store,
+    StoreAccess, StoreError, TitleOwner, TitleRecord,
 };
 use units::ByteCount;
 
 /// The process that has a store open, as far as requests depend on it.
 pub trait StoreOwner: StoreAccess {
+    /// Another store of the same owner, or one that has no owner, which is opened for the time.
+    fn other_store(&self, path: &Path) -> Result<Arc<dyn TitleOwner>, StoreError> {
+        Ok(Arc::new(SoleOwner(Store::open(path)?)))
+    }
+
     /// Removes a title; returns it, and whether viewers keep its space for now.
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError>;
 
@@ -173,6 +179,15 @@ fn execute_on_store(
             let options = CheckOptions { scrub: *scrub };
             let report = store.check_with(&options, io, &mut on_bytes, cancel)?;
             Reply::Check(wire::CheckReport::from(&report))
+        }
+        Request::Repair { from } => {
+            let others = from.iter().map(|path| owner.other_store(path));
+            let others = others.collect::<Result<Vec<_>, StoreError>>()?;
+            let sources: Vec<&dyn StoreAccess> =
+                others.iter().map(|other| other as &dyn StoreAccess).collect();
+            let target: &dyn StoreAccess = &(store, io);
+            let report = store::repair(target, &sources, &mut on_bytes, cancel)?;
+            Reply::Repaired(wire::RepairReport::from(&report))
         }
         Request::Calibrate { seconds } => {
             // An impossible number means no time of its own: the calibration then takes its

@@ -104,6 +104,12 @@ pub enum Request {
         /// Whether all data is read and verified.
         scrub: bool,
     },
+    /// Repair the store from other stores that have copies of its titles, and copy the titles that
+    /// only they have.
+    Repair {
+        /// Absolute paths of the other stores: served by the same server, or by none.
+        from: Vec<PathBuf>,
+    },
     /// Measure the device again. On a served store a measurement during active sessions is returned
     /// and not stored.
     Calibrate {
@@ -145,9 +151,9 @@ pub enum Request {
 impl Request {
     /// Whether it is work that takes long, and is lost if the server ends.
     pub(crate) fn takes_long(&self) -> bool {
-        use Request::{Calibrate, Check, Export, Ingest, Record};
+        use Request::{Calibrate, Check, Export, Ingest, Record, Repair};
         let copies = matches!(self, Ingest { .. } | Record { .. } | Export { .. });
-        copies || matches!(self, Check { .. } | Calibrate { .. })
+        copies || matches!(self, Check { .. } | Repair { .. } | Calibrate { .. })
     }
 }
 
@@ -175,6 +181,8 @@ pub enum Reply {
     Export(wire::ExportReport),
     /// Reply to `Check`.
     Check(wire::CheckReport),
+    /// Reply to `Repair`.
+    Repaired(wire::RepairReport),
     /// Reply to `Calibrate`.
     Calibration(Box<wire::Calibration>),
     /// Reply to `Status`.

@@ -8,6 +8,7 @@ use crate::library::{MountedStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crate::reload::Reloader;
 use crate::shared::Shared;
+use crate::title_owner::EngineTitleOwner;
 use crate::{ServerConfig, mount, wire};
 use crossbeam_channel::bounded;
 use device::{CalibrateOptions, CalibrateProgress, DiskAccess};
@@ -18,7 +19,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::{BackgroundIo, RecordingInput, Store, StoreAccess, StoreError, TitleRecord};
+use store::{
+    BackgroundIo, RecordingInput, SoleOwner, Store, StoreAccess, StoreError, TitleOwner,
+    TitleRecord,
+};
 use units::{ByteCount, Hinted, Reason};
 
 /// One store of a running server.
@@ -210,6 +214,18 @@ impl StoreAccess for ServedStore {
 }
 
 impl StoreOwner for ServedStore {
+    fn other_store(&self, path: &Path) -> Result<Arc<dyn TitleOwner>, StoreError> {
+        let uuid = Store::peek(path)?.uuid;
+        let all = self.shared.content.stores.iter().enumerate();
+        let found = all.into_iter().find(|(_, mounted)| mounted.store.info().uuid == uuid);
+        match found {
+            Some((number, mounted)) => {
+                Ok(Arc::new(EngineTitleOwner::new(number, mounted, self.core.clone())))
+            }
+            None => Ok(Arc::new(SoleOwner(Store::open(path)?))),
+        }
+    }
+
     /// Hides the title. The core frees its space when no session plays it any more.
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
         // Hidden first, so that no new request finds the title after the core has counted its uses.

@@ -137,6 +137,19 @@ impl From<&[store::FileOutcome]> for IngestReport {
     }
 }
 
+impl From<&store::RepairReport> for RepairReport {
+    fn from(report: &store::RepairReport) -> Self {
+        let all = |findings: &[store::Finding]| findings.iter().map(Finding::from).collect();
+        Self {
+            repaired: all(&report.repaired),
+            left: all(&report.left),
+            copied: report.copied.iter().map(ListedTitle::from).collect(),
+            titles: report.titles,
+            bytes_read: report.bytes_read,
+        }
+    }
+}
+
 impl From<&store::RecordingReport> for RecordingReport {
     fn from(report: &store::RecordingReport) -> Self {
         let (end, error) = match &report.end {

@@ -256,6 +256,21 @@ pub struct IngestedFile {
     pub error: Option<Failure>,
 }
 
+/// The result of a repair of one store (`check --repair`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RepairReport {
+    /// Damage that is repaired.
+    pub repaired: Vec<Finding>,
+    /// Damage that no copy could repair, and titles that could not be copied.
+    pub left: Vec<Finding>,
+    /// The titles that were missing and are copied.
+    pub copied: Vec<ListedTitle>,
+    /// Number of checked titles.
+    pub titles: u64,
+    /// Bytes of the store that were read.
+    pub bytes_read: u64,
+}
+
 /// The result of a recording (`record`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordingReport {

@@ -10,7 +10,7 @@
 //! A block that was acknowledged is never written again, so that a torn write loses nothing. The
 //! commits of several recordings share flushes and journal entries (`commit_group`).
 
-use super::{BLOCK_SIZE, TitleWriter, WRITE, full};
+use super::{BLOCK_SIZE, TitleWriter, WRITE, full, unix_now};
 use crate::format::label;
 use crate::format::record::{
     MAX_EXTENTS, MAX_RECORD, Record, RecordingRegion, RecordingStart, SpilledParts, TAIL,
@@ -20,7 +20,6 @@ use crate::recording::split;
 use crate::{StoreError, TitleRecord};
 use media::{IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum};
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
 use units::{ByteCount, Encoder, Extent};
 
 /// A title that is being recorded.
@@ -78,7 +77,7 @@ impl<'a> TitleRecorder<'a> {
         let start = Record::Recording(RecordingStart {
             id: writer.id,
             name: writer.name.clone(),
-            created: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            created: unix_now(),
             index: index.encode(),
         });
         let described = start.encoded_len();

@@ -122,6 +122,9 @@ pub(crate) enum RootCommand {
     /// title must be in all stores, with the same tracks, sizes and checksums. Ends with exit code
     /// 1 when copies differ or are missing and nothing is damaged.
     ///
+    /// With --repair the copies repair each other: damage in one store is written again from
+    /// another, and titles that are missing are copied.
+    ///
     /// A store whose catalogue is lost (both checkpoints, or entries of the journal) does not open.
     /// --rebuild finds its titles by the label in front of each, and lists them with those that
     /// cannot be recovered; --rebuild --destroy also writes them as the store's new catalogue. The

@@ -238,6 +238,13 @@ pub(crate) struct CheckArgs {
     /// Also read all media and verify its checksums.
     #[arg(long)]
     pub(crate) scrub: bool,
+    /// Repair each store from the others.
+    ///
+    /// Reads all titles. Damaged data and indexes are written again from the copies in the other
+    /// stores, and a title that a store does not have is copied into it: so an empty store takes
+    /// the place of a dead disk. A title of the same name with other content is left as it is.
+    #[arg(long)]
+    pub(crate) repair: bool,
     /// Show what a new catalogue would hold, if the store's is lost.
     ///
     /// Reads the start of every chunk: on a large hard disk that takes hours. Nothing is written

@@ -2,7 +2,7 @@
 
 use super::rebuild::rebuild;
 use super::stores::mismatched;
-use crate::access::ask;
+use crate::access::{absolute, ask};
 use crate::args::stores::CheckArgs;
 use crate::failure::{Code, Failure};
 use serde::Serialize;
@@ -17,9 +17,13 @@ use units::show::count;
 pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
     let replicas = args.stores.are_several();
     match (args.rebuild, args.overwrite.destroy) {
-        (true, _) if args.scrub || replicas => {
+        (true, _) if args.scrub || args.repair || replicas => {
             return Err(Failure::usage("--rebuild works on one store, and on its catalogue only")
                 .hint("rebuild it, then check it with --scrub or against others"));
+        }
+        (false, _) if args.repair && !replicas => {
+            return Err(Failure::usage("--repair needs a store with copies of the titles")
+                .hint("name one with --replica; --rebuild recovers a lost catalogue"));
         }
         (true, _) => return rebuild(args),
         (false, true) => {
@@ -46,10 +50,20 @@ fn look(args: &CheckArgs, store: &Path) -> Result<wire::CheckReport, Failure> {
 #[derive(Serialize)]
 struct Report {
     clean: bool,
+    /// What was repaired in each store, with `--repair`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    repairs: Vec<Repaired>,
     /// Titles that are alike in all stores.
     alike: usize,
     unlike: Vec<Unlike>,
     stores: Vec<Checked>,
+}
+
+#[derive(Serialize)]
+struct Repaired {
+    store: PathBuf,
+    #[serde(flatten)]
+    report: wire::RepairReport,
 }
 
 #[derive(Serialize)]
@@ -80,6 +94,13 @@ struct Held {
 
 fn check_several(args: &CheckArgs) -> Result<(), Failure> {
     refuse_twice(args)?;
+    let mut repairs = Vec::new();
+    if args.repair {
+        args.stores.each(|store| {
+            repairs.push(Repaired { store: store.to_owned(), report: repair(args, store)? });
+            Ok(())
+        })?;
+    }
     let mut stores: Vec<Checked> = Vec::new();
     let mut titles: BTreeMap<String, Vec<Held>> = BTreeMap::new();
     let failed = args.stores.each(|store| {
@@ -102,7 +123,8 @@ fn check_several(args: &CheckArgs) -> Result<(), Failure> {
         .map(|(title, copies)| unlike_of(&names, title, copies))
         .collect::<Result<Vec<_>, Failure>>()?;
     let clean = stores.iter().all(|checked| checked.report.clean);
-    let report = Report { clean, alike: alike.len(), unlike, stores };
+    let clean = clean && repairs.iter().all(|repaired| repaired.report.left.is_empty());
+    let report = Report { clean, repairs, alike: alike.len(), unlike, stores };
     // Shown before a failure is returned: the findings in the other stores are still valid.
     args.report.show(&report, || page_of_several(&report));
     failed?;
@@ -112,6 +134,15 @@ fn check_several(args: &CheckArgs) -> Result<(), Failure> {
         (false, _) => Err(Failure::reported(Code::Damage)),
         (true, false) => Err(Failure::reported(Code::Failed)),
     }
+}
+
+/// Repairs one of the stores from the others.
+fn repair(args: &CheckArgs, store: &Path) -> Result<wire::RepairReport, Failure> {
+    let all = std::iter::once(&args.stores.store).chain(&args.stores.replica);
+    let others = all.filter(|other| *other != store).map(|other| absolute(other));
+    let request = Request::Repair { from: others.collect::<Result<_, _>>()? };
+    let Reply::Repaired(report) = ask(store, &request)? else { mismatched() };
+    Ok(report)
 }
 
 /// Refuses a store that is named twice, before a check that may read for hours.
@@ -183,6 +214,18 @@ fn difference(one: &wire::TitleDetail, other: &wire::TitleDetail) -> String {
 
 fn page_of_several(report: &Report) -> String {
     let mut text = String::new();
+    for Repaired { store, report } in &report.repairs {
+        let store = store.display();
+        for finding in &report.repaired {
+            text += &format!("{store}: {}", line("repaired", finding));
+        }
+        for title in &report.copied {
+            text += &format!("{store}: copied: '{}' ({})\n", title.name, ByteCount(title.bytes));
+        }
+        for finding in &report.left {
+            text += &format!("{store}: {}", line("damage", finding));
+        }
+    }
     for Checked { store, report } in &report.stores {
         // Every line names its store, so that `grep` finds the lines of one.
         for line in page(report).lines() {
@@ -203,11 +246,14 @@ fn page_of_several(report: &Report) -> String {
     text + &format!("{alike} {titles} alike in {stores} stores{but}\n")
 }
 
-fn page(report: &wire::CheckReport) -> String {
-    let line = |what: &str, finding: &wire::Finding| match &finding.title {
+fn line(what: &str, finding: &wire::Finding) -> String {
+    match &finding.title {
         Some(title) => format!("{what}: {} of '{title}': {}\n", finding.kind, finding.text),
         None => format!("{what}: {}: {}\n", finding.kind, finding.text),
-    };
+    }
+}
+
+fn page(report: &wire::CheckReport) -> String {
     let mut page: String = report.healed.iter().map(|finding| line("healed", finding)).collect();
     page.extend(report.findings.iter().map(|finding| line("damage", finding)));
     let (titles, bytes) = (report.titles, ByteCount(report.bytes_read));

@@ -69,6 +69,45 @@ fn copies_are_compared_title_by_title() {
 }
 
 #[test]
+fn copies_repair_each_other_served_or_not() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB --chunk 256KiB");
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv --replica b.store");
+    dir.fails("check a.store --repair", 2, "--repair needs a store with copies of the titles");
+    dir.fails("check a.store --repair --rebuild", 2, "--rebuild works on one store");
+    let track = &dir.json("info a.store film")["track_list"][0];
+    let place = track["extents"][0]["start"].as_u64().unwrap() << 20;
+    let damage = || {
+        let file = std::fs::OpenOptions::new().write(true).open(dir.path("a.store")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"rotten", place + 7).unwrap();
+    };
+    damage();
+    let run = dir.run("check a.store --replica b.store --repair");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.out.contains("a.store: repaired: data of 'film': damaged data"), "{}", run.out);
+    assert!(run.out.ends_with("1 title is alike in 2 stores\n"), "{}", run.out);
+
+    // A server of both, and a new store in the place of a dead disk.
+    dir.ok("rm b.store film");
+    damage();
+    let server = dir.serve("b.store");
+    let run = dir.run("check a.store --replica b.store --repair");
+    assert_eq!(run.code, Some(4), "{}", run.out);
+    assert!(run.out.contains("a.store: damage: data of 'film': damaged data"), "{}", run.out);
+    assert!(run.out.contains("b.store: damage: data of 'film': it is missing"), "{}", run.out);
+    assert_eq!(server.stop(), Some(0));
+    dir.ok("rm a.store film");
+    dir.ok("ingest a.store film.mkv");
+    let server = dir.serve("b.store");
+    let report = dir.json("check a.store --replica b.store --repair");
+    assert_eq!(report["repairs"][1]["copied"][0]["name"], json!("film"), "{report}");
+    assert_eq!((&report["alike"], &report["clean"]), (&json!(1), &json!(true)));
+    dir.ok(&format!("play {}/t/film/master.m3u8", server.origin));
+    assert_eq!(server.stop(), Some(0));
+}
+
+#[test]
 fn a_store_without_room_is_named_and_the_others_keep_what_they_have() {
     let dir = TestDir::with_store();
     dir.ok("format small.store --size 16MiB");

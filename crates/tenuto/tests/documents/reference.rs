@@ -21,7 +21,7 @@ const BEFORE: &[(&str, &str)] = &[
     (
         "tenuto check",
         "rm film.store other.store
-         for store in film other; do tenuto format $store.store --size 256MiB; done
+         for store in film other new; do tenuto format $store.store --size 256MiB; done
          tenuto ingest film.store a.mkv --replica other.store",
     ),
     ("tenuto relabel", "tenuto format copy.store --size 64MiB"),
