@@ -6,7 +6,7 @@ use crate::format::layout::StoreLayout;
 use crate::format::record::{Record, RecordingRegion, RecordingStart, SpilledParts, TrackProgress};
 use crate::format::{BLOCK, checkpoint, label};
 use crate::free::FreeMap;
-use crate::{TitleId, TitleRecord};
+use crate::{RunningRecording, TitleId, TitleRecord};
 use disk::Calibration;
 use std::collections::BTreeMap;
 use units::{Encoder, Extent};
@@ -57,6 +57,20 @@ impl RecordingLog {
     /// The index parts that are in the catalogue, in bytes.
     pub(crate) fn part_bytes(&self) -> usize {
         self.progress.iter().map(|progress| progress.part.len()).sum()
+    }
+
+    /// What is told of a recording that goes on.
+    pub(crate) fn summary(&self) -> RunningRecording {
+        // Only the last progress of a track has its tail, and it has all that is in place.
+        let mut tracks = BTreeMap::new();
+        for progress in &self.progress {
+            tracks.insert(progress.track, progress.in_place + progress.tail.len() as u64);
+        }
+        RunningRecording {
+            title: self.start.name.clone(),
+            since: self.start.created,
+            bytes: tracks.values().sum(),
+        }
     }
 
     fn add_progress(&mut self, progress: TrackProgress) {

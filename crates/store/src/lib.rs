@@ -46,7 +46,8 @@ pub use owner::{SoleOwner, StoreAccess, TitleOwner};
 pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
-    Content, FormatOptions, StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
+    Content, FormatOptions, RunningRecording, StoreIdentity, StoreInfo, TitleId, TitleRecord,
+    TrackRecord,
 };
 pub use repair::{RepairReport, repair};
 pub use store::Store;

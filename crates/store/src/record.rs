@@ -81,6 +81,17 @@ impl fmt::Display for Content {
     }
 }
 
+/// A title that is being recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningRecording {
+    /// The title's name.
+    pub title: String,
+    /// The Unix time in seconds at which the recording began.
+    pub since: u64,
+    /// The bytes of all tracks that a power cut would leave.
+    pub bytes: u64,
+}
+
 /// One track of a title with the extents of its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrackRecord {

@@ -11,7 +11,7 @@
 //! disk is then unknown (acknowledged changes are safe).
 
 use crate::byte_runs::runs;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, RecordingLog};
 use crate::commit_group::CommitGroup;
 use crate::format::journal::MAX_ENTRY;
 use crate::format::label;
@@ -20,7 +20,7 @@ use crate::format::record::{Record, check_calibration, check_disk_history, check
 use crate::free::FreeMap;
 use crate::log::{LoadedLog, Log};
 use crate::title_index::read_index;
-use crate::{Finding, StoreError, StoreInfo, TitleId, TitleRecord};
+use crate::{Finding, RunningRecording, StoreError, StoreInfo, TitleId, TitleRecord};
 use device::{BlockDevice, DeviceError};
 use disk::Calibration;
 use media::TitleIndex;
@@ -131,6 +131,11 @@ impl Store {
     /// All titles, by name.
     pub fn titles(&self) -> Vec<TitleRecord> {
         self.state().catalogue.titles().cloned().collect()
+    }
+
+    /// The titles that are being recorded, in the order in which they began.
+    pub fn recordings(&self) -> Vec<RunningRecording> {
+        self.state().catalogue.recordings().map(RecordingLog::summary).collect()
     }
 
     /// The title with this name.

@@ -114,9 +114,7 @@ fn execute_on_store(
     let mut on_bytes = |done: JobProgress| progress(done.into());
     Ok(match request {
         Request::Ls => Reply::Titles(store.titles().iter().map(wire::ListedTitle::from).collect()),
-        Request::Info { title: None } => {
-            Reply::Store(wire::StoreInfo::new(&store.info(), store.calibration().as_ref()))
-        }
+        Request::Info { title: None } => Reply::Store(wire::StoreInfo::of(store)),
         Request::Info { title: Some(title) } => {
             let (record, index) = read_index(store, title, io)?;
             Reply::Title(wire::TitleDetail::new(&record, &index))

@@ -6,7 +6,18 @@ use std::time::Duration;
 use units::{BitRate, ByteCount, Hinted};
 
 impl StoreInfo {
-    /// A store and its device's calibration.
+    /// An open store, with its recordings and its device's calibration.
+    pub fn of(store: &store::Store) -> Self {
+        let recording = |it: store::RunningRecording| Recording {
+            title: it.title,
+            since: it.since,
+            bytes: it.bytes,
+        };
+        let recordings = store.recordings().into_iter().map(recording).collect();
+        Self { recordings, ..Self::new(&store.info(), store.calibration().as_ref()) }
+    }
+
+    /// A store without recordings, and its device's calibration.
     pub fn new(info: &store::StoreInfo, calibration: Option<&disk::Calibration>) -> Self {
         let bytes = |chunks: u64| chunks * info.chunk.0;
         Self {
@@ -25,6 +36,7 @@ impl StoreInfo {
             largest_free_bytes: bytes(info.largest_free),
             titles: info.titles,
             sparse: info.sparse,
+            recordings: Vec::new(),
             calibration: calibration.map(Calibration::from),
         }
     }

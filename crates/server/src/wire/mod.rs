@@ -39,8 +39,21 @@ pub struct StoreInfo {
     pub titles: u64,
     /// Whether the store is a file whose blocks are not all allocated.
     pub sparse: bool,
+    /// The titles that are being recorded, in the order in which they began.
+    pub recordings: Vec<Recording>,
     /// The calibration of its device, if there is one.
     pub calibration: Option<Calibration>,
+}
+
+/// A title that is being recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recording {
+    /// The title's name.
+    pub title: String,
+    /// When it began, in Unix seconds.
+    pub since: u64,
+    /// Bytes that a power cut would leave.
+    pub bytes: u64,
 }
 
 /// The disks of a server (`/api/v1/disks`).

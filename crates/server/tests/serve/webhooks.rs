@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use store::Store;
+use store::{RecordingInput, Store};
 use units::Hinted;
 
 /// A request as it came: the signature, and the body.
@@ -78,7 +78,17 @@ fn ingests_are_told_signed_and_again_until_they_are_taken() {
         thumbnails: None,
     };
     client.call(&request, |_| {}).unwrap();
-    eventually("two events, one of them twice", || received.lock().unwrap().len() == 3);
+    let record = |input: RecordingInput, title: &str| Request::Record {
+        input,
+        title: title.to_owned(),
+        seconds: None,
+        program: None,
+        silence: 10.0,
+    };
+    client.call(&record(RecordingInput::File(media().song.clone()), "live"), |_| {}).unwrap();
+    client.call(&record(RecordingInput::StandardInput, "live"), |_| {}).unwrap_err();
+    client.call(&record(RecordingInput::File("/no/such/pipe".into()), "gone"), |_| {}).unwrap_err();
+    eventually("four events, one of them twice", || received.lock().unwrap().len() == 5);
     let key = hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes());
     let events: Vec<Value> = received
         .lock()
@@ -93,8 +103,10 @@ fn ingests_are_told_signed_and_again_until_they_are_taken() {
     let of = |name: &str| -> Vec<String> {
         events.iter().map(|event| event[name].as_str().unwrap_or_default().to_owned()).collect()
     };
-    assert_eq!(of("event"), ["ingest-done", "ingest-done", "ingest-failed"]);
-    assert_eq!(of("title"), ["song", "song", "film"]);
+    let expected =
+        ["ingest-done", "ingest-done", "ingest-failed", "recording-done", "recording-failed"];
+    assert_eq!(of("event"), expected);
+    assert_eq!(of("title"), ["song", "song", "film", "live", "gone"]);
     assert_eq!((&events[0]["id"], &events[2]["error"]), (&events[1]["id"], &"file".into()));
     assert_ne!(events[0]["id"], events[2]["id"]);
     drop(serving);

@@ -11,7 +11,7 @@
 //! found, or while the disk is slow.
 
 use super::plan::{RemuxPlan, SelectedStream};
-use super::probe::{self, FORMATS, ProbeFailure, ProbeOutput};
+use super::probe::{self, FORMATS, ProbeFailure, ProbeOutput, local};
 use super::process::{Process, last_words, tail};
 use super::remux::{GLANCE, PIECES, QUIETLY, arguments};
 use crate::{
@@ -66,7 +66,14 @@ impl RecordingInput {
             Self::StandardInput => piped(Stdio::inherit()),
             Self::File(path) => {
                 // A named pipe waits here for its writer.
-                piped(File::open(path).map_err(StoreError::file("open", path))?.into())
+                let file = File::open(path).map_err(StoreError::file("open", path))?;
+                if !file.metadata().is_ok_and(|about| about.is_file()) {
+                    return Ok(piped(file.into()));
+                }
+                // FFmpeg has to move in files that have their header at the end.
+                let words = ["-protocol_whitelist", "file", "-format_whitelist", FORMATS, "-i"];
+                let words = words.iter().map(OsString::from).chain([local(path)]);
+                (words.collect(), Stdio::null())
             }
             Self::Address(address) => {
                 let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);

@@ -89,6 +89,10 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), Failure> {
         Reply::Store(info) => args.report.show(&info, || {
             let mut lines = store_facts(&info);
             lines.push(("calibrated", calibrated(info.calibration.as_ref())));
+            lines.extend(info.recordings.iter().map(|it| {
+                let (title, bytes) = (&it.title, ByteCount(it.bytes));
+                ("recording", format!("'{title}' since {} UTC, {bytes}", show::moment(it.since)))
+            }));
             facts(&lines)
         }),
         Reply::Title(title) => args.report.show(&title, || title_page(&title)),

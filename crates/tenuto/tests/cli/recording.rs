@@ -228,8 +228,18 @@ fn a_served_store_records_and_serves() {
         std::thread::sleep(Duration::from_millis(500));
     }
     dir.fails("record a.store stage live.ts", 1, "there is already a title 'stage'");
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let recordings = dir.json("info a.store")["recordings"].clone();
+        assert_eq!(recordings[0]["title"], json!("stage"), "{recordings}");
+        if recordings[0]["bytes"].as_u64() > Some(50_000) {
+            break;
+        }
+        assert!(Instant::now() < until, "nothing is committed: {recordings}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(dir.ok("info a.store").contains("recording   'stage' since "));
     // The server makes the title when it ends.
-    std::thread::sleep(Duration::from_secs(6));
     assert_eq!(server.stop(), Some(0));
     assert_eq!(recording.0.wait().unwrap().code(), Some(0));
     assert_eq!(dir.ok("ls a.store"), "hall\nstage\n");
