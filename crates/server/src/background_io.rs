@@ -2,7 +2,7 @@
 //! read and write, so that it uses only disk time that no session has reserved.
 
 use crate::engine::{DiskNumber, MAX_PERMIT_READS};
-use crate::library::{IndexReads, MountedStore};
+use crate::library::{IndexReads, OpenStore};
 use crate::messages::{CoreHandle, Event, PermitRequestId};
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +27,8 @@ pub(crate) struct HeldPermit {
 
 impl EngineBackgroundIo {
     /// Background I/O on a store's disk, in reads of at most the store's read size.
-    pub(crate) fn new(core: CoreHandle, mounted: &MountedStore) -> Self {
-        Self { core, disk: mounted.disk, read_size: mounted.read_size }
+    pub(crate) fn new(core: CoreHandle, opened: &OpenStore) -> Self {
+        Self { core, disk: opened.disk, read_size: opened.read_size }
     }
 
     /// A permit for `bytes`; `None` if the engine grants none within `timeout`. For more bytes than
@@ -82,7 +82,7 @@ impl Drop for HeldPermit {
 
 /// Index reads of a served library take permits from the engine.
 impl IndexReads for CoreHandle {
-    fn permit(&self, store: &MountedStore, bytes: ByteCount, timeout: Duration) -> Option<Permit> {
+    fn permit(&self, store: &OpenStore, bytes: ByteCount, timeout: Duration) -> Option<Permit> {
         let io = EngineBackgroundIo::new(self.clone(), store);
         io.permit_within(bytes, timeout).map(Permit::holding)
     }

@@ -12,7 +12,7 @@
 
 use crate::background_io::EngineBackgroundIo;
 use crate::engine::DiskNumber;
-use crate::library::MountedStore;
+use crate::library::OpenStore;
 use crate::messages::CoreHandle;
 use crate::shared::Shared;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -47,27 +47,27 @@ pub(crate) fn start(
 fn write_records(queue: &Receiver<HistoryRecord>, shared: &Shared, core: &CoreHandle) {
     let mut written: HashMap<DiskNumber, Vec<u8>> = HashMap::new();
     while let Ok(HistoryRecord { disk, history }) = queue.recv() {
-        let mounted = &shared.content.stores[usize::from(disk.0)];
+        let opened = &shared.content.stores[usize::from(disk.0)];
         // Removed until it is written: a record that fails is written again at the next interval.
-        let before = written.remove(&disk).or_else(|| mounted.store.disk_history());
+        let before = written.remove(&disk).or_else(|| opened.store.disk_history());
         if before.is_none() && history.is_nothing() {
             continue;
         }
         let bytes = history.encode();
-        if before.as_deref() == Some(&*bytes) || write(mounted, core, &bytes, shared) {
+        if before.as_deref() == Some(&*bytes) || write(opened, core, &bytes, shared) {
             written.insert(disk, bytes);
         }
     }
 }
 
 /// Writes a record; false where that failed.
-fn write(mounted: &MountedStore, core: &CoreHandle, bytes: &[u8], shared: &Shared) -> bool {
-    let io = EngineBackgroundIo::new(core.clone(), mounted);
-    let permit = io.acquire(mounted.read_size);
-    let result = mounted.store.set_disk_history(bytes);
+fn write(opened: &OpenStore, core: &CoreHandle, bytes: &[u8], shared: &Shared) -> bool {
+    let io = EngineBackgroundIo::new(core.clone(), opened);
+    let permit = io.acquire(opened.read_size);
+    let result = opened.store.set_disk_history(bytes);
     drop(permit);
     let Err(failure) = &result else { return true };
-    let (store, error) = (mounted.path.display().to_string(), failure.one_line());
+    let (store, error) = (opened.path.display().to_string(), failure.one_line());
     shared
         .log
         .line(|| json!({ "event": "disk-history-not-written", "store": store, "error": error }));

@@ -1,4 +1,4 @@
-//! The titles of all mounted stores, and which of them are open: index read, packaging planned.
+//! The titles of all open stores, and which of them are open: index read, packaging planned.
 //!
 //! Opening costs a read of the index region and some arithmetic. The opener thread does it, and an
 //! open title stays in memory until the least recently used one is evicted. A session has its own
@@ -28,7 +28,7 @@ use units::{ByteCount, Hinted};
 
 /// A store being served.
 #[derive(Debug)]
-pub(crate) struct MountedStore {
+pub(crate) struct OpenStore {
     pub(crate) path: PathBuf,
     pub(crate) store: Arc<Store>,
     /// The file or block device that it is on.
@@ -46,22 +46,22 @@ pub(crate) struct MountedStore {
 /// Grants the reads of title indexes.
 pub(crate) trait IndexReads {
     /// A permit to read `bytes` from a store's disk; `None` if there is none within `timeout`.
-    fn permit(&self, store: &MountedStore, bytes: ByteCount, timeout: Duration) -> Option<Permit>;
+    fn permit(&self, store: &OpenStore, bytes: ByteCount, timeout: Duration) -> Option<Permit>;
 }
 
 /// Before the server has sessions: every index is read at once.
 struct Unlimited;
 
 impl IndexReads for Unlimited {
-    fn permit(&self, _: &MountedStore, _: ByteCount, _: Duration) -> Option<Permit> {
+    fn permit(&self, _: &OpenStore, _: ByteCount, _: Duration) -> Option<Permit> {
         Some(Permit::unlimited())
     }
 }
 
-/// All mounted stores and the titles in them.
+/// All open stores and the titles in them.
 #[derive(Debug)]
 pub(crate) struct Library {
-    pub(crate) stores: Vec<MountedStore>,
+    pub(crate) stores: Vec<OpenStore>,
     packaging: PackagingOptions,
     memory: ByteCount,
     title_keys: Option<Box<dyn KeyProvider>>,
@@ -134,7 +134,7 @@ impl Library {
     /// A library of these stores. `segment`: length of an HLS segment; `memory`: for open titles;
     /// `title_keys`: with which titles are encrypted.
     pub(crate) fn new(
-        stores: Vec<MountedStore>,
+        stores: Vec<OpenStore>,
         segment: Duration,
         memory: ByteCount,
         title_keys: Option<Box<dyn KeyProvider>>,
@@ -154,7 +154,7 @@ impl Library {
             .stores
             .iter()
             .enumerate()
-            .filter_map(|(number, mounted)| Some((number, mounted.store.title(name)?)))
+            .filter_map(|(number, opened)| Some((number, opened.store.title(name)?)))
             .collect();
         let content = copies.first()?.1.content();
         copies.retain(|(_, record)| record.content() == content);
@@ -175,7 +175,7 @@ impl Library {
 
     /// Names of all media titles, each once.
     pub(crate) fn playable(&self) -> Vec<String> {
-        let titles = self.stores.iter().flat_map(|mounted| mounted.store.titles());
+        let titles = self.stores.iter().flat_map(|opened| opened.store.titles());
         let media = titles.filter(|record| record.kind == media::TitleKind::Media);
         let mut names: Vec<String> = media.map(|record| record.name).collect();
         let mut seen = BTreeSet::new();
@@ -206,7 +206,7 @@ impl Library {
         let (_, found) = self.find(name).unwrap_or_default();
         let mut name = found.first().filter(|(_, record)| has(record)).map(|_| name.to_owned());
         if name.is_none() {
-            let all = self.stores.iter().flat_map(|mounted| mounted.store.titles());
+            let all = self.stores.iter().flat_map(|opened| opened.store.titles());
             name = all.into_iter().find(has).map(|record| record.name);
         }
         let gone = OpenError::NoTitle { nearest: None };
@@ -254,15 +254,15 @@ impl Library {
         let packaging = Packaging::new(index, &options).map_err(OpenError::NotPlayable)?;
         let mut copies = Vec::with_capacity(found.len());
         for (number, record) in &found {
-            let mounted = &self.stores[*number];
+            let opened = &self.stores[*number];
             let tracks = 0..u16::try_from(record.tracks.len()).unwrap_or(u16::MAX);
             // A track without runs: the title was removed after `find`.
             let runs: Vec<_> = tracks
-                .map(|track| mounted.store.runs(record.id, track))
+                .map(|track| opened.store.runs(record.id, track))
                 .collect::<Option<_>>()
                 .ok_or(OpenError::NoTitle { nearest: None })?;
-            let (read_size, visit) = (mounted.read_size, mounted.visit);
-            copies.push(CopyLocation { disk: mounted.disk, read_size, visit, runs });
+            let (read_size, visit) = (opened.read_size, opened.visit);
+            copies.push(CopyLocation { disk: opened.disk, read_size, visit, runs });
         }
         let whole = Arc::new(Presentation::whole(Arc::new(packaging), key, &copies));
         let segmented = whole.layouts(DeliveryFormat::Segmented).first();
@@ -307,13 +307,13 @@ impl Library {
         // Each copy gets its part of the time, so that a busy disk leaves some for the next copy.
         let of_each = timeout / u32::try_from(copies.len().max(1)).unwrap_or(u32::MAX);
         for (number, record) in copies {
-            let mounted = &self.stores[*number];
+            let opened = &self.stores[*number];
             let bytes = ByteCount(record.index_bytes.max(1));
-            let Some(_permit) = reads.permit(mounted, bytes, of_each) else {
+            let Some(_permit) = reads.permit(opened, bytes, of_each) else {
                 why = OpenError::DiskBusy;
                 continue;
             };
-            match mounted.store.index(record.id) {
+            match opened.store.index(record.id) {
                 Ok(index) => return Ok(index),
                 // A busy disk may have time later, so that the caller should try again.
                 Err(_) if why == OpenError::DiskBusy => {}
@@ -355,8 +355,8 @@ impl Library {
     /// All titles by name, with the number of their copies.
     pub(crate) fn list(&self) -> Vec<wire::ListedTitle> {
         let mut all = BTreeMap::new();
-        for mounted in &self.stores {
-            for record in mounted.store.titles() {
+        for opened in &self.stores {
+            for record in opened.store.titles() {
                 let (content, title): &mut (Content, wire::ListedTitle) = all
                     .entry(record.name.clone())
                     .or_insert_with(|| (record.content(), wire::ListedTitle::from(&record)));
@@ -506,12 +506,12 @@ mod tests {
     struct OneBusy(DiskNumber);
 
     impl IndexReads for OneBusy {
-        fn permit(&self, store: &MountedStore, _: ByteCount, _: Duration) -> Option<Permit> {
+        fn permit(&self, store: &OpenStore, _: ByteCount, _: Duration) -> Option<Permit> {
             (store.disk != self.0).then(Permit::unlimited)
         }
     }
 
-    fn store_with_a_title(disk: u16) -> MountedStore {
+    fn store_with_a_title(disk: u16) -> OpenStore {
         let device = Arc::new(MemoryDevice::new(ByteCount::mib(16)));
         let chunk = ByteCount::kib(64);
         let options = FormatOptions { chunk, ..FormatOptions::default() };
@@ -524,7 +524,7 @@ mod tests {
         let mut ldus = LduIndex::default();
         ldus.push(1000, 1, 0, true, false);
         writer.seal(vec![(description, ldus)]).unwrap();
-        MountedStore {
+        OpenStore {
             path: PathBuf::from("film.store"),
             store: Arc::new(store),
             file: FileIdentity::File { system: 0, inode: disk.into() },

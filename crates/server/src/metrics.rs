@@ -168,7 +168,7 @@ impl Scrape {
         let snapshot = self.0.snapshot();
         let stores = &self.0.content.stores;
         let names: Vec<String> =
-            stores.iter().map(|mounted| mounted.path.display().to_string()).collect();
+            stores.iter().map(|opened| opened.path.display().to_string()).collect();
         let disks = &snapshot.engine.disks;
         let of = |value: DiskFigure| -> Vec<(&str, u64)> {
             names.iter().map(String::as_str).zip(disks.iter().map(value)).collect()

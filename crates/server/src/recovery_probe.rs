@@ -35,10 +35,10 @@ pub(crate) fn spawn_recovery_probe(
 }
 
 fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
-    let mounted = &shared.content.stores[usize::from(disk.0)];
+    let opened = &shared.content.stores[usize::from(disk.0)];
     let mut interval = FIRST_INTERVAL;
     while sleep_unless_stopping(interval, shared) {
-        match mounted.store.probe() {
+        match opened.store.probe() {
             Ok(()) => {
                 let (restored, answer) = bounded(1);
                 core.send(Event::Restore { disk, restored });
@@ -48,7 +48,7 @@ fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
                 }
             }
             Err(error) => {
-                let store = mounted.path.display().to_string();
+                let store = opened.path.display().to_string();
                 let error = error.one_line();
                 shared
                     .log

@@ -31,11 +31,11 @@ use crate::exposure;
 use crate::handover::{Handover, KeptSocket};
 use crate::http::{self, ConnectionLimits};
 use crate::layout;
-use crate::library::{Library, MountedStore};
+use crate::library::{Library, OpenStore};
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event, WorkerHandle};
-use crate::mount::{self, PreparedStore, disk_number};
 use crate::opener::{self, Opener};
+use crate::opening::{self, PreparedStore, disk_number};
 use crate::recalibration::{self, Recalibration};
 use crate::reload::Reloader;
 use crate::rtsp::{self, RtspLimits};
@@ -427,9 +427,9 @@ fn open_stores(config: &ServerConfig, memory: ByteCount) -> Result<Vec<PreparedS
     // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
     // follow from this choice.
     let share = ByteCount(memory.0 / config.stores.len() as u64);
-    let opened = config.stores.iter().map(|path| mount::open(path, config, share));
+    let opened = config.stores.iter().map(|path| opening::open(path, config, share));
     let opened = opened.collect::<Result<Vec<_>, _>>()?;
-    mount::refuse_copies(&config.stores, &opened)?;
+    opening::refuse_copies(&config.stores, &opened)?;
     Ok(opened)
 }
 
@@ -558,7 +558,7 @@ fn library(
     methods: Vec<String>,
 ) -> Library {
     let parts = config.stores.iter().zip(opened).zip(methods).enumerate();
-    let stores = parts.map(|(number, ((path, opened), method))| MountedStore {
+    let stores = parts.map(|(number, ((path, opened), method))| OpenStore {
         path: path.clone(),
         store: Arc::clone(&opened.store),
         file: opened.file,
@@ -625,9 +625,9 @@ impl OwnerParts {
     }
 
     fn title_owners(&self) -> Vec<(PathBuf, Arc<dyn TitleOwner>)> {
-        let owner = |(number, mounted): (usize, &MountedStore)| {
-            let owner = EngineTitleOwner::new(number, mounted, self.core.clone());
-            (mounted.path.clone(), Arc::new(owner) as Arc<dyn TitleOwner>)
+        let owner = |(number, opened): (usize, &OpenStore)| {
+            let owner = EngineTitleOwner::new(number, opened, self.core.clone());
+            (opened.path.clone(), Arc::new(owner) as Arc<dyn TitleOwner>)
         };
         self.shared.content.stores.iter().enumerate().map(owner).collect()
     }

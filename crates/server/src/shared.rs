@@ -380,15 +380,15 @@ impl Shared {
     fn disk_reports(&self, snapshot: &Snapshot) -> Vec<wire::DiskReport> {
         let disks = snapshot.engine.disks.iter().zip(&snapshot.slots).zip(&snapshot.waited);
         let stores = self.content.stores.iter().zip(disks);
-        let reports = stores.map(|(mounted, ((disk, slots), waited))| {
-            let emulation = mounted.store.device().lateness();
+        let reports = stores.map(|(opened, ((disk, slots), waited))| {
+            let emulation = opened.store.device().lateness();
             wire::DiskReport {
-                store: mounted.path.display().to_string(),
-                uuid: mounted.store.info().uuid.to_string(),
-                read_method: mounted.method.clone(),
-                read_size: mounted.read_size.0,
+                store: opened.path.display().to_string(),
+                uuid: opened.store.info().uuid.to_string(),
+                read_method: opened.method.clone(),
+                read_size: opened.read_size.0,
                 min_read: disk.min_read,
-                provisional: mounted.provisional.load(Ordering::Relaxed),
+                provisional: opened.provisional.load(Ordering::Relaxed),
                 reads: disk.reads,
                 bytes: disk.bytes,
                 failures: disk.failures,

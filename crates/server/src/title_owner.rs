@@ -2,7 +2,7 @@
 //! writes take permits from the engine, and the space of a removed title is kept for viewers.
 
 use crate::background_io::EngineBackgroundIo;
-use crate::library::{MountedStore, StoredCopy};
+use crate::library::{OpenStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crossbeam_channel::bounded;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub(crate) struct EngineTitleOwner {
 
 impl EngineTitleOwner {
     /// The store with this index in the library.
-    pub(crate) fn new(number: usize, mounted: &MountedStore, core: CoreHandle) -> Self {
-        let io = EngineBackgroundIo::new(core.clone(), mounted);
-        Self { store: Arc::clone(&mounted.store), number, core, io }
+    pub(crate) fn new(number: usize, opened: &OpenStore, core: CoreHandle) -> Self {
+        let io = EngineBackgroundIo::new(core.clone(), opened);
+        Self { store: Arc::clone(&opened.store), number, core, io }
     }
 }
 

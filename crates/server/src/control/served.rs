@@ -4,12 +4,12 @@
 use super::{Reply, Request, StoreOwner, execute};
 use crate::background_io::EngineBackgroundIo;
 use crate::engine::SessionId;
-use crate::library::{MountedStore, StoredCopy};
+use crate::library::{OpenStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crate::reload::Reloader;
 use crate::shared::Shared;
 use crate::title_owner::EngineTitleOwner;
-use crate::{ServerConfig, mount, wire};
+use crate::{ServerConfig, opening, wire};
 use crossbeam_channel::bounded;
 use device::{CalibrateOptions, CalibrateProgress, DiskAccess};
 use disk::Calibration;
@@ -123,22 +123,22 @@ impl ServedStore {
 
     /// The store's path, as the server was given it.
     pub(crate) fn path(&self) -> &Path {
-        &self.mounted().path
+        &self.opened().path
     }
 
-    fn mounted(&self) -> &MountedStore {
+    fn opened(&self) -> &OpenStore {
         &self.shared.content.stores[self.number]
     }
 
     /// Stores a calibration and hands it to the engine.
     fn adopt(&self, calibration: &Calibration) -> Result<(), StoreError> {
-        let mounted = self.mounted();
-        let (store, read_size) = (&mounted.store, mounted.read_size);
-        let adopted = mount::adopt(store, &self.config, read_size, calibration)?;
-        mounted.provisional.store(calibration.is_provisional(), Ordering::Relaxed);
+        let opened = self.opened();
+        let (store, read_size) = (&opened.store, opened.read_size);
+        let adopted = opening::adopt(store, &self.config, read_size, calibration)?;
+        opened.provisional.store(calibration.is_provisional(), Ordering::Relaxed);
         if let Some((guarantee, timings)) = adopted {
             let timings = Box::new(timings);
-            self.core.send(Event::Guarantee { disk: mounted.disk, guarantee, timings });
+            self.core.send(Event::Guarantee { disk: opened.disk, guarantee, timings });
         }
         Ok(())
     }
@@ -148,8 +148,8 @@ impl ServedStore {
     /// show more than it can do, but it may show less: a result below a calibration that is kept is
     /// only logged. `now`: Unix seconds. Returns whether a measurement was made.
     pub(crate) fn recalibrate_if_due(&self, now: u64, stop: &dyn Fn() -> bool) -> bool {
-        let mounted = self.mounted();
-        if !mount::is_due(&mounted.store, &self.config, now) {
+        let opened = self.opened();
+        if !opening::is_due(&opened.store, &self.config, now) {
             return false;
         }
         // A viewer takes time of the disk, so that the result would be too low.
@@ -160,10 +160,10 @@ impl ServedStore {
             }
             Some(Box::new(self.io.permit_for_all(bytes)))
         };
-        let measured = mount::recalibrate(
-            &mounted.store,
+        let measured = opening::recalibrate(
+            &opened.store,
             &self.config,
-            mounted.read_size,
+            opened.read_size,
             CalibrateOptions::default().budget,
             DiskAccess::Shared { permit: &permit, turn: self.io.most_at_once() },
             &mut |_| {},
@@ -171,11 +171,11 @@ impl ServedStore {
         if disturbed() {
             return false;
         }
-        let before = mounted.store.calibration();
+        let before = opened.store.calibration();
         // A provisional calibration may be too high, and gives way to any result.
         let adopt = |calibration: Calibration| {
             let reads = |record: &Calibration| {
-                record.guarantee_for(mounted.read_size).map_or(0, |g| g.min_read)
+                record.guarantee_for(opened.read_size).map_or(0, |g| g.min_read)
             };
             let kept = before.as_ref().filter(|before| !before.is_provisional());
             let used = kept.is_none_or(|kept| reads(&calibration) >= reads(kept));
@@ -184,7 +184,7 @@ impl ServedStore {
             }
             Ok((reads(&calibration), used))
         };
-        let store = mounted.path.display().to_string();
+        let store = opened.path.display().to_string();
         let event = match measured.and_then(adopt) {
             Ok((reads, used)) => json!({
                 "event": "disk-recalibrated",
@@ -205,7 +205,7 @@ impl ServedStore {
 
 impl StoreAccess for ServedStore {
     fn store(&self) -> &Store {
-        &self.mounted().store
+        &self.opened().store
     }
 
     fn background_io(&self) -> &dyn BackgroundIo {
@@ -217,10 +217,10 @@ impl StoreOwner for ServedStore {
     fn other_store(&self, path: &Path) -> Result<Arc<dyn TitleOwner>, StoreError> {
         let uuid = Store::peek(path)?.uuid;
         let all = self.shared.content.stores.iter().enumerate();
-        let found = all.into_iter().find(|(_, mounted)| mounted.store.info().uuid == uuid);
+        let found = all.into_iter().find(|(_, opened)| opened.store.info().uuid == uuid);
         match found {
-            Some((number, mounted)) => {
-                Ok(Arc::new(EngineTitleOwner::new(number, mounted, self.core.clone())))
+            Some((number, opened)) => {
+                Ok(Arc::new(EngineTitleOwner::new(number, opened, self.core.clone())))
             }
             None => Ok(Arc::new(SoleOwner(Store::open(path)?))),
         }
@@ -245,8 +245,8 @@ impl StoreOwner for ServedStore {
         budget: Duration,
         progress: &mut dyn FnMut(wire::Progress),
     ) -> Result<Calibration, StoreError> {
-        let mounted = self.mounted();
-        let store = &mounted.store;
+        let opened = self.opened();
+        let store = &opened.store;
         let active = || self.shared.snapshot().engine.active;
         let mut most_active = active();
         let permit = |bytes: ByteCount| -> Option<Box<dyn Any>> {
@@ -259,10 +259,10 @@ impl StoreOwner for ServedStore {
             most_active = most_active.max(active());
             progress(wire::Progress::of_part(done.stage, done.done));
         };
-        let mut calibration = mount::recalibrate(
+        let mut calibration = opening::recalibrate(
             store,
             &self.config,
-            mounted.read_size,
+            opened.read_size,
             budget,
             turns,
             &mut on_progress,
@@ -280,9 +280,9 @@ impl StoreOwner for ServedStore {
     }
 
     fn served_file(&self) -> Result<wire::ServedFile, wire::Failure> {
-        let mounted = self.mounted();
-        let path = mounted.path.display().to_string();
-        Ok(wire::ServedFile { path, file: mounted.file.to_string() })
+        let opened = self.opened();
+        let path = opened.path.display().to_string();
+        Ok(wire::ServedFile { path, file: opened.file.to_string() })
     }
 
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure> {
@@ -311,7 +311,7 @@ impl StoreOwner for ServedStore {
     fn drain(&self, drain: Option<bool>) -> Result<wire::DrainReport, wire::Failure> {
         if let Some(drains) = drain {
             let (done, is_done) = bounded(1);
-            self.core.send(Event::Drain { disk: self.mounted().disk, drains, done });
+            self.core.send(Event::Drain { disk: self.opened().disk, drains, done });
             // A core that has ended reads nothing from any disk.
             let _ = is_done.recv();
         }

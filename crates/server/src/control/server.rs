@@ -4,7 +4,7 @@ use super::client::is_trusted;
 use super::served::ServedStore;
 use super::socket::{BindError, ControlSocket};
 use super::{Client, Line, Reply, Request, socket_path};
-use crate::mount::{copy_of, not_served};
+use crate::opening::{copy_of, not_served};
 use crate::wire;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

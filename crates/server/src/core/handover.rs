@@ -10,7 +10,7 @@ use crate::handover::{LeftState, PartRecord, SessionRecord};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenError;
 use crate::messages::WorkerMessage;
-use crate::mount::disk_number;
+use crate::opening::disk_number;
 use crate::playback_params::PlaybackParams;
 use crate::player_reports::SessionReports;
 use crate::presentation::Presentation;
@@ -69,15 +69,15 @@ impl Core {
         let sessions = records.collect();
         let disks = self.engine.status(self.clock.now()).disks.into_iter();
         let drained = disks.zip(&self.shared.content.stores).filter(|(disk, _)| disk.draining);
-        let draining = drained.map(|(_, mounted)| mounted.store.info().uuid.to_string()).collect();
+        let draining = drained.map(|(_, opened)| opened.store.info().uuid.to_string()).collect();
         // Without a receiver the server ends, and its sessions with it.
         let _ = to.send(LeftState { sessions, draining });
     }
 
     /// Goes on with the sessions of the server before this one. Before the first connection.
     pub(crate) fn take_over(&mut self, LeftState { sessions: records, draining }: LeftState) {
-        for (number, mounted) in self.shared.content.stores.iter().enumerate() {
-            if draining.contains(&mounted.store.info().uuid.to_string()) {
+        for (number, opened) in self.shared.content.stores.iter().enumerate() {
+            if draining.contains(&opened.store.info().uuid.to_string()) {
                 self.engine.drain_disk(self.clock.now(), disk_number(number), true);
             }
         }

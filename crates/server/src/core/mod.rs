@@ -32,7 +32,7 @@ use crate::library::StoredCopy;
 use crate::messages::{
     Caller, CoreHandle, Event, PermitRequestId, RequestError, WorkerHandle, WorkerMessage,
 };
-use crate::mount::disk_number;
+use crate::opening::disk_number;
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
 use crate::wire::TitleSessions;
@@ -344,10 +344,9 @@ impl Core {
         // The new status is published after this call, so the snapshot is the last slot's.
         let before = self.shared.snapshot();
         let disks = before.engine.disks.iter().zip(&status.disks);
-        for (number, ((before, disk), mounted)) in
-            disks.zip(&self.shared.content.stores).enumerate()
+        for (number, ((before, disk), opened)) in disks.zip(&self.shared.content.stores).enumerate()
         {
-            let store = || mounted.path.display().to_string();
+            let store = || opened.path.display().to_string();
             if disk.observed_slot_reads.is_some()
                 && before.observed_slot_reads != disk.observed_slot_reads
             {
@@ -390,12 +389,12 @@ impl Core {
         let total: Vec<Duration> = self.disks.iter().map(DiskThread::waited).collect();
         let before = std::mem::replace(&mut self.waited, total);
         let before = before.into_iter().chain(std::iter::repeat(Duration::ZERO));
-        for ((total, before), mounted) in
+        for ((total, before), opened) in
             self.waited.iter().zip(before).zip(&self.shared.content.stores)
         {
             let waited = total.saturating_sub(before);
             if waited >= long {
-                let (store, seconds) = (mounted.path.display().to_string(), waited.as_secs_f64());
+                let (store, seconds) = (opened.path.display().to_string(), waited.as_secs_f64());
                 self.shared.log.line(
                     || json!({ "event": "disk-thread-late", "store": store, "seconds": seconds }),
                 );
