@@ -42,8 +42,8 @@ pub struct TitleWriter<'a> {
     thumbnails: Option<Thumbnails>,
     index: Vec<Extent>,
     pool: Pool,
-    /// A track that outgrows its extents gets this part of its size more.
-    growth_part: u64,
+    /// A track that outgrows its extents gets this part of its size more, at most so many bytes.
+    growth: (u64, u64),
     /// The Unix time in seconds for its record; `None`: that of the seal.
     created: Option<u64>,
     /// Whether the chunks belong to a record of the catalogue.
@@ -95,7 +95,7 @@ impl<'a> TitleWriter<'a> {
             index: Vec::new(),
             // One buffer for each possible track; `write` relies on it and never waits for memory.
             pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
-            growth_part: GROWTH_PART,
+            growth: (GROWTH_PART, GROWTH_MOST),
             created: None,
             sealed: false,
         }
@@ -286,8 +286,8 @@ impl<'a> TitleWriter<'a> {
         let track = &mut self.tracks[number];
         let mut needed = missing.div_ceil(chunk);
         // Grows by a part of the size, so that the number of extents stays small.
-        let step = needed
-            .max((track.capacity / self.growth_part).clamp(GROWTH_LEAST, GROWTH_MOST) / chunk);
+        let (part, most) = self.growth;
+        let mut step = needed.max((track.capacity / part).clamp(GROWTH_LEAST, most) / chunk);
         let mut state = self.store.state_mut();
         let free = &mut state.free;
         // Growing in place adds no extent, and the disk reads on without a seek.
@@ -301,11 +301,16 @@ impl<'a> TitleWriter<'a> {
             return Ok(());
         }
         let room = MAX_EXTENTS - track.extents.len().min(MAX_EXTENTS);
-        let extents = match free.first_fit(step) {
-            // A whole step in one extent if any hole has it, otherwise only what the data needs
-            // now.
-            Some(extent) if room > 0 => Ok(vec![extent]),
-            _ => free.allocate(needed, room),
+        // A whole step in one extent if any hole has it, or a smaller one; otherwise only what the
+        // data needs now.
+        let extents = loop {
+            if step < needed || room == 0 {
+                break free.allocate(needed, room);
+            }
+            if let Some(extent) = free.first_fit(step) {
+                break Ok(vec![extent]);
+            }
+            step /= 2;
         };
         match extents {
             Ok(extents) => extents.into_iter().for_each(|extent| track.add(extent, chunk)),

@@ -400,6 +400,28 @@ fn a_recording_in_use_or_without_anything_is_refused_or_leaves_nothing() {
 }
 
 #[test]
+fn recordings_side_by_side_have_few_extents_also_when_the_store_fills() {
+    let device = PowerCutDevice::new(ByteCount::mib(64));
+    let store = formatted(&device);
+    let mut all: Vec<Recorded<'_>> =
+        (0..4).map(|i| Recorded::start(&store, &format!("camera {i}"), 1).unwrap()).collect();
+    for i in 0..280u32 {
+        for recorded in &mut all {
+            recorded.write(0, &vec![u8::try_from(i % 251).unwrap(); 50_000], true).unwrap();
+            if i % 20 == 19 {
+                recorded.commit().unwrap();
+            }
+        }
+    }
+    for recorded in all {
+        let title = recorded.recorder.finish().unwrap().unwrap();
+        assert!(title.bytes == 14_000_000, "{title:?}");
+        assert!(title.tracks[0].extents.len() <= 8, "{:?}", title.tracks[0].extents);
+    }
+    assert_sound(&store, "all ended");
+}
+
+#[test]
 fn many_recordings_commit_at_the_same_time() {
     let device = PowerCutDevice::new(ByteCount::mib(16));
     let store = formatted(&device);

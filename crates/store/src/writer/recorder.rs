@@ -60,7 +60,7 @@ impl<'a> TitleRecorder<'a> {
         mut writer: TitleWriter<'a>,
         tracks: &[TrackDescription],
     ) -> Result<Self, StoreError> {
-        writer.growth_part = GROWTH_PART;
+        writer.growth = (GROWTH_PART, u64::MAX);
         writer.declare(&vec![ByteCount::ZERO; tracks.len()])?;
         let empty = |description: &TrackDescription| TrackIndex {
             description: description.clone(),
@@ -165,7 +165,7 @@ impl<'a> TitleRecorder<'a> {
         self.reserve_index()?;
         records.extend(self.index.record(self.writer.id));
         records.extend(progress);
-        self.writer.store.commit_recording(records)?;
+        self.writer.store.commit_recording(records, self.writer.io)?;
         self.committed = committed;
         self.parts.committed = chunks(&self.parts.extents);
         self.index.committed = chunks(&self.index.extents);

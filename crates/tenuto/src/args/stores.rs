@@ -100,11 +100,11 @@ pub(crate) struct RecordArgs {
     /// The title's name.
     #[arg(value_parser = text())]
     pub(crate) title: String,
-    /// An address (rtsp, rtsps, srt, udp, rtp or tcp), a named pipe, a file, or `-` for the
-    /// standard input.
+    /// An address, a named pipe, a file, or `-` for the standard input.
     ///
-    /// For example `rtsp://camera/stream1`, `srt://0.0.0.0:9000?mode=listener`,
-    /// `udp://239.1.1.1:5000`. The options behind `?` are those of FFmpeg's protocols.
+    /// Addresses are those of rtsp, rtsps, srt, udp, rtp and tcp: `rtsp://camera/stream1`,
+    /// `srt://0.0.0.0:9000?mode=listener`, `udp://239.1.1.1:5000`. The options behind `?` are those
+    /// of FFmpeg's protocols.
     pub(crate) input: RecordingInput,
     /// Play-out time after which the recording ends.
     #[arg(long, value_parser = some_time)]
@@ -114,7 +114,7 @@ pub(crate) struct RecordArgs {
     /// Without the option all video and audio streams of a transport stream are recorded.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) program: Option<u32>,
-    /// Time without a byte after which the input counts as lost, and the recording ends.
+    /// Time without a byte after which the input counts as lost.
     #[arg(long, default_value = "10s", value_parser = some_time)]
     pub(crate) silence: Duration,
     #[command(flatten)]
