@@ -21,7 +21,6 @@ use media::{FragmentError, FragmentReader, FragmentSink, TitleKind, TrackDescrip
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -65,12 +64,9 @@ impl RecordingInput {
         Ok(match self {
             Self::StandardInput => piped(Stdio::inherit()),
             Self::File(path) => {
-                // A named pipe waits here for its writer.
-                let file = File::open(path).map_err(StoreError::file("open", path))?;
-                if !file.metadata().is_ok_and(|about| about.is_file()) {
-                    return Ok(piped(file.into()));
-                }
-                // FFmpeg has to move in files that have their header at the end.
+                std::fs::metadata(path).map_err(StoreError::file("open", path))?;
+                // FFmpeg opens it, because opening a named pipe waits for its writer, and the
+                // process can be killed while it waits.
                 let words = ["-protocol_whitelist", "file", "-format_whitelist", FORMATS, "-i"];
                 let words = words.iter().map(OsString::from).chain([local(path)]);
                 (words.collect(), Stdio::null())
@@ -113,18 +109,31 @@ impl FromStr for RecordingInput {
     }
 }
 
+impl RecordingInput {
+    /// The user and the password of an address, with the `@` behind them; empty if it has none.
+    fn credentials(&self) -> &str {
+        let Self::Address(address) = self else { return "" };
+        let (_, rest) = address.split_once("://").unwrap_or_default();
+        let host = &rest[..rest.find('/').unwrap_or(rest.len())];
+        host.rfind('@').map_or("", |at| &host[..=at])
+    }
+
+    /// What FFmpeg says, which may have the whole address in it, without a password.
+    fn without_password(&self, said: &str) -> String {
+        match self.credentials() {
+            "" => said.to_owned(),
+            credentials => said.replace(credentials, ""),
+        }
+    }
+}
+
 /// The input without a password.
 impl fmt::Display for RecordingInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StandardInput => f.write_str("the standard input"),
             Self::File(path) => path.display().fmt(f),
-            Self::Address(address) => {
-                let (scheme, rest) = address.split_once("://").unwrap_or_default();
-                let host = rest.find('/').unwrap_or(rest.len());
-                let from = rest[..host].rfind('@').map_or(0, |at| at + 1);
-                write!(f, "{scheme}://{}", &rest[from..])
-            }
+            Self::Address(address) => f.write_str(&self.without_password(address)),
         }
     }
 }
@@ -201,6 +210,7 @@ pub fn record(
         receiver.kill();
         let _ = receiver.wait();
         let said = last_words(&said.join().expect("it does not panic"));
+        let said = input.without_password(&said);
         recorded.map(|report| report.with_note(&said)).map_err(|error| match error {
             LiveError::Store(error) => error,
             LiveError::Input(reason) => job.not_recorded(reason),
@@ -288,9 +298,15 @@ impl LiveJob<'_> {
             if drained.is_err() {
                 remuxer.kill();
             }
-            let _ = remuxer.wait();
+            let failed = remuxer.wait().is_ok_and(|status| !status.success());
             feeding.join().expect("it does not panic");
-            (drained, last_words(&said.join().expect("it does not panic")))
+            let said = last_words(&said.join().expect("it does not panic"));
+            // The input may go on: it is not complete because FFmpeg could not go on.
+            let drained = match drained {
+                Ok(RecordingEnd::Complete) if failed => Ok(RecordingEnd::Failed(nothing(&said))),
+                other => other,
+            };
+            (drained, said)
         });
         let Some(mut recorder) = sink.recorder else {
             return Err(match end {

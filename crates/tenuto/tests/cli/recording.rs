@@ -274,7 +274,13 @@ fn inputs_that_cannot_be_recorded_leave_nothing() {
     ] {
         dir.fails(&format!("record a.store hall {input}"), code, &words);
         assert_eq!(dir.ok("ls a.store"), "", "{input}");
+        let run = dir.run(&format!("record a.store hall {input}"));
+        assert!(!run.err.contains("secret"), "a password is shown: {}", run.err);
     }
+    // A named pipe that nobody writes into does not hold the command for ever.
+    let made = Command::new("mkfifo").arg(dir.path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    dir.fails("record a.store hall pipe --silence 1s", 1, "nothing came from it for 4 s");
     dir.fails("record a.store hall live.ts --duration 0s", 2, "is no time at all");
     dir.ok("record a.store hall live.ts");
     dir.fails("record a.store hall live.ts", 1, "there is already a title 'hall'");
