@@ -9,7 +9,7 @@
 mod common;
 
 use common::titles::{Model, assert_holds, formatted, holdings, put, step};
-use common::{DeviceEvent, PowerCutDevice, cut};
+use common::{DeviceEvent, PowerCutDevice, apply, cut, flushed};
 use store::Store;
 use units::ByteCount;
 
@@ -68,19 +68,6 @@ fn assert_recovers(image: Vec<u8>, recording: &RecordedRun, acknowledged: usize,
         let store = Store::open_on(PowerCutDevice::from_image(left))
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_holds(&store, expected, &context);
-    }
-}
-
-fn flushed(events: &[DeviceEvent]) -> usize {
-    events.iter().rposition(|event| matches!(event, DeviceEvent::Flush)).map_or(0, |i| i + 1)
-}
-
-fn apply(image: &mut [u8], events: &[DeviceEvent]) {
-    for event in events {
-        if let DeviceEvent::Write(offset, data) = event {
-            let at = usize::try_from(*offset).unwrap();
-            image[at..at + data.len()].copy_from_slice(data);
-        }
     }
 }
 

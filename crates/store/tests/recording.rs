@@ -7,7 +7,7 @@
 mod common;
 
 use common::titles::{description, formatted, get, noise, put};
-use common::{DeviceEvent, PowerCutDevice, cut};
+use common::{DeviceEvent, PowerCutDevice, apply, cut, flushed};
 use media::{IndexPart, LduIndex, TitleKind, TrackKind};
 use std::collections::BTreeMap;
 use store::{CheckOptions, FindingKind, Store, StoreError, TitleRecord, TitleRecorder};
@@ -258,19 +258,6 @@ fn workload(seed: u64, steps: usize) -> (Vec<u8>, Vec<DeviceEvent>, Vec<Model>) 
         device.acknowledge(number);
     }
     (image, device.take_events(), models)
-}
-
-fn flushed(events: &[DeviceEvent]) -> usize {
-    events.iter().rposition(|event| matches!(event, DeviceEvent::Flush)).map_or(0, |i| i + 1)
-}
-
-fn apply(image: &mut [u8], events: &[DeviceEvent]) {
-    for event in events {
-        if let DeviceEvent::Write(offset, data) = event {
-            let at = usize::try_from(*offset).unwrap();
-            image[at..at + data.len()].copy_from_slice(data);
-        }
-    }
 }
 
 /// Opens the remains after a power cut, and if `again`, also after further ones during the opening.

@@ -127,6 +127,21 @@ impl PowerCutDevice {
     }
 }
 
+/// The number of events up to the last flush, which made them durable.
+pub fn flushed(events: &[DeviceEvent]) -> usize {
+    events.iter().rposition(|event| matches!(event, DeviceEvent::Flush)).map_or(0, |i| i + 1)
+}
+
+/// Makes these writes in `image`.
+pub fn apply(image: &mut [u8], events: &[DeviceEvent]) {
+    for event in events {
+        if let DeviceEvent::Write(offset, data) = event {
+            let at = usize::try_from(*offset).unwrap();
+            image[at..at + data.len()].copy_from_slice(data);
+        }
+    }
+}
+
 /// The remains of `image` (durable before `events`) after a power cut that follows `events`.
 pub fn cut(image: &[u8], events: &[DeviceEvent], random: &mut fastrand::Rng) -> Vec<u8> {
     let flushed = events.iter().rposition(|e| matches!(e, DeviceEvent::Flush)).map_or(0, |i| i + 1);
