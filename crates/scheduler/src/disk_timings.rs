@@ -8,12 +8,14 @@
 //!   a calibration      x*     -      x     x*     x*      -           -        * for sizes measured
 //!   trying it out      -      -      -     -      x       x           -        set by the caller
 //!   using it           -      -      -     -      -       -           x        these only tighten
+//!   admission          the share that is kept for writes                       see `writes`
 //! ```
 
 use crate::curve::ServiceCurve;
 use crate::rates::Rates;
+use crate::writes::WriteShare;
 use disk::bounds::RoundCost;
-use disk::{Calibration, Costs, DiskModel, ReadCost};
+use disk::{Calibration, Costs, DiskModel, ReadCost, WriteCost};
 use units::ByteCount;
 
 /// What is known of one disk's speed; by default nothing. A policy that needs more than is known
@@ -39,6 +41,10 @@ pub struct DiskTimings {
     /// How much longer than calibrated the disk takes at present, in 1,024ths: see
     /// [`TimeGuard`](crate::TimeGuard) and [`Guard::slowdown`](crate::Guard::slowdown).
     pub slowdown: u64,
+    /// What a write takes from concurrent reads, as measured.
+    pub writing: Option<WriteCost>,
+    /// What is kept of the disk for writes at a guaranteed rate.
+    pub write_share: WriteShare,
 }
 
 impl DiskTimings {
@@ -65,6 +71,7 @@ impl DiskTimings {
             line: Some(ReadCost { r0: calibration.r0, t0: calibration.t0 })
                 .filter(|line| line.r0.0 > 0),
             rates: Rates::of_calibration(calibration, largest),
+            writing: calibration.writing,
             curve: guarantee.map(|g| {
                 ServiceCurve::of_fewest(g.fewest().map(|(slots, reads)| (slots, reads.into())))
             }),
@@ -80,21 +87,39 @@ impl DiskTimings {
     /// Nanoseconds that a sweep takes at most at the present slowdown; see [`Costs::batch`].
     #[inline]
     pub fn charge(&self, costs: &Costs, reads: u64, transfer: u64) -> u64 {
-        self.stretch(costs.batch(reads, transfer))
+        self.slowed(costs.batch(reads, transfer))
     }
 
     /// Nanoseconds that a sweep takes at most at the present slowdown, where `follows` of its reads
     /// are sequential to another; see [`Costs::sweep`].
     #[inline]
     pub fn charge_visits(&self, costs: &Costs, reads: u64, follows: u64, transfer: u64) -> u64 {
-        self.stretch(costs.sweep(reads, follows, transfer))
+        self.slowed(costs.sweep(reads, follows, transfer))
+    }
+
+    /// `nanos` made longer by the slowdown and by the writes that come between.
+    #[inline]
+    pub fn stretch(&self, nanos: u64) -> u64 {
+        self.beside_writes(self.slowed(nanos))
     }
 
     /// `nanos` made longer by the slowdown.
     #[inline]
-    pub fn stretch(&self, nanos: u64) -> u64 {
+    pub fn slowed(&self, nanos: u64) -> u64 {
         // Nearly always zero; then the multiplication is all it costs.
         nanos.saturating_add(nanos.saturating_mul(self.slowdown) >> 10)
+    }
+
+    /// `nanos` made longer by the writes that come between, beyond those that may come at once.
+    #[inline]
+    pub fn beside_writes(&self, nanos: u64) -> u64 {
+        self.write_share.beside(nanos, self.slowdown)
+    }
+
+    /// Nanoseconds by which writes may delay all reads after a pause.
+    #[inline]
+    pub fn writes_at_once(&self) -> u64 {
+        self.stretch(self.write_share.burst)
     }
 
     /// `reads` made fewer by the slowdown.
@@ -102,6 +127,24 @@ impl DiskTimings {
         // Rounded down: a guarantee is never overstated.
         let shrunk = u128::from(reads) * 1024 / (1024 + u128::from(self.slowdown));
         u64::try_from(shrunk).expect("not above what it was")
+    }
+
+    /// The reads that are left beside writes of the `reads` that the disk completes in any so many
+    /// slots of `slot` nanoseconds.
+    ///
+    /// Writes that have come in the slot before may be in the device still.
+    pub fn reads_beside_writes(&self, reads: u64, slots: u64, slot: u64) -> u64 {
+        let WriteShare { part, burst } = self.write_share;
+        if part == 0 {
+            return reads;
+        }
+        let all = u128::from(slots) * u128::from(slot);
+        let whole = u128::from(WriteShare::WHOLE);
+        let refilled = (all + u128::from(slot)).saturating_mul(part.into()) / whole;
+        let calibrated = refilled.saturating_add(burst.into());
+        let writes = calibrated.saturating_mul(1024 + u128::from(self.slowdown)) >> 10;
+        let left = u128::from(reads).saturating_mul(all.saturating_sub(writes)) / all.max(1);
+        u64::try_from(left).expect("not above what it was")
     }
 }
 

@@ -96,6 +96,7 @@ mod sums;
 mod supply;
 mod visits;
 mod windows;
+mod writes;
 
 pub use admission::{AdmissionRequest, PolicyKind, Resource, Shortage, Slack, Supply, Verdict};
 pub use books::{DiskBooks, NetworkBooks};
@@ -119,3 +120,4 @@ pub use playout::{HOLD_SLOTS, MAX_HORIZON_SLOTS, PlayoutClock, TrackPieces};
 pub use rates::Rates;
 pub use visits::SequentialReads;
 pub use windows::{NextSweep, WindowPlan};
+pub use writes::{WriteDemand, WriteJob, WriteShare, WriteTokens};

@@ -1,10 +1,10 @@
 //! What a device's reads and bytes cost by themselves: the four terms of a solid-state disk.
 //!
 //! ```text
-//!   bytes read     reads        bytes written    writes
-//!   ────────── + ─────────── +  ───────────── + ───────────  ≤ 1        in any second
-//!   bytes/s max   reads/s max   bytes/s max     writes/s max
-//!   └── per_byte   └── each     └───────── writing ────────┘
+//!   bytes read     reads         written
+//!   ────────── + ─────────── +  ─────────  ≤ 1        in any second
+//!   bytes/s max   reads/s max   (a share)
+//!   └── per_byte   └── each     └── crate::WriteShare
 //! ```
 //!
 //! Source: the Seastar framework's I/O scheduler, whose token bucket this inequality is (its
@@ -24,8 +24,6 @@ pub struct Rates {
     pub per_mib: u64,
     /// Time that the first reads after a pause take beyond that.
     pub once: u64,
-    /// Part of the device kept for writes, in 1,024ths.
-    pub writing: u64,
 }
 
 impl Rates {
@@ -34,7 +32,7 @@ impl Rates {
     /// `None` where nothing covers reads of `largest`, or nothing is guaranteed.
     pub fn of_calibration(calibration: &Calibration, largest: ByteCount) -> Option<Self> {
         let ReadLine { once, each, per_mib } = calibration.line(largest)?;
-        Some(Self { each, per_mib, once, writing: 0 })
+        Some(Self { each, per_mib, once })
     }
 
     /// Rates of a disk whose costs are known, wherever its reads lie.
@@ -46,38 +44,16 @@ impl Rates {
         // for short ones, by at most `once`.
         let beyond = |n: u64| costs.positioning(n).saturating_sub(n.saturating_mul(each));
         let once = (1..=MANY).map(beyond).max().unwrap_or(0);
-        Self { each, per_mib: u64::try_from(per_mib).unwrap_or(u64::MAX), once, writing: 0 }
-    }
-
-    /// These rates with a part of the device reserved for writes: each pair is what is written in a
-    /// second, and what the device could write in one if it did nothing else. A device that cannot
-    /// write at all has no room left.
-    #[must_use]
-    pub fn beside(self, bytes: (u64, u64), writes: (u64, u64)) -> Self {
-        let part = |(wanted, most): (u64, u64)| match wanted {
-            0 => 0,
-            _ => (u128::from(wanted) * 1024).div_ceil(u128::from(most.max(1))),
-        };
-        let writing = u64::try_from(part(bytes) + part(writes)).unwrap_or(u64::MAX);
-        Self { writing: writing.min(1024), ..self }
+        Self { each, per_mib: u64::try_from(per_mib).unwrap_or(u64::MAX), once }
     }
 
     /// Nanoseconds that the device is busy with so many reads of so many bytes in all, in a row.
-    /// `u64::MAX` where writes leave it no time.
     #[inline]
     pub fn nanos(&self, reads: u64, bytes: u64) -> u64 {
         let scaled = u128::from(bytes) * u128::from(self.per_mib);
         let transfer = u64::try_from(scaled >> 20).unwrap_or(u64::MAX);
         let once = if reads == 0 { 0 } else { self.once };
-        let alone = reads.saturating_mul(self.each).saturating_add(transfer).saturating_add(once);
-        match self.writing {
-            0 => alone,
-            writing => {
-                let left = u128::from(1024u64.saturating_sub(writing));
-                let beside = (u128::from(alone) * 1024).checked_div(left);
-                beside.and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(u64::MAX)
-            }
-        }
+        reads.saturating_mul(self.each).saturating_add(transfer).saturating_add(once)
     }
 }
 
@@ -144,16 +120,5 @@ mod tests {
                 assert!(rates.nanos(reads, reads << 20) >= exact, "{}: {reads}", model.name());
             }
         }
-    }
-
-    #[test]
-    fn writes_take_their_share() {
-        let rates = Rates { each: 0, per_mib: 1_000_000, once: 0, writing: 0 };
-        // A quarter of the bytes and a quarter of the writes that it could make.
-        let half = rates.beside((250, 1000), (10, 40));
-        assert_eq!(half.writing, 512);
-        assert_eq!(half.nanos(1, 1 << 20), 2_000_000);
-        assert_eq!(rates.beside((0, 0), (0, 0)), rates);
-        assert_eq!(rates.beside((1, 0), (0, 0)).nanos(1, 1), u64::MAX, "it cannot write");
     }
 }

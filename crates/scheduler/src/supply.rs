@@ -15,7 +15,8 @@ pub struct Supply<'a> {
     pub memory: u64,
     /// The scheduling period.
     pub slot: Duration,
-    /// When everything that is in the device is certainly done; not before now.
+    /// When everything that is in the device, and the writes that may come at once, are certainly
+    /// done; not before now.
     pub free_at: Moment,
     /// What else is known of it.
     pub timings: &'a DiskTimings,

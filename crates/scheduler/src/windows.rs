@@ -197,6 +197,8 @@ fn on_time(sweep: Swept, supply: &Supply<'_>, deadline: Moment) -> bool {
     // Without costs no sweep is shown to be in time, so windows are never joined.
     let Some(costs) = &supply.timings.costs else { return false };
     let takes = costs.sweep(sweep.reads, sweep.follows, sweep.transfer);
+    // Those that may come at once are in `free_at`.
+    let takes = supply.timings.beside_writes(takes);
     supply.free_at.0.saturating_add(takes) <= deadline.0
 }
 

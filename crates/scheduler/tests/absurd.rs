@@ -5,7 +5,7 @@ use disk::bounds::RoundCost;
 use disk::{Calibration, DiskModel, ReadCost, ReadGuarantee};
 use scheduler::{
     Demand, DiskBooks, DiskTimings, NextSweep, PieceDue, PlayoutClock, PolicyKind, Rates,
-    ServiceCurve, Supply, TrackPieces, Verdict, WindowPlan,
+    ServiceCurve, Supply, TrackPieces, Verdict, WindowPlan, WriteShare,
 };
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment, SlotIndex};
@@ -50,7 +50,8 @@ fn disks() -> Vec<(&'static str, DiskTimings)> {
         (
             "no rates and no curve to speak of",
             DiskTimings {
-                rates: Some(Rates::default().beside((u64::MAX, 0), (u64::MAX, 1))),
+                rates: Some(Rates { each: u64::MAX, per_mib: u64::MAX, once: u64::MAX }),
+                write_share: WriteShare { part: u64::MAX, burst: u64::MAX },
                 line: Some(ReadCost { r0: BitRate(0), t0: Duration::MAX }),
                 curve: ServiceCurve::of_slots([&[0, u32::MAX][..]]),
                 observed_min_read: Some(0),

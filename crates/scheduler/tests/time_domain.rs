@@ -6,7 +6,7 @@ use disk::{Costs, DiskModel};
 use scheduler::admission::{EXACT_TESTS, earliest_shift};
 use scheduler::{
     Demand, DiskBooks, DiskTimings, NextSweep, PieceDue, PolicyKind, Resource, Shortage, Slack,
-    SlotLoad, Supply, Verdict, WindowPlan,
+    SlotLoad, Supply, Verdict, WindowPlan, WriteShare, WriteTokens,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,9 +26,9 @@ fn costs(timings: &DiskTimings) -> &Costs {
 type Key = (u32, u32);
 
 /// A server with a disk that keeps its model, and nothing else.
-struct Fixture<'a> {
+struct Fixture {
     policy: PolicyKind,
-    timings: &'a DiskTimings,
+    timings: DiskTimings,
     memory: u64,
     now: u64,
     books: DiskBooks,
@@ -40,20 +40,23 @@ struct Fixture<'a> {
     budget: u64,
     /// Every read takes all that it may.
     worst: bool,
-    /// The read in the device: its end, and when it is certainly done.
+    /// The read or write in the device: its end, and when it is certainly done.
     reading: Option<(u64, u64)>,
     /// The least slack of the decisions since each stream is in.
     promised: BTreeMap<u32, u64>,
     reads: u64,
     /// Reads of these that were sequential to the one before.
     follows: u64,
+    /// Writes are made when their tokens are there, at any moment.
+    tokens: WriteTokens,
+    writes: u64,
 }
 
-impl<'a> Fixture<'a> {
-    fn new(policy: PolicyKind, timings: &'a DiskTimings, memory: u64) -> Self {
+impl Fixture {
+    fn new(policy: PolicyKind, timings: &DiskTimings, memory: u64) -> Self {
         Self {
             policy,
-            timings,
+            timings: timings.clone(),
             memory,
             now: 0,
             books: DiskBooks::default(),
@@ -67,17 +70,21 @@ impl<'a> Fixture<'a> {
             promised: BTreeMap::new(),
             reads: 0,
             follows: 0,
+            tokens: WriteTokens::default(),
+            writes: 0,
         }
     }
 
-    fn supply(&self) -> Supply<'a> {
+    fn supply(&self) -> Supply<'_> {
+        let busy = self.reading.map_or(0, |(_, bound)| bound - self.now);
+        let ahead = busy + self.tokens.left(Moment(self.now));
         Supply {
             min_read: 1,
             read_size: 1 << 20,
             memory: self.memory,
             slot: SLOT,
-            free_at: Moment(self.reading.map_or(self.now, |(_, bound)| bound)),
-            timings: self.timings,
+            free_at: Moment(self.now + self.timings.beside_writes(ahead)),
+            timings: &self.timings,
         }
     }
 
@@ -85,22 +92,58 @@ impl<'a> Fixture<'a> {
         let mut demand = Demand::default();
         demand.begin(self.books.current());
         demand.add_track(pieces.iter().copied());
-        let policy = self.policy.policy();
-        let verdict = policy.verdict(&self.books, &self.supply(), &demand);
-        if let Verdict::Admit { slack, plan } = &verdict {
+        let verdict = self.decide(&demand);
+        if let Verdict::Admit { slack, .. } = &verdict {
             if let Slack::Time(slack) = slack {
-                let slack = nanos(*slack);
-                self.promised.values_mut().for_each(|promised| *promised = slack.min(*promised));
-                self.promised.insert(stream, slack);
+                self.promised.insert(stream, nanos(*slack));
             }
-            self.plan.clone_from(plan);
             self.books.book_demand(&demand);
             for piece in pieces {
                 self.unread.insert((stream, piece.piece), *piece);
             }
+        }
+        verdict
+    }
+
+    fn decide(&mut self, demand: &Demand) -> Verdict {
+        let verdict = self.policy.policy().verdict(&self.books, &self.supply(), demand);
+        if let Verdict::Admit { slack, plan } = &verdict {
+            if let Slack::Time(slack) = slack {
+                let slack = nanos(*slack);
+                self.promised.values_mut().for_each(|promised| *promised = slack.min(*promised));
+            }
+            self.plan.clone_from(plan);
             self.batch.clear();
         }
         verdict
+    }
+
+    /// Keeps another part of the disk for writes, if all who are in are still on time.
+    fn keep_for_writes(&mut self, share: WriteShare) -> bool {
+        let (timings, tokens) = (self.timings.clone(), self.tokens);
+        self.tokens.set_share(Moment(self.now), share);
+        self.timings.write_share = share;
+        let mut demand = Demand::default();
+        demand.begin(self.books.current());
+        let fits = self.decide(&demand).is_admit();
+        if !fits {
+            (self.timings, self.tokens) = (timings, tokens);
+        }
+        fits
+    }
+
+    /// Begins a write, or not.
+    fn write(&mut self, random: &mut fastrand::Rng) -> bool {
+        let left = self.tokens.left(Moment(self.now));
+        if left < SHORTEST_WRITE || (!self.worst && random.bool()) {
+            return false;
+        }
+        let charge = random.u64(SHORTEST_WRITE..=left);
+        assert!(self.tokens.take(Moment(self.now), charge));
+        let took = if self.worst { charge } else { random.u64(0..=charge) };
+        self.reading = Some((self.now + took, self.now + charge));
+        self.writes += 1;
+        true
     }
 
     fn leave(&mut self, stream: u32) {
@@ -118,8 +161,13 @@ impl<'a> Fixture<'a> {
 
     /// Lets time pass to the next read's end, or to `until` if that is sooner.
     fn pass(&mut self, until: u64, random: &mut fastrand::Rng) {
-        if self.reading.is_none() {
+        let mut until = until;
+        if self.reading.is_none() && !self.write(random) {
             self.begin(random);
+            if self.reading.is_none() && self.timings.write_share.is_some() {
+                // A write may come at any moment of a pause.
+                until = until.min(self.now + random.u64(1..500_000_000));
+            }
         }
         let slot_end = (self.books.current() + 1).start(SLOT).0;
         let next = self.reading.map_or(until, |(end, _)| end).min(until).min(slot_end);
@@ -148,7 +196,7 @@ impl<'a> Fixture<'a> {
             };
             let chosen = self.unread.iter().filter(|(_, piece)| piece.due <= through);
             let chosen: Vec<(Key, PieceDue)> = chosen.map(|(key, piece)| (*key, *piece)).collect();
-            self.budget = takes(self.timings, &chosen);
+            self.budget = takes(&self.timings, &chosen);
             self.follows += follows(&chosen);
             // Streams in any order, each stream's reads in theirs.
             let mut order: Vec<u32> = chosen.iter().map(|(key, _)| key.0).collect();
@@ -163,7 +211,7 @@ impl<'a> Fixture<'a> {
         self.books.start_read(piece);
         self.held.insert(key, piece);
         self.reads += 1;
-        let single = costs(self.timings).batch(1, u64::from(piece.transfer));
+        let single = costs(&self.timings).batch(1, u64::from(piece.transfer));
         let most = single.min(self.budget);
         let took = match random.u8(..3) {
             _ if self.worst => most,
@@ -175,7 +223,8 @@ impl<'a> Fixture<'a> {
         let end = self.now + took;
         let early = (piece.due + 1).start(SLOT).0.checked_sub(end);
         let promised = self.promised.get(&key.0).copied().unwrap_or(0);
-        assert!(early.is_some_and(|early| early >= promised), "{early:?} of {promised}, {piece:?}");
+        let on_time = early.is_some_and(|early| early >= promised);
+        assert!(on_time, "{:?}: {early:?} of {promised}, {piece:?}", self.policy);
         self.reading = Some((end, self.now + single));
     }
 }
@@ -233,10 +282,11 @@ fn pieces(current: u64, most: usize, random: &mut fastrand::Rng) -> Vec<PieceDue
     pieces
 }
 
-/// Come and go, at any moment; disks that take any time up to what they are charged.
-fn crowd(policy: PolicyKind, seeds: u64) -> (u32, BTreeMap<Resource, u32>, u64) {
+/// Come and go, at any moment; disks that take any time up to what they are charged. Beside
+/// recordings: so do writes, and the part of the disk that is kept for them changes.
+fn crowd(policy: PolicyKind, seeds: u64, recordings: bool) -> Crowd {
     let timings = timings();
-    let (mut admitted, mut refused, mut follows) = (0, BTreeMap::new(), 0);
+    let mut crowd = Crowd::default();
     for seed in 0..seeds {
         let mut random = fastrand::Rng::with_seed(seed);
         let memory = [3 << 20, 8 << 20, 24 << 20, 1 << 40, 1 << 40][random.usize(..5)];
@@ -245,9 +295,17 @@ fn crowd(policy: PolicyKind, seeds: u64) -> (u32, BTreeMap<Resource, u32>, u64) 
         for stream in 0..40 {
             let pieces = pieces(fixture.books.current().0, 40, &mut random);
             match fixture.admit(stream, &pieces) {
-                Verdict::Admit { .. } => admitted += 1,
+                Verdict::Admit { .. } => crowd.admitted += 1,
                 Verdict::Refuse(Shortage { resource, .. }) => {
-                    *refused.entry(resource).or_insert(0) += 1;
+                    *crowd.refused.entry(resource).or_insert(0) += 1;
+                }
+            }
+            if recordings && random.u8(..4) == 0 {
+                let part = random.u64(0..WriteShare::WHOLE / 2);
+                let burst = random.u64(SHORTEST_WRITE..300_000_000);
+                match fixture.keep_for_writes(WriteShare { part, burst }) {
+                    true => crowd.shares += 1,
+                    false => crowd.shares_refused += 1,
                 }
             }
             if random.u8(..4) == 0 {
@@ -263,10 +321,23 @@ fn crowd(policy: PolicyKind, seeds: u64) -> (u32, BTreeMap<Resource, u32>, u64) 
         }
         assert_eq!(fixture.books.total(), SlotLoad::default(), "{policy:?}, seed {seed}");
         assert!(fixture.books.is_empty(), "{policy:?}, seed {seed}");
-        follows += fixture.follows;
+        crowd.follows += fixture.follows;
+        crowd.writes += fixture.writes;
     }
-    (admitted, refused, follows)
+    crowd
 }
+
+#[derive(Debug, Default)]
+struct Crowd {
+    admitted: u32,
+    refused: BTreeMap<Resource, u32>,
+    follows: u64,
+    shares: u32,
+    shares_refused: u32,
+    writes: u64,
+}
+
+const SHORTEST_WRITE: u64 = 1_000_000;
 
 #[test]
 fn nobody_who_was_let_in_is_late_whatever_happens() {
@@ -277,12 +348,27 @@ fn nobody_who_was_let_in_is_late_whatever_happens() {
         (PolicyKind::GroupedSweeps, 200),
     ] {
         assert!(policy.guarantees() && policy.plans(&timings()));
-        let (admitted, refused, follows) = crowd(policy, seeds);
-        assert!(follows > seeds, "{policy:?}: {follows}");
-        let (disk, memory) = (refused[&Resource::Disk], refused[&Resource::Memory]);
-        let seen = format!("{policy:?}: {admitted} admitted, {refused:?} refused");
+        let seen = crowd(policy, seeds, false);
+        let (disk, memory) = (seen.refused[&Resource::Disk], seen.refused[&Resource::Memory]);
         let enough = u32::try_from(seeds).unwrap();
-        assert!(admitted > 5 * enough && disk > 2 * enough && memory > enough, "all of it: {seen}");
+        let all = seen.admitted > 5 * enough && disk > 2 * enough && memory > enough;
+        assert!(all && seen.follows > seeds, "all of it: {policy:?}, {seen:?}");
+    }
+}
+
+#[test]
+fn nobody_is_late_beside_writes_that_come_whenever_their_tokens_are_there() {
+    for (policy, seeds) in [
+        (PolicyKind::TimeDomain, 400),
+        (PolicyKind::Rates, 200),
+        (PolicyKind::Scan, 200),
+        (PolicyKind::GroupedSweeps, 200),
+    ] {
+        let seen = crowd(policy, seeds, true);
+        let enough = u32::try_from(seeds).unwrap();
+        let all = seen.admitted > 3 * enough && seen.writes > 50 * seeds;
+        let shares = seen.shares > enough && seen.shares_refused > enough / 4;
+        assert!(all && shares, "all of it: {policy:?}, {seen:?}");
     }
 }
 

@@ -155,6 +155,8 @@ impl Server {
             None => shared.content.open_first(),
             Some(before) => core_state.take_over(before.left),
         }
+        // Whoever asks from now on is told what was taken over.
+        core_state.publish();
         let api = owners.admin_api(workers)?;
         let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };
         threads.extend(clients.begin(&config, rtsp_address, parts));

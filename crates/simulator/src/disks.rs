@@ -31,6 +31,8 @@ use units::{ByteCount, Moment, SlotIndex};
 pub(crate) enum Work {
     Read(ReadId),
     BestEffort(PermitId),
+    /// A part of a write of a recording.
+    Write(PermitId),
 }
 
 /// One disk with its queue.

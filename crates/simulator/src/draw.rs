@@ -47,6 +47,13 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
         let viewers = &mut scenario.viewers;
         (viewers.low, viewers.high) = (share(rng).max(0.1), share(rng).max(0.1));
     }
+    if RECORDINGS_AT.contains(&(seed % RECORDINGS_EVERY)) {
+        let rng = &mut fastrand::Rng::with_seed(seed ^ RECORDINGS_SALT);
+        let background = &mut scenario.background;
+        background.recordings = rng.u32(1..6);
+        background.recording_period = pick(rng, &[100, 300, 1000]);
+        background.recording_round = ByteCount(rng.u64(1..=64) << 13);
+    }
     // Draws nothing, so that all else in these worlds is as it was without leads.
     scenario.titles.leads = LEADS_AT.contains(&(seed % LEADS_EVERY));
     scenario
@@ -307,6 +314,14 @@ const MEMORY_EVERY: u64 = 60;
 /// `ONCE_BROKEN` is one of them.
 const PRIORITIES_AT: [u64; 12] = [6, 10, 11, 25, 27, 29, 30, 31, 34, 36, 37, 50];
 const PRIORITIES_EVERY: u64 = 60;
+
+/// Recordings are made beside the viewers in worlds with these seeds, modulo the number below; no
+/// seed of `ONCE_BROKEN` is one of them.
+const RECORDINGS_AT: [u64; 12] = [3, 4, 7, 8, 13, 16, 19, 21, 22, 39, 43, 49];
+const RECORDINGS_EVERY: u64 = 60;
+
+/// Separates the random stream of recordings.
+const RECORDINGS_SALT: u64 = 0x0002_ec02;
 
 /// Separates the random stream of priorities.
 const PRIORITIES_SALT: u64 = 0x0051_0e57;

@@ -68,6 +68,14 @@ pub struct WorldOutcome {
     pub violations_by_scheduler: u64,
     /// Reads that ended after their slot because the disk took longer than it was charged.
     pub violations_by_disk: u64,
+    /// Recordings that were admitted.
+    pub recordings: u64,
+    /// Recordings that were refused.
+    pub refused_recordings: u64,
+    /// Rounds of writes of recordings.
+    pub rounds: u64,
+    /// The longest time from when a round was due to its end, in periods.
+    pub slowest_round: f64,
     /// How often the memory for buffers was changed.
     pub memory_changes: u64,
     /// Largest amount of memory in use.

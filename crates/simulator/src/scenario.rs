@@ -163,6 +163,15 @@ pub struct BackgroundWork {
     pub memory_changes_every: Duration,
     /// The least part of the memory that there is after a change, in percent.
     pub least_memory: u64,
+    /// Recordings with a guaranteed rate that begin while viewers arrive, each on a random disk. An
+    /// admitted one writes until the last viewer has left, or ends at a random time.
+    pub recordings: u32,
+    /// Time between two rounds of writes of a recording.
+    #[serde(with = "quantity::time")]
+    pub recording_period: Duration,
+    /// Bytes of a round, to two places; another write of two blocks and a flush follows.
+    #[serde(with = "quantity::text")]
+    pub recording_round: ByteCount,
 }
 
 /// A disk: its guarantee, its actual behaviour and its faults.
@@ -278,6 +287,8 @@ impl Scenario {
         refuse_if(self.titles.longest > LONGEST_TITLE, "no title is longer than a day")?;
         refuse_if(self.titles.slowest > self.titles.fastest, "slowest is at most fastest")?;
         refuse_if(self.titles.segment < crate::titles::STEP, "a segment is at least 500 ms")?;
+        let period = self.background.recording_period;
+        refuse_if(period.is_zero(), "recording_period is more than zero")?;
         for disk in &self.disks {
             refuse_if(!disk.read_size.0.is_power_of_two(), "the size of a read is a power of two")?;
             // The engine accepts reads of these sizes only; a checksum covers 64 KiB.
@@ -392,6 +403,9 @@ impl Default for BackgroundWork {
             new_min_read: 1,
             memory_changes_every: Duration::ZERO,
             least_memory: 0,
+            recordings: 0,
+            recording_period: Duration::from_millis(300),
+            recording_round: ByteCount(64 << 10),
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::scenario::Scenario;
 use crate::titles::{self, Title};
 use crate::trace::{Trace, TraceLine};
 use crate::viewers::{Viewer, ViewerProfile, ViewerRequest};
+use recordings::Recording;
 use server::engine::{
     Action, DiskNumber, Engine, EngineConfig, PermitId, ReadOutcome, RequestId, SessionId, Status,
 };
@@ -30,6 +31,7 @@ use units::{ByteCount, Moment};
 mod actions;
 mod audience;
 mod background;
+mod recordings;
 mod requests;
 
 /// Runs a scenario to its end.
@@ -76,11 +78,19 @@ enum Event {
     /// A socket has taken a delivery.
     Sent(RequestId),
     /// A disk has completed a work item.
-    DiskDone { disk: usize, work: Work, outcome: ReadOutcome },
+    DiskDone {
+        disk: usize,
+        work: Work,
+        outcome: ReadOutcome,
+    },
     /// Background work asks for a best-effort permit.
     RequestBestEffort,
     /// Background work withdraws its request for a permit.
     AbandonPermit(PermitId),
+    /// A recording begins, a round of its writes is due, it ends.
+    StartRecording(usize),
+    RecordingRound(usize),
+    EndRecording(usize),
     /// A title is removed from the library.
     RemoveTitle,
     /// The first disk gets a new calibration.
@@ -88,7 +98,10 @@ enum Event {
     /// The memory for buffers shrinks or grows.
     ChangeMemory,
     /// A lost disk is probed; `pause` is the time since the previous probe.
-    Probe { disk: usize, pause: Duration },
+    Probe {
+        disk: usize,
+        pause: Duration,
+    },
     /// A deadline has come.
     CheckDeadline(DeadlineCheck),
 }
@@ -134,6 +147,7 @@ struct World<'a> {
     /// Requests cancelled at this moment; actions about them may still be in the queue.
     cancelled: BTreeSet<RequestId>,
     permit_requests: BTreeMap<PermitId, PermitRequest>,
+    recordings: Vec<Recording>,
     rng: fastrand::Rng,
     /// Viewers that have not left, those who have not arrived yet included.
     present: usize,
@@ -186,6 +200,7 @@ impl<'a> World<'a> {
             last_request: 0,
             cancelled: BTreeSet::new(),
             permit_requests: BTreeMap::new(),
+            recordings: Vec::new(),
             present: 0,
             trace: Trace::new(KEPT_LINES),
             violations: ViolationLog::default(),
@@ -211,6 +226,7 @@ impl<'a> World<'a> {
         };
         world.schedule_arrivals();
         world.schedule_background_work();
+        world.schedule_recordings();
         world
     }
 
@@ -331,6 +347,9 @@ impl<'a> World<'a> {
             Event::DiskDone { disk, work, outcome } => self.disk_done(disk, work, outcome),
             Event::RequestBestEffort => self.request_best_effort(),
             Event::AbandonPermit(permit) => self.abandon_permit(permit),
+            Event::StartRecording(number) => self.start_recording(number),
+            Event::RecordingRound(number) => self.recording_round(number),
+            Event::EndRecording(number) => self.end_recording(number),
             Event::RemoveTitle => self.remove_title(),
             Event::Recalibrate => self.recalibrate(),
             Event::ChangeMemory => self.change_memory(),

@@ -16,6 +16,7 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
     let (mut pieces, mut admitted, mut refused, mut guaranteed) = (0, 0, 0, 0);
     let (mut for_ever, mut exact) = (0, 0);
     let (mut waited, mut replaced, mut memory_changes, mut preempted) = (0, 0, 0, 0);
+    let (mut recordings, mut refused_recordings, mut rounds, mut slowest) = (0, 0, 0, 0.0_f64);
     for outcome in all_seeds(FaultClass::FaultFree, FAULT_FREE_SEEDS) {
         pieces += outcome.checked_on_time;
         admitted += outcome.admitted;
@@ -23,12 +24,20 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         replaced += outcome.replaced;
         memory_changes += outcome.memory_changes;
         preempted += outcome.preempted;
+        recordings += outcome.recordings;
+        refused_recordings += outcome.refused_recordings;
+        rounds += outcome.rounds;
+        slowest = slowest.max(outcome.slowest_round);
         guaranteed += outcome.with_guarantee;
         refused += outcome.refused.iter().sum::<u64>();
         for_ever += outcome.refused_for_ever;
         exact += outcome.exact_retries;
     }
     println!("{pieces} reads on time, {admitted} viewers admitted, {refused} requests refused");
+    println!(
+        "{recordings} recordings admitted, {refused_recordings} refused, {rounds} rounds of writes, the \
+         slowest took {slowest:.2} periods"
+    );
     // The property proves something only if many viewers were admitted and many were refused.
     if seeds::single().is_none() {
         assert!(pieces > 100_000, "only {pieces} pieces were checked");
@@ -37,6 +46,9 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         assert!(waited > 50 && replaced > 50, "{waited} waited, {replaced} replaced");
         assert!(preempted > 200, "only {preempted} ended for others");
         assert!(memory_changes > 1_000, "the memory changed {memory_changes} times");
+        let recorded = (recordings, refused_recordings, rounds);
+        let enough = recordings > 200 && refused_recordings > 50 && rounds > 20_000;
+        assert!(enough, "{recorded:?} recordings, refused, rounds");
         assert!(guaranteed > 1_000, "only {guaranteed} sessions had a guaranteed slack");
     }
 }

@@ -57,6 +57,8 @@ pub trait Policy: Sync {
     /// runs now was decided when it began. Where time is counted, reading continues at
     /// `supply.free_at`, and the verdict carries the plan that the disk must follow from now on if
     /// the demand is booked.
+    ///
+    /// An empty demand asks whether what is booked fits, for instance beside more writes.
     fn decide(&self, request: AdmissionRequest<'_>) -> Verdict;
 
     /// How many slots, from its own on, a demand that was refused with this shortage certainly

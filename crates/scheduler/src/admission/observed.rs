@@ -8,6 +8,7 @@
 
 use super::vbr_sim::VbrSim;
 use super::{AdmissionRequest, Policy, Supply, Verdict};
+use units::nanos;
 
 pub(super) struct Observed;
 
@@ -15,7 +16,9 @@ impl Policy for Observed {
     fn decide(&self, request: AdmissionRequest<'_>) -> Verdict {
         let supply = request.supply;
         let timings = supply.timings;
-        let seen = timings.observed_min_read.map(|reads| timings.shrink(u64::from(reads)));
+        let seen = timings.observed_min_read.map(|reads| {
+            timings.reads_beside_writes(timings.shrink(reads.into()), 1, nanos(supply.slot))
+        });
         let observed = seen.and_then(|reads| u32::try_from(reads).ok());
         let min_read = observed.unwrap_or(supply.min_read);
         VbrSim.decide(AdmissionRequest { supply: &Supply { min_read, ..*supply }, ..request })

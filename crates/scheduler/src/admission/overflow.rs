@@ -34,7 +34,7 @@ impl Round for Overflow {
         let slot = nanos(supply.slot);
         Some(move |all: BookedLoad| {
             let reads = u64::from(all.reads);
-            let worst = timings.charge(costs, reads, all.transfer);
+            let worst = timings.stretch(costs.batch(reads, all.transfer));
             // Sure of all of them, or of as many as fit at their worst, at equal shares.
             let sure = if worst <= slot { reads } else { part(reads, slot, worst) };
             let deviations = allowed(reads, sure);

@@ -55,15 +55,8 @@ fn verdict(
     mut takes: impl FnMut(BookedLoad) -> u64,
 ) -> Verdict {
     let slot = nanos(supply.slot);
-    let current = books.current();
-    let booked = books.booked_ahead();
-    // A slot in which the candidate reads nothing is as full as without it.
-    for (i, load) in demand.slots().iter().enumerate().filter(|(_, load)| load.reads > 0) {
-        let due = demand.first() + i as u64;
-        let ahead = due.0.checked_sub(current.0).and_then(|at| usize::try_from(at).ok());
-        let mut all = BookedLoad::of(load);
-        all += ahead.and_then(|at| booked.get(at)).copied().unwrap_or_default();
-        let takes = takes(all);
+    for (due, all) in concerned(books, demand) {
+        let takes = takes(all).saturating_add(supply.timings.writes_at_once());
         if takes > slot {
             return too_long(due, takes - slot, takes / u64::from(all.reads.max(1)), all.reads);
         }
@@ -72,6 +65,31 @@ fn verdict(
         Ok(()) => memory::just_in_time(books, supply, demand),
         Err(refused) => refused,
     }
+}
+
+/// The slots that a demand makes fuller, with all that is booked in them. A slot in which it reads
+/// nothing is as full as without it. Without a demand: all that is booked ahead.
+pub(super) fn concerned(
+    books: &DiskBooks,
+    demand: &Demand,
+) -> impl Iterator<Item = (SlotIndex, BookedLoad)> {
+    let (current, booked) = (books.current(), books.booked_ahead());
+    let slots = demand.slots();
+    let at = move |due: SlotIndex| {
+        let ahead = due.0.checked_sub(current.0).and_then(|at| usize::try_from(at).ok());
+        ahead.and_then(|at| booked.get(at)).copied().unwrap_or_default()
+    };
+    let fuller = slots.iter().enumerate().filter(|(_, load)| load.reads > 0);
+    let fuller = fuller.map(move |(slot, load)| {
+        let due = demand.first() + slot as u64;
+        let mut all = BookedLoad::of(load);
+        all += at(due);
+        (due, all)
+    });
+    let count = if slots.is_empty() { booked.len() } else { 0 };
+    // What runs now was decided on before.
+    let standing = (1..count).map(move |slot| (current + slot as u64, booked[slot]));
+    fuller.chain(standing.filter(|(_, all)| all.reads > 0))
 }
 
 // From the true state of now, as long as the disk is behind the slots.
@@ -86,7 +104,7 @@ fn catch_up(
     let overdue = books.overdue();
     let mut free = supply.free_at.0;
     if overdue.reads > 0 {
-        let late = supply.timings.charge(costs, u64::from(overdue.reads), overdue.transfer);
+        let late = supply.timings.stretch(costs.batch(u64::from(overdue.reads), overdue.transfer));
         free = free.saturating_add(late);
     }
     for ahead in 0..slots.len() {
@@ -97,7 +115,7 @@ fn catch_up(
             return Ok(());
         }
         let load = slots.at(ahead);
-        let takes = supply.timings.charge(costs, u64::from(load.reads), load.transfer);
+        let takes = supply.timings.stretch(costs.batch(u64::from(load.reads), load.transfer));
         free = free.saturating_add(if load.reads > 0 { takes } else { 0 });
         let late = free.saturating_sub(begins.saturating_add(slot));
         if late > 0 && load.reads > 0 {

@@ -25,6 +25,6 @@ impl Round for Scan {
 
     fn takes(supply: &Supply<'_>, costs: &Costs) -> Option<impl FnMut(BookedLoad) -> u64> {
         let timings = supply.timings;
-        Some(|all: BookedLoad| timings.charge(costs, u64::from(all.reads), all.transfer))
+        Some(|all: BookedLoad| timings.stretch(costs.batch(u64::from(all.reads), all.transfer)))
     }
 }

@@ -33,6 +33,10 @@
 //! `once + W(j) + ... + W(i)`: the sum that the maximum above contains. Without a pause they follow
 //! each other from `free` on. There is no other kind of pause: the run waits for buffers only, as
 //! long as anything is unread.
+//!
+//! Writes at a guaranteed rate are such a delay, too, on every disk: `W` is longer by their part,
+//! and after a pause there may be a burst of them ([`crate::WriteShare`]). In `free` there are the
+//! writes that may come at once now.
 
 mod by_block;
 mod exact;
@@ -120,12 +124,13 @@ pub(super) fn walk(
         return Verdict::refuse(Resource::Memory, books.current().next(), reserved - supply.memory);
     }
     let merged = Merged::new(books, demand);
-    let Setting { mut walk, mut memory, binds } = Setting::new(books, supply, demand, charge);
+    let Setting { mut walk, mut memory, binds, pause } =
+        Setting::new(books, supply, demand, charge);
     // Where memory is short, the plan without joined windows often fits, and testing it is one
     // pass.
     if binds
         && demand.reads() > 0
-        && let Some(slack) = slot_by_slot(&walk, &merged, &memory, charge)
+        && let Some(slack) = slot_by_slot(&walk, &merged, &memory, charge, pause)
     {
         return admit(WindowPlan::default(), slack);
     }
@@ -154,6 +159,8 @@ struct Setting {
     memory: LimitedMemory,
     /// Whether there is less memory than for everything at once.
     binds: bool,
+    /// Nanoseconds by which all that is read after a pause may be delayed.
+    pause: u64,
 }
 
 impl Setting {
@@ -165,7 +172,8 @@ impl Setting {
         let mut walk = Schedule::new(books.current(), slot, free);
         let most = supply.memory.saturating_sub(books.reserved() + demand.reserve);
         let used = books.held() + demand.held() + overdue.bytes;
-        let frees = walk.end.saturating_add(slot).saturating_add(charge.after_pause());
+        let pause = charge.after_pause().saturating_add(supply.timings.writes_at_once());
+        let frees = walk.end.saturating_add(slot).saturating_add(pause);
         let memory = LimitedMemory::new(most, used, frees, slot);
         if overdue.reads > 0 {
             // Past slots are one sum, so the distances between their reads are lost: each read is
@@ -175,7 +183,7 @@ impl Setting {
             walk.before = all.visits();
         }
         let binds = used.saturating_add(books.unread() + demand.bytes()) > most;
-        Self { walk, memory, binds }
+        Self { walk, memory, binds, pause }
     }
 }
 
@@ -187,6 +195,7 @@ fn slot_by_slot<C: Charge>(
     slots: &Merged<'_>,
     memory: &LimitedMemory,
     charge: &C,
+    pause: u64,
 ) -> Option<u64> {
     let (mut free, mut begins, mut slack) = (walk.free, walk.end, u64::MAX);
     let mut used = memory.used;
@@ -198,7 +207,7 @@ fn slot_by_slot<C: Charge>(
             // Sequential reads are charged in full: an upper bound. Where it does not fit, the
             // exact walk decides.
             let takes = charge.sweeps_take(1, reads, transfer);
-            let begins = begins.saturating_add(charge.after_pause());
+            let begins = begins.saturating_add(pause);
             free = free.max(begins).saturating_add(takes);
             if free > ends || used > memory.most {
                 return ControlFlow::Break(());

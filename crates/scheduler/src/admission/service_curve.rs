@@ -25,8 +25,8 @@ use super::vbr_sim::{VbrSim, disk_only};
 use super::{AdmissionRequest, Policy, Resource, Supply, Verdict};
 use crate::books::DiskBooks;
 use crate::curve::ServiceCurve;
-use crate::disk_timings::DiskTimings;
 use std::ops::ControlFlow;
+use units::nanos;
 
 pub(super) struct ServiceCurvePolicy;
 
@@ -36,7 +36,7 @@ impl Policy for ServiceCurvePolicy {
         let Some(curve) = &supply.timings.curve else {
             return VbrSim.decide(request);
         };
-        let beta = Beta::new(curve, supply.timings);
+        let beta = Beta::new(curve, supply);
         let slots = Merged::new(books, demand);
         let reserved = books.reserved() + demand.reserve;
         let memory = supply.memory.saturating_sub(reserved);
@@ -64,14 +64,16 @@ impl Policy for ServiceCurvePolicy {
 struct Beta(Vec<u64>);
 
 impl Beta {
-    fn new(curve: &ServiceCurve, timings: &DiskTimings) -> Self {
+    fn new(curve: &ServiceCurve, supply: &Supply<'_>) -> Self {
+        let timings = supply.timings;
         let seen = timings.observed_curve.as_ref();
         let longest = seen.map_or(1, ServiceCurve::longest).max(curve.longest());
         let least = |slots| {
             // The slowdown shrinks the calibrated curve only: what was observed contains it
             // already.
             let now = timings.shrink(curve.least(slots));
-            seen.map_or(now, |seen| seen.least(slots).min(now))
+            let all = seen.map_or(now, |seen| seen.least(slots).min(now));
+            timings.reads_beside_writes(all, slots as u64, nanos(supply.slot))
         };
         Self((1..=longest).map(least).collect())
     }
@@ -191,7 +193,7 @@ mod tests {
                 (fixture.books(), fixture.demand(), fixture.supply.supply());
             let seen: Vec<u32> = (0..random.usize(1..5)).map(|_| random.u32(1..5)).collect();
             let curve = ServiceCurve::of_slots([&seen[..]]).expect("a slot was seen");
-            let beta = Beta::new(&curve, supply.timings);
+            let beta = Beta::new(&curve, &supply);
             let slots = Merged::new(&books, &demand);
             let (held, memory) = (books.held(), supply.memory);
             if disk_only(&slots, &books, beta.all()).is_admit()

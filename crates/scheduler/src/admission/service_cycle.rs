@@ -20,6 +20,7 @@
 use super::average::Average;
 use super::{AdmissionRequest, Policy, Resource, Verdict, memory};
 use crate::demand::RateSummary;
+use crate::disk_timings::DiskTimings;
 use disk::ReadCost;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -32,7 +33,7 @@ impl Policy for ServiceCycle {
         let Some(line) = &supply.timings.line else {
             return Average.decide(request);
         };
-        let line = lately(line, supply.timings.slowdown);
+        let line = lately(line, supply.timings);
         let mut all = books.summary();
         all += demand.summary();
         let Some(read) = mean_read(&line, all, supply.slot) else {
@@ -57,13 +58,12 @@ fn mean_read(line: &ReadCost, all: RateSummary, slot: Duration) -> Option<ByteCo
     line.buffer(streams, rate)
 }
 
-fn lately(line: &ReadCost, slowdown: u64) -> ReadCost {
-    let stretched = |nanos: u64| nanos.saturating_add(nanos.saturating_mul(slowdown) >> 10);
+fn lately(line: &ReadCost, timings: &DiskTimings) -> ReadCost {
     let t0 = u64::try_from(line.t0.as_nanos()).unwrap_or(u64::MAX);
-    let r0 = u128::from(line.r0.0) * 1024 / (1024 + u128::from(slowdown));
+    let r0 = (u128::from(line.r0.0) << 20) / u128::from(timings.stretch(1 << 20));
     ReadCost {
         r0: BitRate(u64::try_from(r0).expect("not above what it was")),
-        t0: Duration::from_nanos(stretched(t0)),
+        t0: Duration::from_nanos(timings.stretch(t0)),
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(of(0), Some(0));
         assert!(of(23).is_some(), "99.36 Mb/s");
         assert_eq!(of(24), None, "more than r0: equation 5");
-        let slower = lately(&line, 1024);
+        let slower = lately(&line, &DiskTimings { slowdown: 1024, ..DiskTimings::default() });
         assert_eq!((slower.r0.0, slower.t0.as_millis()), (50_000_000, 20));
     }
 }

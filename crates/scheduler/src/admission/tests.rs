@@ -1,8 +1,8 @@
 //! The policies beside a slow exhaustive oracle, on fixtures small enough to try every schedule.
 
 use super::*;
-use crate::DiskTimings;
 use crate::piece::PieceDue;
+use crate::{DiskTimings, WriteShare};
 use std::collections::BTreeSet;
 use units::Moment;
 
@@ -22,6 +22,8 @@ static NOTHING_KNOWN: DiskTimings = DiskTimings {
     observed_min_read: None,
     observed_curve: None,
     slowdown: 0,
+    writing: None,
+    write_share: WriteShare::NONE,
 };
 
 impl Given {

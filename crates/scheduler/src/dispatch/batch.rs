@@ -103,7 +103,7 @@ impl SweepCharge {
     pub(crate) fn without_pause(self, timings: &DiskTimings) -> u64 {
         let Self { reads, sequential, transfer } = self;
         let takes = |costs: &Costs| costs.sweep_without_pause(reads, sequential, transfer);
-        timings.costs.as_ref().map_or(0, |costs| timings.stretch(takes(costs)))
+        timings.costs.as_ref().map_or(0, |costs| timings.slowed(takes(costs)))
     }
 }
 

@@ -158,6 +158,7 @@ impl<'a> Forecast<'a> {
                     true => charge.slowed_nanos(supply.timings),
                     false => charge.without_pause(supply.timings),
                 };
+                let takes = supply.timings.beside_writes(takes);
                 self.free_at = sweep.begun + Duration::from_nanos(takes);
                 self.sweep = Some(sweep);
             } else if sweep.batch.charge().reads == 0 {

@@ -180,7 +180,7 @@ impl Core {
             self.decide_waiting_fills(now);
             self.execute_actions();
             self.notify_deferred_admissions(now);
-            self.publish(now);
+            self.publish();
             // No later interval writes what was observed since the last one.
             if self.is_over(now) {
                 self.save_disk_history(now);
@@ -249,7 +249,7 @@ impl Core {
                 self.engine.drain_disk(now, disk, drains);
                 // Whoever asked finds it in the status.
                 self.published = None;
-                self.publish(now);
+                self.publish();
                 let _ = done.send(());
             }
             Event::Reconfigure { network, fills, unplayed } => {
@@ -277,8 +277,9 @@ impl Core {
         self.published.map_or(Moment::ZERO, |slot| slot.next().start(self.slot))
     }
 
-    /// Once in each slot, publishes the engine's status for metrics and the console.
-    fn publish(&mut self, now: Moment) {
+    /// Publishes the engine's status for metrics and the console, unless this slot's is published.
+    pub(crate) fn publish(&mut self) {
+        let now = self.clock.now();
         let slot = SlotIndex::at(now, self.slot);
         if self.published == Some(slot) {
             return;

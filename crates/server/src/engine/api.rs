@@ -35,9 +35,14 @@ pub struct DiskNumber(pub u16);
 /// `TitleIndex::tracks`; what is read of them otherwise follows behind.
 pub type TrackNumber = u16;
 
-/// A permit for one best-effort piece of disk work (ingest, export, check).
+/// A permit for one piece of disk work beside the streams: best-effort work (ingest, export,
+/// check), or a write of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PermitId(pub u64);
+
+/// A recording for whose writes disk time is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordingId(pub u64);
 
 /// Where a title's tracks lie and when their pieces are due: all that the engine knows of media.
 #[derive(Debug)]
@@ -488,7 +493,8 @@ pub enum Action {
         /// The disk that is in use again.
         disk: DiskNumber,
     },
-    /// One piece of best-effort work may be done now; answer with `best_effort_done`.
+    /// One piece of best-effort work, or a write, may be done now; answer with
+    /// `best_effort_done`.
     Granted {
         /// The permit that is granted.
         permit: PermitId,

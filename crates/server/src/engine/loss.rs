@@ -108,7 +108,7 @@ impl Engine {
         let slots = usize::try_from(due.0 + 1 - bookings.slot().0).unwrap_or(usize::MAX);
         let ahead = books.ahead_of_now().iter().take(slots).map(|load| load.reads);
         let reads = ahead.sum::<u32>() + books.overdue().reads + disk.busy();
-        reads < disk.guard.min_read()
+        reads < disk.min_read()
     }
 
     // The slot in which the first of those who hold a piece in this buffer needs it.

@@ -45,7 +45,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use scheduler::{DiskHistory, DiskTimings};
+use scheduler::{DiskHistory, DiskTimings, Shortage, WriteDemand, WriteJob};
 use sessions::{Requests, Session};
 use std::ops::Range;
 use std::time::Duration;
@@ -358,7 +358,35 @@ impl Engine {
         self.input(now, |engine| engine.streams.queue_best_effort(disk, bytes))
     }
 
-    /// Best-effort work is done, or given up (before or after it was granted).
+    /// Keeps time of a disk for writes that come again and again, if all sessions stay on time. Not
+    /// more than this is kept, whatever is written. Otherwise says what is short.
+    pub fn admit_recording(
+        &mut self,
+        now: Moment,
+        disk: DiskNumber,
+        demand: WriteDemand,
+    ) -> Result<RecordingId, Shortage> {
+        self.input(now, |engine| engine.streams.admit_recording(now, disk, demand))
+    }
+
+    /// A recording has ended: what was kept for its writes is free.
+    pub fn end_recording(&mut self, now: Moment, recording: RecordingId) {
+        self.input(now, |engine| engine.streams.end_recording(now, recording));
+    }
+
+    /// Asks to make a write of a recording on its disk; [`Action::Granted`] follows, and
+    /// [`Engine::best_effort_done`] answers it.
+    pub fn request_write(
+        &mut self,
+        now: Moment,
+        disk: DiskNumber,
+        recording: RecordingId,
+        job: WriteJob,
+    ) -> PermitId {
+        self.input(now, |engine| engine.streams.queue_write(disk, recording, job))
+    }
+
+    /// Best-effort work, or a write, is done or given up (before or after it was granted).
     pub fn best_effort_done(&mut self, now: Moment, permit: PermitId) {
         self.input(now, |engine| engine.streams.finish_best_effort(now, permit));
     }
@@ -452,7 +480,9 @@ impl Engine {
         if self.is_quiet() {
             Moment::MAX
         } else {
-            self.streams.next_opening().min(self.streams.bookings.slot_end())
+            let slot_end = self.streams.bookings.slot_end();
+            let next_write = self.streams.next_write_at().unwrap_or(Moment::MAX);
+            self.streams.next_opening().min(slot_end).min(next_write)
         }
     }
 

@@ -5,7 +5,7 @@ use super::stream::Stream;
 use super::{
     DiskNumber, Engine, Priority, Refusal, RefusalCause, Resource, SessionId, SessionSummary,
 };
-use scheduler::slowdown_part;
+use scheduler::{WriteShare, slowdown_part};
 use std::time::Duration;
 use units::Moment;
 
@@ -143,6 +143,10 @@ pub struct DiskStatus {
     pub lost: bool,
     /// Whether the disk is drained.
     pub draining: bool,
+    /// Recordings for whose writes time is kept.
+    pub recordings: usize,
+    /// What is kept of the disk's time for them.
+    pub write_share: WriteShare,
     /// The part by which the disk lately takes longer than its calibration says, in 1,024ths. By
     /// as much all reads are charged more, or fewer reads are guaranteed, until it recovers.
     pub slowdown: u64,

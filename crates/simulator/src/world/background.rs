@@ -56,6 +56,9 @@ impl World<'_> {
     pub(super) fn permit_granted(&mut self, permit: PermitId) {
         self.note("granted: permit", [permit.0, 0, 0, 0]);
         self.liveness.permit_granted(permit, &mut self.violations);
+        if self.write_granted(permit) {
+            return;
+        }
         let Some(PermitRequest { disk, len }) = self.permit_requests.remove(&permit) else {
             return;
         };

@@ -1,5 +1,6 @@
-//! Best-effort work on one disk (ingest, export, check): permits that wait, and permits in use.
-//! When a permit is granted is decided in `streams::best_effort`.
+//! Work on one disk that has no deadline of a stream: permits that wait, and permits in use. When a
+//! permit is granted is decided in `streams::best_effort`, and for writes of recordings, for which
+//! time is kept, in `streams::recordings`.
 
 use crate::engine::{MAX_PERMIT_READS, PermitId};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,6 +12,8 @@ pub(in crate::engine) struct BestEffort {
     waiting: VecDeque<Waiting>,
     /// What each permit in use counts for, in reads.
     granted: BTreeMap<PermitId, u32>,
+    /// What each write that was granted in kept time is charged, in nanoseconds.
+    writes: BTreeMap<PermitId, u64>,
     /// The permits in use that were granted as part of a slot's batch.
     pub(in crate::engine) in_batch: BTreeSet<PermitId>,
     /// In the rest of a slot, best-effort work comes before the next read-ahead.
@@ -22,6 +25,8 @@ struct Waiting {
     permit: PermitId,
     reads: u32,
     since: SlotIndex,
+    /// The nanoseconds that a write of a recording is charged.
+    charge: Option<u64>,
 }
 
 impl BestEffort {
@@ -30,9 +35,32 @@ impl BestEffort {
         self.granted.values().sum()
     }
 
+    /// The number of writes in kept time that are in use.
+    pub(in crate::engine) fn writes_in_flight(&self) -> u32 {
+        u32::try_from(self.writes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Nanoseconds that the writes in kept time that are in use are charged.
+    pub(in crate::engine) fn charged_writes(&self) -> u64 {
+        self.writes.values().fold(0, |sum, charge| sum.saturating_add(*charge))
+    }
+
     /// Whether a permit is in use.
     pub(in crate::engine) fn is_granted(&self, permit: PermitId) -> bool {
-        self.granted.contains_key(&permit)
+        self.granted.contains_key(&permit) || self.writes.contains_key(&permit)
+    }
+
+    /// The write of a recording that has waited longest, and its charge in nanoseconds.
+    pub(in crate::engine) fn next_write(&self) -> Option<(PermitId, u64)> {
+        self.waiting.iter().find_map(|waiting| Some((waiting.permit, waiting.charge?)))
+    }
+
+    /// Takes the write of a recording that has waited longest into use, in kept time.
+    pub(in crate::engine) fn begin_write(&mut self) -> Option<PermitId> {
+        let at = self.waiting.iter().position(|waiting| waiting.charge.is_some())?;
+        let Waiting { permit, charge, .. } = self.waiting.remove(at)?;
+        self.writes.insert(permit, charge?);
+        Some(permit)
     }
 
     pub(in crate::engine) fn is_waiting(&self) -> bool {
@@ -57,10 +85,17 @@ impl BestEffort {
         self.waiting.front().map(|waiting| waiting.reads)
     }
 
-    /// Queues a permit that counts for `reads` reads.
-    pub(in crate::engine) fn queue(&mut self, permit: PermitId, reads: u64, since: SlotIndex) {
+    /// Queues a permit that counts for `reads` reads; of a write of a recording with the
+    /// nanoseconds that it is charged.
+    pub(in crate::engine) fn queue(
+        &mut self,
+        permit: PermitId,
+        reads: u64,
+        since: SlotIndex,
+        charge: Option<u64>,
+    ) {
         let reads = u32::try_from(reads).unwrap_or(u32::MAX).min(MAX_PERMIT_READS);
-        self.waiting.push_back(Waiting { permit, reads, since });
+        self.waiting.push_back(Waiting { permit, reads, since, charge });
     }
 
     /// Takes the permit that has waited longest into use.
@@ -76,6 +111,8 @@ impl BestEffort {
         // Work may be given up while its permit still waits.
         self.waiting.retain(|other| other.permit != permit);
         self.in_batch.remove(&permit);
-        self.granted.remove(&permit).is_some() || waiting != self.waiting.len()
+        self.granted.remove(&permit).is_some()
+            || self.writes.remove(&permit).is_some()
+            || waiting != self.waiting.len()
     }
 }

@@ -6,13 +6,14 @@ use super::scan::ScanRun;
 use super::starts::{Starts, WHOLE_DISK};
 use crate::engine::buffers::Location;
 use crate::engine::stream::{Stream, StreamId};
-use crate::engine::{DiskGuarantee, DiskStatus, ReadId};
+use crate::engine::{DiskGuarantee, DiskStatus, ReadId, RecordingId};
 use scheduler::admission::least_slack;
 use scheduler::{
     BusySlots, ChosenRead, Demand, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard,
-    HistoryKey, ObservedCurve, PieceDue, Slack, Supply,
+    HistoryKey, ObservedCurve, PieceDue, Slack, Supply, WriteDemand, WriteJob, WriteShare,
+    WriteTokens,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
@@ -53,6 +54,9 @@ pub(in crate::engine) struct Disk {
     /// Failed reads that are not repeated yet; see `loss`.
     pub(in crate::engine) doubtful: BTreeSet<ReadId>,
     pub(in crate::engine) work: BestEffort,
+    /// The recordings with a guaranteed rate, and what is kept of the disk's time for them.
+    pub(in crate::engine) recordings: BTreeMap<RecordingId, WriteDemand>,
+    pub(in crate::engine) tokens: WriteTokens,
     /// Searches made in this slot.
     searches: u32,
     /// What this slot's search for the start of a refused candidate found, from then: nothing, if
@@ -103,6 +107,8 @@ impl Disk {
             batch_len: 0,
             doubtful: BTreeSet::new(),
             work: BestEffort::default(),
+            recordings: BTreeMap::new(),
+            tokens: WriteTokens::default(),
             searches: 0,
             last_search: None,
             next_release: [None; 2],
@@ -124,13 +130,54 @@ impl Disk {
     /// What admission may count with. From `free_at` on the device is certainly free.
     pub(in crate::engine) fn supply(&self, free_at: Moment) -> Supply<'_> {
         Supply {
-            min_read: self.guard.min_read(),
+            min_read: self.min_read(),
             read_size: self.guarantee.read_size.0,
             memory: self.memory,
             slot: self.slot,
             free_at,
             timings: &self.timings,
         }
+    }
+
+    /// Reads that it completes in any slot beside the writes of recordings.
+    pub(in crate::engine) fn min_read(&self) -> u32 {
+        let reads = self.guard.min_read();
+        let left = self.timings.reads_beside_writes(reads.into(), 1, nanos(self.slot));
+        u32::try_from(left).expect("not above what it was")
+    }
+
+    /// Nanoseconds of disk time that a write of a recording takes at most. Where reads are counted
+    /// it is as long as the reads that it displaces, the way back included.
+    fn write_charge(&self, job: WriteJob) -> u64 {
+        job.charge(&self.timings).unwrap_or_else(|| {
+            let reads = job.bytes.0.div_ceil(self.guarantee.read_size.0.max(1));
+            let each = nanos(self.slot).div_ceil(u64::from(self.guarantee.min_read.max(1)));
+            each.saturating_mul(reads.saturating_add(u64::from(job.places) + 1))
+        })
+    }
+
+    /// Nanoseconds that a write of this recording is charged; `None` if its disk keeps no time for
+    /// it.
+    pub(in crate::engine) fn charge_of(
+        &self,
+        recording: RecordingId,
+        job: WriteJob,
+    ) -> Option<u64> {
+        self.recordings.contains_key(&recording).then(|| self.write_charge(job))
+    }
+
+    /// Keeps as much time as the recordings need from now on.
+    pub(in crate::engine) fn keep_for_recordings(&mut self, now: Moment) {
+        let shares =
+            self.recordings.values().map(|demand| demand.share(|job| self.write_charge(job)));
+        let share = shares.fold(WriteShare::NONE, WriteShare::and);
+        self.tokens.set_share(now, share);
+        self.timings.write_share = share;
+    }
+
+    /// When the next write of a recording can begin in kept time.
+    pub(in crate::engine) fn next_write_at(&self, now: Moment) -> Option<Moment> {
+        self.tokens.ready_at(now, self.work.next_write()?.1)
     }
 
     /// Bytes of the disk's share of memory that are neither held nor reserved.
@@ -159,15 +206,15 @@ impl Disk {
                 let transfer = demand.slots().iter().map(|load| load.transfer).sum();
                 (costs.batch(reads, transfer), slots.saturating_mul(nanos(self.slot)))
             }
-            None => (reads, slots.saturating_mul(self.guard.min_read().into())),
+            None => (reads, slots.saturating_mul(self.min_read().into())),
         };
         let share = u128::from(takes) * u128::from(WHOLE_DISK) / u128::from(whole.max(1));
         u64::try_from(share).unwrap_or(WHOLE_DISK)
     }
 
-    /// Everything in the device: reads and best-effort work.
+    /// Everything in the device: reads, best-effort work, and writes of recordings.
     pub(in crate::engine) fn busy(&self) -> u32 {
-        self.in_flight + self.work.in_flight()
+        self.in_flight + self.work.in_flight() + self.work.writes_in_flight()
     }
 
     /// The device was given a read.
@@ -269,7 +316,7 @@ impl Disk {
             self.busy_slots.slot_ended(self.slot_reads);
         }
         // Best-effort work that is still in the device takes time of the new slot.
-        self.has_lacked = self.work.in_flight() > 0;
+        self.has_lacked = self.work.in_flight() + self.work.writes_in_flight() > 0;
         self.update_timings();
     }
 
@@ -396,6 +443,8 @@ impl Disk {
         };
         DiskStatus {
             min_read: self.guard.min_read(),
+            recordings: self.recordings.len(),
+            write_share: self.timings.write_share,
             reads: self.reads,
             bytes: self.bytes,
             failures: self.failures,
@@ -415,7 +464,7 @@ impl Disk {
             observed_slot_reads: self.timings.observed_min_read,
             guaranteed_slack: self.scan.slack().filter(|slack| *slack < Slack::NOTHING_DUE),
             // With nothing due all of the next slot is slack.
-            slack_reads: if slack == u64::MAX { u64::from(self.guard.min_read()) } else { slack },
+            slack_reads: if slack == u64::MAX { u64::from(self.min_read()) } else { slack },
         }
     }
 }

@@ -20,12 +20,12 @@ use crate::engine::{Layout, ReadId, Resource};
 use scheduler::admission::Policy;
 use scheduler::{
     Demand, DiskBooks, DiskState, DiskTimings, FailoverRequest, FailoverVerdict, NetworkBooks,
-    Shortage, Slack, Supply, Verdict, WindowPlan,
+    Shortage, Slack, Supply, Verdict, WindowPlan, WriteShare,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use units::SlotIndex;
 
 /// A reservation to be decided on: the streams of one session at one placement.
 pub(in crate::engine) struct Candidate {
@@ -294,7 +294,7 @@ impl Bookings {
         let state = &mut self.disks[disk];
         unread.iter().for_each(|chosen| state.dispatcher.books.undo_read(chosen.piece));
         // Other work goes into the device first, and the next sweep begins after it.
-        let free_at = Moment(state.busy_until(self.now, unread).0.saturating_add(terms.work));
+        let free_at = state.busy_until(self.now, unread, terms.work);
         let supply = Supply { memory, ..state.supply(free_at) };
         let answer = ask(&state.dispatcher.books, &supply);
         unread.iter().for_each(|chosen| state.dispatcher.books.start_read(chosen.piece));
@@ -329,8 +329,7 @@ impl Bookings {
         let standing = self.disks.iter().enumerate().map(|(number, state)| {
             // The other work is work of the candidate's disk only.
             let work = if number == disk { terms.work } else { 0 };
-            let busy_until = state.busy_until(self.now, unissued.of(number));
-            let free_at = Moment(busy_until.0.saturating_add(work));
+            let free_at = state.busy_until(self.now, unissued.of(number), work);
             let memory = self.memory_within(number, terms.within_limit);
             let supply = Supply { memory, ..state.supply(free_at) };
             let books = &state.dispatcher.books;
@@ -399,14 +398,20 @@ impl Bookings {
         let mut books = DiskBooks::default();
         books.advance(self.slot);
         let policy = self.policy.policy();
+        // Recordings end, as sessions do.
+        let write_share = WriteShare::NONE;
         let timings = match speed {
             Speed::Calibrated if disk.timings.is_behind() => {
-                &DiskTimings { slowdown: 0, observed_curve: None, ..disk.timings.clone() }
+                let calibrated = disk.timings.clone();
+                &DiskTimings { slowdown: 0, observed_curve: None, write_share, ..calibrated }
+            }
+            _ if disk.timings.write_share.is_some() => {
+                &DiskTimings { write_share, ..disk.timings.clone() }
             }
             _ => &disk.timings,
         };
         let min_read = match speed {
-            Speed::Now => supply.min_read,
+            Speed::Now => disk.guard.min_read(),
             Speed::Calibrated => disk.guarantee.min_read,
         };
         policy.verdict(&books, &Supply { min_read, timings, ..supply }, demand).is_admit()

@@ -149,7 +149,8 @@ impl Bookings {
 
     /// Takes over the disks' pending timings. No stream may be booked.
     pub(super) fn learn_timings(&mut self) {
-        self.disks.iter_mut().for_each(Disk::learn);
+        let now = self.now;
+        self.disks.iter_mut().for_each(|disk| disk.learn(now));
     }
 }
 

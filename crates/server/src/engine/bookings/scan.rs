@@ -129,8 +129,19 @@ impl ScanRun {
 }
 
 impl Disk {
-    /// When all reads in the device, and all chosen reads except `back`, are done at the latest.
-    pub(in crate::engine) fn busy_until(&self, now: Moment, back: &[Chosen]) -> Moment {
+    /// When all reads in the device, all chosen reads except `back`, so many nanoseconds of other
+    /// work, and the writes of recordings that may come by then, are done at the latest.
+    pub(in crate::engine) fn busy_until(&self, now: Moment, back: &[Chosen], work: u64) -> Moment {
+        let other = self.reads_done(now, back).since(now);
+        let other = nanos(other).saturating_add(work);
+        let writes = self.timings.slowed(self.tokens.left(now));
+        let time = self.timings.beside_writes(other.saturating_add(writes));
+        Moment(now.0.saturating_add(time))
+    }
+
+    // When all that is in the device, and all chosen reads except `back`, are done at the latest,
+    // if no write of a recording comes between.
+    fn reads_done(&self, now: Moment, back: &[Chosen]) -> Moment {
         let Some(costs) = &self.timings.costs else { return now };
         let scan = &self.scan;
         let left = self.dispatcher.chosen().len() - back.len();
@@ -143,10 +154,11 @@ impl Disk {
         // The next sweep begins where the last read ends; after other work, anywhere.
         let unknown_start = if left == 0 { self.unknown_start(costs) } else { 0 };
         let work = u64::from(self.work.in_flight());
-        let reads_time = self.timings.stretch(reads.nanos(costs).saturating_add(unknown_start));
-        let time = reads_time.saturating_add(self.work_time(costs, work));
+        let writes = self.work.charged_writes();
+        let time = reads.nanos(costs).saturating_add(unknown_start).saturating_add(writes);
+        let time = self.timings.slowed(time).saturating_add(self.work_time(costs, work));
         // What the device does now, it does since the last activity at the latest.
-        let from = if reads.reads() + work == 0 { now } else { scan.last_activity };
+        let from = if reads.reads() + work + writes == 0 { now } else { scan.last_activity };
         let sure = Moment(from.0.saturating_add(time)).max(now);
         // The rest of a sweep was charged as part of the sweep, which may be less than the charges
         // of its reads. A deadline in the past is no bound: the disk was slower than charged.
@@ -162,14 +174,17 @@ impl Disk {
         let Some(costs) = &self.timings.costs else { return 0 };
         // Where the head is anywhere already, the way back is in `busy_until`.
         let back = if self.dispatcher.head().is_some() { costs.unknown_start() } else { 0 };
-        self.work_time(costs, reads).saturating_add(self.timings.stretch(back))
+        self.work_time(costs, reads).saturating_add(self.timings.slowed(back))
     }
 
-    /// What as many reads as the device is given at once are charged at most.
-    pub(in crate::engine) fn full_queue(&self) -> Duration {
+    /// What the device may have to do at any later moment: as many reads as it is given at once, if
+    /// it has reads, and the writes that may come at once.
+    pub(in crate::engine) fn most_in_device(&self, has_reads: bool) -> Duration {
         let Some(costs) = &self.timings.costs else { return Duration::ZERO };
-        let reads = u64::from(self.guarantee.queue_depth.max(1));
-        Duration::from_nanos(self.work_time(costs, reads))
+        let depth = u64::from(self.guarantee.queue_depth.max(1));
+        let reads = if has_reads { self.work_time(costs, depth) } else { 0 };
+        let time = self.timings.beside_writes(reads).saturating_add(self.timings.writes_at_once());
+        Duration::from_nanos(time)
     }
 
     // The duration of best-effort work is unknown: each read of it counts as the largest, and may
@@ -189,7 +204,14 @@ impl Disk {
         self.busy() > 0 || self.scan.last_activity == now
     }
 
-    /// A sweep was chosen that the device begins when it is done at `free_at`, at the latest.
+    /// A sweep is to be chosen: when the device can begin with it at the latest, and the same if no
+    /// write of a recording comes before it.
+    pub(in crate::engine) fn sweep_begins(&self, now: Moment) -> (Moment, Moment) {
+        (self.busy_until(now, &[], 0), self.reads_done(now, &[]))
+    }
+
+    /// A sweep was chosen that the device begins when it is done at `free_at`, at the latest, if no
+    /// write of a recording comes before it.
     pub(in crate::engine) fn begin_sweep(
         &mut self,
         now: Moment,
@@ -266,9 +288,10 @@ impl Disk {
     }
 
     /// Takes over pending timings, if there are any, and resets the guard.
-    pub(in crate::engine) fn learn(&mut self) {
+    pub(in crate::engine) fn learn(&mut self, now: Moment) {
         if let Some(timings) = self.pending_timings.take() {
             self.timings = timings;
+            self.keep_for_recordings(now);
             // The guard's ratio is one to the charges of the old timings.
             self.scan.guard = TimeGuard::default();
         }
@@ -342,9 +365,10 @@ impl Disk {
         let over = |since: Moment, charged: u64| now.0 > since.0.saturating_add(charged);
         let work = u64::from(self.work.in_flight());
         let each = costs.batch(1, costs.slowest_transfer(self.guarantee.read_size.0));
-        let reads = scan.device_charge.nanos(costs);
+        let reads = scan.device_charge.nanos(costs).saturating_add(self.work.charged_writes());
+        let in_device = reads.saturating_add(work * each);
         (scan.reads_left > 0 && over(scan.began, scan.charged))
-            || (self.busy() > 0 && over(scan.last_activity, reads.saturating_add(work * each)))
+            || (self.busy() > 0 && over(scan.last_activity, in_device))
     }
 
     /// Records an overrun that has lasted until now. Call it before the state of the sweep changes.
@@ -365,7 +389,20 @@ impl Disk {
         self.break_off_sweep();
     }
 
-    /// The device has ended best-effort work.
+    /// The device is given a write of a recording, for which time is kept.
+    pub(in crate::engine) fn write_begins(&mut self, now: Moment, charge: u64) {
+        self.note_overrun(now);
+        if self.busy() == 0 {
+            (self.scan.last_activity, self.scan.counted_at) = (now, now);
+        }
+        // The sweep under way takes as much longer.
+        let slowed = self.timings.slowed(charge);
+        let scan = &mut self.scan;
+        scan.deadline = scan.deadline.map(|at| Moment(at.0.saturating_add(slowed)));
+        scan.charged = scan.charged.saturating_add(charge);
+    }
+
+    /// The device has ended best-effort work, or a write of a recording.
     pub(in crate::engine) fn work_ended(&mut self, now: Moment) {
         (self.scan.last_activity, self.scan.counted_at) = (now, now);
     }
@@ -374,7 +411,7 @@ impl Disk {
     /// be read.
     pub(in crate::engine) fn least_spare(&self, now: Moment) -> Option<u64> {
         let costs = self.timings.costs.as_ref()?;
-        let supply = self.supply(self.busy_until(now, &[]));
+        let supply = self.supply(self.busy_until(now, &[], 0));
         // An evaluation without a newcomer yields the slack of what is booked.
         let demand = Demand::default();
         let policy = PolicyKind::TimeDomain.policy();

@@ -30,7 +30,7 @@ impl Streams {
             Some(disk) => {
                 let disk = &mut self.bookings.disks[disk];
                 let reads = bytes.0.div_ceil(disk.guarantee.read_size.0.max(1)).max(1);
-                disk.work.queue(permit, reads, slot);
+                disk.work.queue(permit, reads, slot, None);
             }
             None => self.actions.push(Action::Granted { permit }),
         }
@@ -78,7 +78,7 @@ impl Streams {
             return;
         }
         // On a disk of few reads an eighth of a slot is no read, and the work would wait for ever.
-        let share = (state.guard.min_read() / SHARE_PART).max(1);
+        let share = (state.min_read() / SHARE_PART).max(1);
         // What the device still has from the last slot takes time of this one.
         let wanted = waiting.min(share).saturating_sub(state.busy());
         let supply = state.supply(self.bookings.now());

@@ -166,7 +166,7 @@ impl Streams {
             // The request is decided at `now` of that slot, even if the disk has been idle before.
             // A disk that is faster than it is charged for has reads of later slots by then.
             let is_fed = counts_time && books.unread() > 0;
-            let in_device = if is_fed { state.full_queue() } else { Duration::ZERO };
+            let in_device = if counts_time { state.most_in_device(is_fed) } else { Duration::ZERO };
             let supply = Supply { free_at: forecast.free_at().max(now + in_device), ..supply };
             let fits = fits_with_any(policy, books, &supply, demand, reserves)
                 && self.bookings.network_carries_from(demand, books.current());
@@ -181,7 +181,7 @@ impl Streams {
     // A disk's present state, and the reads that its streams will need.
     fn forecast(&self, disk: usize) -> Forecast<'_> {
         let state = &self.bookings.disks[disk];
-        let free_at = state.busy_until(self.bookings.now(), &[]);
+        let free_at = state.busy_until(self.bookings.now(), &[], 0);
         let dispatcher = &state.dispatcher;
         let of_disk = |stream: &&Stream| usize::from(stream.layout.disk.0) == disk;
         let streams = || self.booked().map(|(_, stream)| stream).filter(of_disk);

@@ -28,6 +28,7 @@ mod look_ahead;
 mod memory;
 mod placement;
 mod reading;
+mod recordings;
 mod startup;
 mod sweeps;
 mod titles;
@@ -78,6 +79,7 @@ pub(super) struct Streams {
     pub(super) actions: Vec<Action>,
     next_stream: u64,
     next_permit: u64,
+    next_recording: u64,
 }
 
 impl Index<&StreamId> for Streams {
@@ -106,6 +108,7 @@ impl Streams {
             actions: Vec::new(),
             next_stream: 0,
             next_permit: 0,
+            next_recording: 0,
         }
     }
 

@@ -256,7 +256,7 @@ impl Streams {
     fn room_left(&self, disk: usize, slack: Slack) -> (Duration, Reverse<u64>) {
         let state = &self.bookings.disks[disk];
         // A slot holds more reads on one disk than on another, so slack is compared as time.
-        let each = self.bookings.slot_length() / state.guard.min_read().max(1);
+        let each = self.bookings.slot_length() / state.min_read().max(1);
         let time = match slack {
             Slack::Time(time) => time,
             Slack::Reads(reads) => each.saturating_mul(u32::try_from(reads).unwrap_or(u32::MAX)),

@@ -33,7 +33,7 @@ impl Streams {
         // Before the batch, because what is granted is taken from the reads of the slot.
         self.grant_spare(disk);
         let state = &self.bookings.disks[disk];
-        let reads = state.guard.min_read().saturating_sub(state.busy());
+        let reads = state.min_read().saturating_sub(state.busy());
         let batch = Batch::new(BatchLimit::Reads(reads)).fill(&mut self.reads_of(now, disk));
         let state = &mut self.bookings.disks[disk];
         state.batch_len = u32::try_from(batch.reads().len()).expect("bounded by min_read");
@@ -59,6 +59,7 @@ impl Streams {
                 self.sweep_on(now, disk);
                 continue;
             }
+            self.grant_writes(now, disk);
             while self.has_time(now, disk) {
                 if !self.begin_one(now, disk) {
                     self.bookings.disks[disk].has_lacked = true;

@@ -18,6 +18,8 @@
 //! begins only when nothing of a sweep is chosen. It is charged the way there and the way back, and
 //! after it the place of the head is unknown.
 //!
+//! Writes of recordings, for which time is kept, begin at any moment (`recordings`).
+//!
 //! Adjacent reads of one stream stay in that order, in both directions of the arm, and are charged
 //! as one visit.
 
@@ -94,6 +96,7 @@ impl Streams {
     /// Keeps the device busy: goes on with the sweep, chooses the next one.
     pub(super) fn sweep_on(&mut self, now: Moment, disk: usize) {
         loop {
+            self.grant_writes(now, disk);
             let state = &self.bookings.disks[disk];
             if state.busy() >= state.guarantee.queue_depth.max(1) {
                 return;
@@ -165,13 +168,13 @@ impl Streams {
     // Chooses the next sweep by the plan.
     fn choose_sweep(&mut self, now: Moment, disk: usize) {
         let state = &self.bookings.disks[disk];
-        let free_at = state.busy_until(now, &[]);
+        let (free_at, begins) = state.sweep_begins(now);
         let Some(limit) = state.dispatcher.next_sweep(&state.supply(free_at)) else { return };
         let batch = Batch::new(limit).fill(&mut self.reads_of(now, disk));
         let charge = batch.charge();
         let state = &mut self.bookings.disks[disk];
         state.dispatcher.choose(batch, state.timings.costs.as_ref());
-        state.begin_sweep(now, free_at, charge);
+        state.begin_sweep(now, begins, charge);
     }
 
     // A chosen read of the sweep under way is not made.
