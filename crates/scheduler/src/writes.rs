@@ -55,6 +55,11 @@ impl WriteShare {
         self.part > 0
     }
 
+    /// The part of all time, from 0 to 1; more where more is asked for than there is.
+    pub fn ratio(self) -> f64 {
+        self.part as f64 / Self::WHOLE as f64
+    }
+
     /// Nanoseconds that pass until the disk has done `nanos` of other work, from a moment at which
     /// no tokens are left; `slowdown` in 1,024ths. `u64::MAX` where writes leave it no time.
     #[inline]

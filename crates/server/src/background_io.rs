@@ -1,14 +1,17 @@
 //! Background I/O on a served store (ingest, export, check, opening titles): the engine grants each
-//! read and write, so that it uses only disk time that no session has reserved.
+//! read and write, so that it uses only disk time that no session has reserved. For a recording with
+//! a guaranteed rate it keeps time, as for a session.
 
-use crate::engine::{DiskNumber, MAX_PERMIT_READS};
+use crate::engine::{DiskNumber, MAX_PERMIT_READS, RecordingId, Resource};
 use crate::library::{IndexReads, OpenStore};
-use crate::messages::{CoreHandle, Event, PermitRequestId};
-use crossbeam_channel::{RecvTimeoutError, bounded};
+use crate::messages::{CoreHandle, Event, PermitRequestId, RateRefusal};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use scheduler::WriteJob;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use store::{BackgroundIo, Permit};
-use units::ByteCount;
+use store::{BackgroundIo, Permit, RecordingLoad};
+use units::{ByteCount, Reason};
 
 /// Requests permits for background I/O on one disk from the engine.
 #[derive(Debug)]
@@ -54,12 +57,21 @@ impl EngineBackgroundIo {
     }
 
     fn permit_for_read(&self, bytes: ByteCount, timeout: Duration) -> Option<HeldPermit> {
+        let disk = self.disk;
+        self.permit(timeout, |id, grant| Event::RequestPermit { id, disk, bytes, grant })
+    }
+
+    fn permit(
+        &self,
+        timeout: Duration,
+        request: impl FnOnce(PermitRequestId, Sender<()>) -> Event,
+    ) -> Option<HeldPermit> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let id = PermitRequestId(NEXT.fetch_add(1, Ordering::Relaxed));
         let (grant, granted) = bounded(1);
         // Made before the request is sent: on a timeout its drop withdraws the request.
         let permit = HeldPermit { core: self.core.clone(), id };
-        self.core.send(Event::RequestPermit { id, disk: self.disk, bytes, grant });
+        self.core.send(request(id, grant));
         match granted.recv_timeout(timeout) {
             // A core that has ended has no sessions to protect.
             Ok(()) | Err(RecvTimeoutError::Disconnected) => Some(permit),
@@ -71,6 +83,79 @@ impl EngineBackgroundIo {
 impl BackgroundIo for EngineBackgroundIo {
     fn acquire(&self, bytes: ByteCount) -> Permit {
         self.permit_within(bytes, UNLIMITED).map_or_else(Permit::unlimited, Permit::holding)
+    }
+
+    /// Each place counts as a read of the largest size.
+    fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
+        let reads = ByteCount(self.read_size.0 * u64::from(places));
+        let permit = self.permit_for_read(bytes.max(reads), UNLIMITED);
+        permit.map_or_else(Permit::unlimited, Permit::holding)
+    }
+}
+
+/// The I/O of one recording on a served store: best effort, until time is kept for it.
+#[derive(Debug)]
+pub(crate) struct RecordingIo<'a> {
+    io: &'a EngineBackgroundIo,
+    kept: OnceLock<RecordingId>,
+}
+
+impl<'a> RecordingIo<'a> {
+    /// The I/O of a recording by the engine's permits.
+    pub(crate) fn new(io: &'a EngineBackgroundIo) -> Self {
+        Self { io, kept: OnceLock::new() }
+    }
+}
+
+impl BackgroundIo for RecordingIo<'_> {
+    fn acquire(&self, bytes: ByteCount) -> Permit {
+        match self.kept.get() {
+            Some(_) => self.acquire_writes(1, bytes),
+            None => self.io.acquire(bytes),
+        }
+    }
+
+    fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
+        let Some(recording) = self.kept.get().copied() else {
+            return self.io.acquire_writes(places, bytes);
+        };
+        let (disk, job) = (self.io.disk, WriteJob { places, bytes });
+        let permit = self.io.permit(UNLIMITED, |id, grant| Event::RequestWrite {
+            id,
+            disk,
+            recording,
+            job,
+            grant,
+        });
+        permit.map_or_else(Permit::unlimited, Permit::holding)
+    }
+
+    fn keep_time(&self, load: RecordingLoad) -> Result<(), Reason> {
+        let (answer, decision) = bounded(1);
+        self.io.core.send(Event::AdmitRecording { disk: self.io.disk, load, answer });
+        // A core that has ended has no sessions to protect.
+        let Ok(decision) = decision.recv() else { return Ok(()) };
+        let recording = decision.map_err(|RateRefusal { resource, holds }| {
+            let message = match (resource, holds) {
+                (Resource::Memory, _) => "memory is short".to_owned(),
+                (_, Some(rate)) => format!("it would hold {rate}"),
+                (_, None) => "it is full".to_owned(),
+            };
+            let hint = "wait until viewers or recordings have ended, ask for a lower --rate, or \
+                        record without it in the time that is left";
+            Reason::new(message, hint)
+        })?;
+        let kept = self.kept.set(recording);
+        kept.expect("a recording asks once");
+        Ok(())
+    }
+}
+
+impl Drop for RecordingIo<'_> {
+    fn drop(&mut self) {
+        if let Some(recording) = self.kept.get().copied() {
+            self.io.core.send(Event::EndRecording { recording });
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::access::Permit;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
     CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest,
-    ReadId, ReadOutcome, Refusal, RequestId, SessionId,
+    ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
 };
 use crate::handover::LeftState;
 use crate::http::Response;
@@ -22,10 +22,12 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
 use device::sockets::{ConnectionId, Waker};
 use media::TextForm;
+use scheduler::WriteJob;
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use store::RecordingLoad;
 use units::{BitRate, ByteCount, Moment};
 
 /// Sends events to the core. Clones send to the same core.
@@ -70,6 +72,15 @@ pub(crate) struct Caller {
     pub(crate) connection: ConnectionId,
 }
 
+/// Why no time is kept for a recording.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateRefusal {
+    /// What is short.
+    pub(crate) resource: Resource,
+    /// A rate that would be held; `None`: none worth mentioning.
+    pub(crate) holds: Option<BitRate>,
+}
+
 /// Names one request for a background I/O permit; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PermitRequestId(pub(crate) u64);
@@ -106,6 +117,22 @@ pub(crate) enum Event {
     /// Background work requests a permit for a read or write of `bytes`. The core sends on `grant`
     /// when the work may start.
     RequestPermit { id: PermitRequestId, disk: DiskNumber, bytes: ByteCount, grant: Sender<()> },
+    /// A recording requests a permit for a write. The core sends on `grant` when it may start.
+    RequestWrite {
+        id: PermitRequestId,
+        disk: DiskNumber,
+        recording: RecordingId,
+        job: WriteJob,
+        grant: Sender<()>,
+    },
+    /// A recording asks for time of a disk. The core answers whether it is kept.
+    AdmitRecording {
+        disk: DiskNumber,
+        load: RecordingLoad,
+        answer: Sender<Result<RecordingId, RateRefusal>>,
+    },
+    /// A recording for which time is kept has ended.
+    EndRecording { recording: RecordingId },
     /// Background work has finished, or no longer waits for its permit.
     ReleasePermit { id: PermitRequestId },
     /// A title's copy has been hidden. Its space is freed when no session plays it. The core sends

@@ -182,7 +182,7 @@ impl Scrape {
             let name = format!("disk_{name}");
             out.family(&name, help, None, "store", &of(value), ConstCounter::new)?;
         }
-        let gauges: [(&str, &str, DiskFigure); 8] = [
+        let gauges: [(&str, &str, DiskFigure); 9] = [
             ("guaranteed_slot_reads", "Reads guaranteed in each slot", |d| d.min_read.into()),
             ("slot_reads", "Reads completed in the last slot", |d| d.last_slot_reads.into()),
             ("slowest_slot_reads", "Fewest reads in a slot lately", |d| {
@@ -193,6 +193,7 @@ impl Scrape {
             ("sessions", "Sessions read from the disk", |d| d.sessions),
             ("lost", "1 while the disk is lost and nothing is read from it", |d| d.lost.into()),
             ("draining", "1 while sessions leave the disk for others", |d| d.draining.into()),
+            ("recordings", "Recordings for which disk time is kept", |d| d.recordings as u64),
         ];
         for (name, help, value) in gauges {
             out.family(&format!("disk_{name}"), help, None, "store", &of(value), gauge)?;
@@ -203,6 +204,10 @@ impl Scrape {
         // `Unit::Ratios` would end the name in `_ratios`.
         let unit = Unit::Other("ratio".to_owned());
         out.family("disk_slowdown", help, Some(&unit), "store", &slowdown, ConstGauge::new)?;
+        let parts = disks.iter().map(|disk| disk.write_share.ratio());
+        let shares: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(parts).collect();
+        let help = "Part of the disk's time that is kept for recordings";
+        out.family("disk_recording_share", help, Some(&unit), "store", &shares, ConstGauge::new)?;
         let delays = snapshot.waited.iter().map(Duration::as_secs_f64);
         let delays: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(delays).collect();
         let help = "Time for which the thread that reads the disk waited for a processor";

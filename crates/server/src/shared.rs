@@ -396,6 +396,8 @@ impl Shared {
                 sessions: disk.sessions,
                 lost: disk.lost,
                 draining: disk.draining,
+                recordings: disk.recordings as u64,
+                recording_share: disk.write_share.ratio(),
                 slowdown: disk.slowdown_part(),
                 thread_delay: waited.as_secs_f64(),
                 slowest_slot_reads: disk.slowest_slot_reads,

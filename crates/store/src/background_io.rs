@@ -1,19 +1,37 @@
-//! The interface through which best-effort work (ingest, export, check) gets permission to use the
-//! disk, and reports its progress.
+//! The interface through which work beside the viewers (ingest, recording, export, check) gets
+//! permission to use the disk, and reports its progress.
 //!
 //! The store schedules nothing: a server passes a [`BackgroundIo`] that waits for a slot with room.
 
+use crate::RecordingLoad;
 use std::any::Any;
 use std::fmt;
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
-/// Grants best-effort work permission for each of its reads and writes.
+/// Grants work beside the viewers permission for each of its reads and writes.
 pub trait BackgroundIo: Sync {
     /// Blocks until `bytes` may be transferred. The caller drops the permit after the transfer.
     fn acquire(&self, bytes: ByteCount) -> Permit;
+
+    /// [`BackgroundIo::acquire`] for several writes that are made one after the other, to so many
+    /// places and of so many bytes in all. A flush counts as a place.
+    fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
+        let _ = places;
+        self.acquire(bytes)
+    }
+
+    /// Keeps time of the disk for the writes of a recording, for which permits are acquired from now
+    /// on; where nothing else uses the disk there is nothing to do.
+    ///
+    /// # Errors
+    /// What is short, and what would fit.
+    fn keep_time(&self, load: RecordingLoad) -> Result<(), Reason> {
+        let _ = load;
+        Ok(())
+    }
 }
 
-/// Permission for one transfer of best-effort work, held while the disk performs it.
+/// Permission for one transfer, held while the disk performs it.
 #[must_use = "dropping it ends the permission"]
 pub struct Permit {
     _held: Option<Box<dyn Any>>,

@@ -3,12 +3,12 @@
 //! A recording writes its data, puts its records into the group, and waits to lead it. The one that
 //! leads commits all that are in the group by then; the others find theirs committed.
 
-use crate::format::BLOCK;
 use crate::format::record::Record;
+use crate::recording_load::COMMIT;
 use crate::{BackgroundIo, Store, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use units::{ByteCount, locked};
+use units::locked;
 
 /// The commits that wait.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct WaitingCommit {
 
 impl Store {
     /// Flushes what was written, and makes the records that refer to it durable. The one that leads
-    /// asks `io` for two permits, for both flushes with what they write.
+    /// asks `io` for a permit for both flushes with what they write.
     pub(crate) fn commit_recording(
         &self,
         records: Vec<Record>,
@@ -42,12 +42,10 @@ impl Store {
         }
         let mut others = std::mem::take(&mut *locked(&group.waiting));
         others.retain(|it| !Arc::ptr_eq(&it.is_done, &is_done));
-        {
-            // Covers also the data of the others, which wrote it before they joined the group.
-            let _permit = io.acquire(ByteCount(BLOCK));
-            self.flush()?;
-        }
-        let _permit = io.acquire(ByteCount(BLOCK));
+        let (places, bytes) = COMMIT;
+        let _permit = io.acquire_writes(places, bytes);
+        // Covers also the data of the others, which wrote it before they joined the group.
+        self.flush()?;
         if !others.is_empty() {
             let all = others.iter().flat_map(|it| &it.records).chain(&records).cloned().collect();
             if self.change_all(|_| Ok(all), |_| {}).is_ok() {

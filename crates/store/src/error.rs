@@ -4,7 +4,7 @@ use device::DeviceError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use units::{ByteCount, Hinted, Reason, show_duration};
+use units::{BitRate, ByteCount, Hinted, Reason, show_duration};
 
 /// A failure of the store, or a refusal of an operation. After any of them, except for the cause of
 /// [`StoreError::Stopped`], the store is as it was before the call.
@@ -185,6 +185,14 @@ pub enum StoreError {
         /// The reason and the remedy.
         reason: Reason,
     },
+    /// The disk does not hold the rate of a recording beside what it holds already.
+    #[error("the disk does not hold {rate} more: {reason}")]
+    RateNotHeld {
+        /// The rate of the recording.
+        rate: BitRate,
+        /// The reason and the remedy.
+        reason: Reason,
+    },
     /// A program that ingest needs could not be run.
     #[error("cannot run {program}: {source}")]
     Tool {
@@ -212,7 +220,9 @@ impl Hinted for StoreError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Device(error) => return error.hint(),
-            Self::Refused { reason, .. } | Self::NotRecorded { reason, .. } => {
+            Self::Refused { reason, .. }
+            | Self::NotRecorded { reason, .. }
+            | Self::RateNotHeld { reason, .. } => {
                 return reason.hint.clone();
             }
             Self::NoTitle { nearest: Some(title), .. } => {
@@ -273,6 +283,7 @@ impl StoreError {
             Self::DataDamaged { .. } => "data-damaged",
             Self::Refused { .. } => "refused",
             Self::NotRecorded { .. } => "not-recorded",
+            Self::RateNotHeld { .. } => "rate-not-held",
             Self::Tool { .. } => "tool",
             Self::NotExported { .. } => "not-exported",
             Self::Cancelled => "cancelled",

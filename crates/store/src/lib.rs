@@ -26,6 +26,7 @@ mod reader;
 mod rebuild;
 mod record;
 mod recording;
+mod recording_load;
 mod repair;
 mod store;
 mod title_file;
@@ -49,6 +50,7 @@ pub use record::{
     Content, FormatOptions, RunningRecording, StoreIdentity, StoreInfo, TitleId, TitleRecord,
     TrackRecord,
 };
+pub use recording_load::RecordingLoad;
 pub use repair::{RepairReport, repair};
 pub use store::Store;
 pub use writer::{TitleRecorder, TitleWriter};

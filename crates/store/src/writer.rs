@@ -13,6 +13,7 @@
 
 mod recorder;
 
+pub(crate) use recorder::COMMIT_INTERVAL;
 pub use recorder::TitleRecorder;
 
 use crate::byte_runs::{pieces, runs};
@@ -260,6 +261,7 @@ impl<'a> TitleWriter<'a> {
 
     /// Writes the whole blocks of a track's buffer to the device, and keeps the buffer. Returns why
     /// the track has no room for all of it, and then writes as much as there is room for.
+    /// The caller has the permit for it.
     fn write_whole_blocks(&mut self, number: usize) -> Result<Option<StoreError>, StoreError> {
         let missing = {
             let track = &self.tracks[number];
@@ -271,7 +273,7 @@ impl<'a> TitleWriter<'a> {
         let filled = track.filled_within();
         let blocks = track.in_place..filled - filled % BLOCK_SIZE;
         let at = track.written + blocks.start as u64;
-        self.store.write_pieces(&track.extents, at, &buffer[blocks.clone()], self.io)?;
+        self.store.write_pieces(&track.extents, at, &buffer[blocks.clone()], &Unthrottled)?;
         track.in_place = blocks.end;
         let spans = track.summed..filled - filled % SPAN;
         track.checksums.extend(buffer[spans.clone()].chunks(SPAN).map(checksum));
@@ -441,6 +443,11 @@ impl TrackBuffer {
         self.filled.min(room)
     }
 
+    /// The bytes of the whole blocks that are not on the device.
+    fn unwritten_blocks(&self) -> usize {
+        (self.filled - self.filled % BLOCK_SIZE).saturating_sub(self.in_place)
+    }
+
     /// Adds one more extent, merged with the last if they touch.
     fn add(&mut self, extent: Extent, chunk: u64) {
         if extent.chunks == 0 {
@@ -498,7 +505,7 @@ pub(crate) fn duration(index: &Arc<TitleIndex>) -> Duration {
 
 /// Bytes of one write: a disk writes at nearly its full rate with it, and it bounds the memory of a
 /// track.
-const WRITE: usize = 1 << 20;
+pub(crate) const WRITE: usize = 1 << 20;
 
 // No write but the last ends in the middle of a checksum's span.
 const _: () = assert!(WRITE.is_multiple_of(SPAN));

@@ -125,6 +125,10 @@ impl StoreAccess for Unserved {
 }
 
 impl StoreOwner for Unserved {
+    fn recording_io(&self) -> Box<dyn BackgroundIo + '_> {
+        Box::new(Unthrottled)
+    }
+
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
         Ok((self.0.remove(title)?, false))
     }
@@ -216,6 +220,7 @@ impl From<&wire::Failure> for Failure {
         let code = match failure.code.as_str() {
             "cancelled" => return Self::interrupted(),
             "damaged" | "data-damaged" => Code::Damage,
+            "rate-not-held" => Code::Refused,
             _ => Code::Failed,
         };
         Self { code, sentence: failure.message.clone(), hint: failure.hint.clone() }

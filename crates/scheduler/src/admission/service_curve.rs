@@ -73,7 +73,7 @@ impl Beta {
             // already.
             let now = timings.shrink(curve.least(slots));
             let all = seen.map_or(now, |seen| seen.least(slots).min(now));
-            timings.reads_beside_writes(all, slots as u64, nanos(supply.slot))
+            timings.reads_beside_writes(all, slots, nanos(supply.slot))
         };
         Self((1..=longest).map(least).collect())
     }

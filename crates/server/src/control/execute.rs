@@ -14,7 +14,7 @@ use store::{
     BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingOptions, SoleOwner, Store,
     StoreAccess, StoreError, TitleOwner, TitleRecord,
 };
-use units::ByteCount;
+use units::{BitRate, ByteCount};
 
 /// The process that has a store open, as far as requests depend on it.
 pub trait StoreOwner: StoreAccess {
@@ -22,6 +22,9 @@ pub trait StoreOwner: StoreAccess {
     fn other_store(&self, path: &Path) -> Result<Arc<dyn TitleOwner>, StoreError> {
         Ok(Arc::new(SoleOwner(Store::open(path)?)))
     }
+
+    /// Schedules the reads and writes of one recording, for which time can be kept.
+    fn recording_io(&self) -> Box<dyn BackgroundIo + '_>;
 
     /// Removes a title; returns it, and whether viewers keep its space for now.
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError>;
@@ -147,7 +150,7 @@ fn execute_on_store(
             // may have been ingested.
             Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))
         }
-        Request::Record { input, title, seconds, program, silence } => {
+        Request::Record { input, title, seconds, program, silence, rate } => {
             let seconds_of =
                 |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
             let options = RecordingOptions {
@@ -155,8 +158,10 @@ fn execute_on_store(
                 duration: seconds.map(seconds_of),
                 program: *program,
                 silence: seconds_of(*silence),
+                rate: rate.map(BitRate),
             };
-            let report = store::record(store, input, &options, io, &mut on_bytes, cancel)?;
+            let io = owner.recording_io();
+            let report = store::record(store, input, &options, &*io, &mut on_bytes, cancel)?;
             Reply::Recorded(Box::new(wire::RecordingReport::from(&report)))
         }
         Request::Rm { title } => {

@@ -78,6 +78,8 @@ pub enum Request {
         program: Option<u32>,
         /// Seconds without a byte after which the input counts as lost.
         silence: f64,
+        /// Bits a second that the disk is to hold for it; `None`: what others leave.
+        rate: Option<u64>,
     },
     /// Remove a title: it is hidden at once, and its space is freed when its last session has
     /// ended.

@@ -2,7 +2,7 @@
 //! engine, and removal and calibration involve the core.
 
 use super::{Reply, Request, StoreOwner, execute};
-use crate::background_io::EngineBackgroundIo;
+use crate::background_io::{EngineBackgroundIo, RecordingIo};
 use crate::engine::SessionId;
 use crate::library::{OpenStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
@@ -224,6 +224,10 @@ impl StoreOwner for ServedStore {
             }
             None => Ok(Arc::new(SoleOwner(Store::open(path)?))),
         }
+    }
+
+    fn recording_io(&self) -> Box<dyn BackgroundIo + '_> {
+        Box::new(RecordingIo::new(&self.io))
     }
 
     /// Hides the title. The core frees its space when no session plays it any more.

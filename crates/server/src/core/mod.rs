@@ -25,12 +25,13 @@ use crate::clock::Clock;
 use crate::disk_history_writer::{self, HistoryRecord};
 use crate::disk_thread::DiskThread;
 use crate::engine::{
-    Action, DiskNumber, DiskStatus, Engine, PermitId, ReadId, ReadOutcome, RequestId, SessionId,
-    Status, TitleKey,
+    Action, DiskNumber, DiskStatus, Engine, PermitId, ReadId, ReadOutcome, RecordingId, RequestId,
+    SessionId, Status, TitleKey,
 };
 use crate::library::StoredCopy;
 use crate::messages::{
-    Caller, CoreHandle, Event, PermitRequestId, RequestError, WorkerHandle, WorkerMessage,
+    Caller, CoreHandle, Event, PermitRequestId, RateRefusal, RequestError, WorkerHandle,
+    WorkerMessage,
 };
 use crate::opening::disk_number;
 use crate::sessions::PlayerSession;
@@ -41,13 +42,15 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Pool, SharedBuffer};
 use handover::HandingOver;
 use requests::PendingRequest;
+use scheduler::{WriteDemand, WriteJob};
 use serde_json::json;
 use sessions::{OpenSession, PlayingTitle, WaitingFill};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use store::RecordingLoad;
+use units::{BitRate, Moment, SlotIndex, nanos};
 
 /// The thread that owns the engine: events in, actions executed.
 pub(crate) struct Core {
@@ -229,6 +232,20 @@ impl Core {
                 self.permits.insert(id, permit);
                 self.grants.insert(permit, grant);
             }
+            Event::RequestWrite { id, disk, recording, job, grant } => {
+                let permit = self.engine.request_write(now, disk, recording, job);
+                self.permits.insert(id, permit);
+                self.grants.insert(permit, grant);
+            }
+            Event::AdmitRecording { disk, load, answer } => {
+                let decision = self.admit_recording(now, disk, load);
+                if let Err(unheard) = answer.send(decision)
+                    && let Ok(recording) = unheard.into_inner()
+                {
+                    self.engine.end_recording(now, recording);
+                }
+            }
+            Event::EndRecording { recording } => self.engine.end_recording(now, recording),
             Event::ReleasePermit { id } => {
                 if let Some(permit) = self.permits.remove(&id) {
                     // Work that was given up may never have been granted its permit.
@@ -371,6 +388,40 @@ impl Core {
         }
     }
 
+    /// Keeps time for a recording, or finds out for which rate there would be time.
+    fn admit_recording(
+        &mut self,
+        now: Moment,
+        disk: DiskNumber,
+        load: RecordingLoad,
+    ) -> Result<RecordingId, RateRefusal> {
+        let demand = |load: RecordingLoad| {
+            let job = |(places, bytes)| WriteJob { places, bytes };
+            let round = load.writes().into_iter().map(job).collect();
+            WriteDemand { period: nanos(RecordingLoad::PERIOD), round }
+        };
+        let refused = match self.engine.admit_recording(now, disk, demand(load)) {
+            Ok(recording) => return Ok(recording),
+            Err(short) => short,
+        };
+        let mut fits = |rate: &BitRate| {
+            let smaller = demand(RecordingLoad { rate: *rate, ..load });
+            let admitted = self.engine.admit_recording(now, disk, smaller);
+            admitted.is_ok_and(|recording| {
+                self.engine.end_recording(now, recording);
+                true
+            })
+        };
+        // The highest of 1, 1/2, 1/4, ... that fits, and up to three quarters more of it.
+        let halves = (1..HALVES).map(|times| BitRate(load.rate.0 >> times));
+        let half = halves.take_while(|rate| rate.0 > 0).find(&mut fits);
+        let holds = half.map(|half| {
+            let more = (1..4).rev().map(|quarters| BitRate(half.0 + half.0 / 4 * quarters));
+            more.into_iter().find(&mut fits).unwrap_or(half)
+        });
+        Err(RateRefusal { resource: refused.resource, holds })
+    }
+
     /// No session is read from a disk that is drained.
     fn tell_drained(&self, disk: DiskNumber) {
         let store = &self.shared.content.stores[usize::from(disk.0)].path.display().to_string();
@@ -433,6 +484,9 @@ impl Drop for Core {
 const MEMORY_LOOK: Duration = Duration::from_secs(1);
 /// The part of the time from which a thread's waiting for a processor is logged.
 const LATE_PART: u32 = 50;
+/// What was asked for is halved so often to find a rate of a recording that is held.
+const HALVES: u32 = 16;
+
 /// Events handled before the time is read again.
 const BURST: usize = 256;
 /// Time in which responses that were made before a request to stop, or to it, reach the kernel.

@@ -202,6 +202,12 @@ pub struct DiskReport {
     /// Whether the disk is drained: sessions leave it for copies on other disks.
     #[serde(default)]
     pub draining: bool,
+    /// Recordings for which disk time is kept.
+    #[serde(default)]
+    pub recordings: u64,
+    /// The part of the disk's time that is kept for their writes.
+    #[serde(default)]
+    pub recording_share: f64,
     /// By which part its reads lately take longer than calibrated: 0.25 is a quarter, 0 as
     /// calibrated.
     pub slowdown: f64,

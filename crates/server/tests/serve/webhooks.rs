@@ -84,6 +84,7 @@ fn ingests_are_told_signed_and_again_until_they_are_taken() {
         seconds: None,
         program: None,
         silence: 10.0,
+        rate: None,
     };
     client.call(&record(RecordingInput::File(media().song.clone()), "live"), |_| {}).unwrap();
     client.call(&record(RecordingInput::StandardInput, "live"), |_| {}).unwrap_err();

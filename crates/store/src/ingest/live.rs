@@ -15,7 +15,8 @@ use super::probe::{self, FORMATS, ProbeFailure, ProbeOutput, local};
 use super::process::{Process, last_words, tail};
 use super::remux::{GLANCE, PIECES, QUIETLY, arguments};
 use crate::{
-    BackgroundIo, JobProgress, Store, StoreError, TitleRecord, TitleRecorder, TitleWriter,
+    BackgroundIo, JobProgress, RecordingLoad, Store, StoreError, TitleRecord, TitleRecorder,
+    TitleWriter,
 };
 use media::{FragmentError, FragmentReader, FragmentSink, TitleKind, TrackDescription};
 use serde::{Deserialize, Serialize};
@@ -28,7 +29,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use units::{Reason, nanos};
+use units::{BitRate, Reason, nanos};
 
 /// What is recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,6 +150,8 @@ pub struct RecordingOptions {
     pub program: Option<u32>,
     /// The time without a byte after which an input counts as lost.
     pub silence: Duration,
+    /// The rate that the disk is to hold for it; `None`: what others leave.
+    pub rate: Option<BitRate>,
 }
 
 /// Why a recording ended.
@@ -200,7 +203,7 @@ pub fn record(
     let mut receiver =
         Process::start_reading(stdin, "ffmpeg", &receiving(source, options), FOR_EVER)?;
     let (stdout, stderr) = receiver.pipes();
-    let mut job = LiveJob { input, options, progress, cancel, silence: Silence::new() };
+    let mut job = LiveJob { input, options, io, progress, cancel, silence: Silence::new() };
     std::thread::scope(|scope| {
         let (arriving, pieces) = sync_channel(QUEUE);
         let silence = job.silence.clone();
@@ -241,6 +244,7 @@ fn receiving(source: Vec<OsString>, options: &RecordingOptions) -> Vec<OsString>
 struct LiveJob<'a> {
     input: &'a RecordingInput,
     options: &'a RecordingOptions,
+    io: &'a dyn BackgroundIo,
     progress: &'a mut dyn FnMut(JobProgress),
     cancel: &'a AtomicBool,
     silence: Silence,
@@ -285,7 +289,9 @@ impl LiveJob<'_> {
         let (stdout, stderr) = remuxer.pipes();
         let stop = AtomicBool::new(false);
         let mut reader = FragmentReader::new();
-        let mut sink = RecordingSink { writer: Some(writer), recorder: None };
+        let rate = self.options.rate;
+        let (writer, recorder) = (Some(writer), None);
+        let mut sink = RecordingSink { io: self.io, rate, writer, recorder };
         let (end, said) = std::thread::scope(|scope| {
             let (full, fragments) = sync_channel(PIECES);
             let stop = &stop;
@@ -407,7 +413,7 @@ impl LiveJob<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Ok(end),
             }
             if let Some(recorder) = &mut sink.recorder
-                && committed.elapsed() >= COMMIT
+                && committed.elapsed() >= RecordingLoad::PERIOD
             {
                 commit(recorder, reader).map_err(FragmentError::Sink)?;
                 committed = Instant::now();
@@ -454,6 +460,8 @@ fn reason_of(error: &StoreError) -> Reason {
 
 /// Begins the recording when the tracks are known, and writes their payload.
 struct RecordingSink<'a> {
+    io: &'a dyn BackgroundIo,
+    rate: Option<BitRate>,
     writer: Option<TitleWriter<'a>>,
     recorder: Option<TitleRecorder<'a>>,
 }
@@ -463,6 +471,11 @@ impl FragmentSink for RecordingSink<'_> {
 
     fn tracks(&mut self, tracks: &[TrackDescription]) -> Result<(), StoreError> {
         let writer = self.writer.take().expect("the tracks come once");
+        if let Some(rate) = self.rate {
+            let tracks = u32::try_from(tracks.len()).expect("tracks are few");
+            let kept = self.io.keep_time(RecordingLoad { rate, tracks });
+            kept.map_err(|reason| StoreError::RateNotHeld { rate, reason })?;
+        }
         self.recorder = Some(TitleRecorder::start(writer, tracks)?);
         Ok(())
     }
@@ -549,10 +562,6 @@ const PIPED_NUT: &[&str] = &[
 /// that are written at once, and no long wait for a stream that pauses.
 const LIVE: &[&str] =
     &["-frag_duration", "500000", "-flush_packets", "1", "-max_interleave_delta", "500000"];
-
-/// The time from one commit to the next. With the length of a fragment it is the most that a power
-/// cut takes of what had arrived.
-const COMMIT: Duration = Duration::from_millis(300);
 
 const HINT: &str = "try it with `ffprobe INPUT`";
 

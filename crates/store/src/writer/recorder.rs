@@ -10,7 +10,7 @@
 //! A block that was acknowledged is never written again, so that a torn write loses nothing. The
 //! commits of several recordings share flushes and journal entries (`commit_group`).
 
-use super::{BLOCK_SIZE, TitleWriter, WRITE, full, unix_now};
+use super::{BLOCK_SIZE, TitleWriter, TrackBuffer, WRITE, full, unix_now};
 use crate::format::label;
 use crate::format::record::{
     MAX_EXTENTS, MAX_RECORD, Record, RecordingRegion, RecordingStart, SpilledParts, TAIL,
@@ -20,6 +20,7 @@ use crate::recording::split;
 use crate::{StoreError, TitleRecord};
 use media::{IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum};
 use std::fmt;
+use std::time::Duration;
 use units::{ByteCount, Encoder, Extent};
 
 /// A title that is being recorded.
@@ -124,6 +125,12 @@ impl<'a> TitleRecorder<'a> {
     ) -> Result<(), StoreError> {
         let (mut records, mut progress) = (Vec::new(), Vec::new());
         let (mut committed, mut full) = (self.committed.clone(), None);
+        let blocks = self.writer.tracks.iter().map(TrackBuffer::unwritten_blocks);
+        let blocks: Vec<usize> = blocks.filter(|bytes| *bytes > 0).collect();
+        let bytes = ByteCount(blocks.iter().sum::<usize>() as u64);
+        let places = u32::try_from(blocks.len()).expect("tracks are few");
+        // One for the blocks of all tracks, which are written one after the other.
+        let permit = (places > 0).then(|| self.writer.io.acquire_writes(places, bytes));
         for (number, known) in committed.iter_mut().enumerate() {
             full = self.writer.write_whole_blocks(number)?.or(full);
             let track = &self.writer.tracks[number];
@@ -157,6 +164,7 @@ impl<'a> TitleRecorder<'a> {
                 }));
             }
         }
+        drop(permit);
         if progress.is_empty() {
             return full.map_or(Ok(()), Err);
         }
@@ -293,6 +301,10 @@ fn chunks(extents: &[Extent]) -> u64 {
 fn number_of(track: usize) -> u16 {
     u16::try_from(track).expect("tracks are few")
 }
+
+/// The time from one commit to the next. With the length of a fragment it is the most that a power
+/// cut takes of what had arrived.
+pub(crate) const COMMIT_INTERVAL: Duration = Duration::from_millis(300);
 
 /// The longest encoded part in a record.
 const MOST_PART: usize = MAX_RECORD - TAIL - 64;

@@ -5,7 +5,7 @@ use super::values::{interval, some_time, subtitle_file, text};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{RecordingInput, SubtitleFile};
-use units::ByteCount;
+use units::{BitRate, ByteCount};
 
 /// Arguments of `tenuto format`.
 #[derive(clap::Args)]
@@ -117,6 +117,13 @@ pub(crate) struct RecordArgs {
     /// Time without a byte after which the input counts as lost.
     #[arg(long, default_value = "10s", value_parser = some_time)]
     pub(crate) silence: Duration,
+    /// Highest rate of the input, for which the server keeps disk time.
+    ///
+    /// Refused if the disk does not hold it beside its viewers and other recordings. Without the
+    /// option the recording has the time that these leave. On a store that no server has there is
+    /// nobody to keep time from.
+    #[arg(long, value_name = "RATE")]
+    pub(crate) rate: Option<BitRate>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

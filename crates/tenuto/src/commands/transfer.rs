@@ -90,6 +90,7 @@ pub(crate) fn record(args: &RecordArgs) -> Result<(), Failure> {
         seconds: args.duration.map(|duration| duration.as_secs_f64()),
         program: args.program,
         silence: args.silence.as_secs_f64(),
+        rate: args.rate.map(|rate| rate.0),
     };
     let Reply::Recorded(report) = ask(&args.store, &request)? else { mismatched() };
     if args.report.json {

@@ -1,6 +1,7 @@
 //! Recordings of live inputs: what arrives over each protocol, and what is left when an input, the
 //! store or the program ends.
 
+use crate::copies::status;
 use crate::program::{TestDir, program};
 use serde_json::json;
 use std::fs;
@@ -211,7 +212,7 @@ fn a_recording_ends_with_the_store_and_keeps_what_it_has() {
 fn a_served_store_records_and_serves() {
     let dir = TestDir::with_store();
     broadcast(&dir);
-    let server = dir.serve("");
+    let server = dir.serve("--as-disk hdd-20tb");
     dir.fails("record a.store hall -", 1, "its server has no standard input");
     let said = dir.ok("record a.store hall live.ts");
     assert!(said.starts_with("'hall' is in the store: 10.0 s"), "{said}");
@@ -220,7 +221,8 @@ fn a_served_store_records_and_serves() {
         format!("-re -stream_loop 30 -i live.ts -c copy -f mpegts tcp://127.0.0.1:{port}?listen=1");
     let _sender = Running(ffmpeg(&dir, &words).stderr(Stdio::null()).spawn().unwrap());
     let mut command = program(&dir.path(""));
-    command.args(["record", "a.store", "stage", &format!("tcp://127.0.0.1:{port}")]);
+    let input = format!("tcp://127.0.0.1:{port}");
+    command.args(["record", "a.store", "stage", &input, "--rate", "4Mbps"]);
     let mut recording =
         Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     // The sender may not listen yet.
@@ -230,6 +232,8 @@ fn a_served_store_records_and_serves() {
         std::thread::sleep(Duration::from_millis(500));
     }
     dir.fails("record a.store stage live.ts", 1, "there is already a title 'stage'");
+    let more = "does not hold 10 Gb/s more: it would hold ";
+    dir.fails("record a.store wall live.ts --rate 10Gbps", 3, more);
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         let recordings = dir.json("info a.store")["recordings"].clone();
@@ -243,6 +247,9 @@ fn a_served_store_records_and_serves() {
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(dir.ok("info a.store").contains("recording   'stage' since "));
+    let disk = status(&server.origin)["disks"][0].clone();
+    let share = disk["recording_share"].as_f64();
+    assert!(disk["recordings"] == json!(1) && share > Some(0.0) && share < Some(0.5), "{disk}");
     // The server makes the title when it ends.
     assert_eq!(server.stop(), Some(0));
     assert_eq!(recording.0.wait().unwrap().code(), Some(0));
