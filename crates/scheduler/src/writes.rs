@@ -113,16 +113,34 @@ pub struct WriteDemand {
     pub period: u64,
     /// The writes of a round.
     pub round: Vec<WriteJob>,
+    /// A write of a round that all writers of the disk make together.
+    pub shared: Option<WriteJob>,
 }
 
 impl WriteDemand {
-    /// What is to be kept of a disk for it, which `charge` nanoseconds for each write.
+    /// What is to be kept of a disk for all of these writers, if `charge` is what a write takes, in
+    /// nanoseconds. What they make together is counted once, as for the one whose part is largest.
     ///
-    /// The burst is two rounds: one that was delayed when the next is there, and of a disk with a
-    /// write cache, a round that was charged before the disk has made it.
-    pub fn share(&self, charge: impl Fn(WriteJob) -> u64) -> WriteShare {
-        let charges = self.round.iter().map(|job| charge(*job));
-        let round = charges.fold(0, u64::saturating_add);
+    /// The burst is two rounds of each: one that was delayed when the next is there, and of a disk
+    /// with a write cache, a round that was charged before the disk has made it.
+    pub fn share_of<'a>(
+        demands: impl Iterator<Item = &'a Self>,
+        charge: impl Fn(WriteJob) -> u64,
+    ) -> WriteShare {
+        let (mut own, mut shared) = (WriteShare::NONE, WriteShare::NONE);
+        for demand in demands {
+            let charges = demand.round.iter().map(|job| charge(*job));
+            own = own.and(demand.share(charges.fold(0, u64::saturating_add)));
+            let together = demand.share(demand.shared.map_or(0, &charge));
+            shared = WriteShare {
+                part: shared.part.max(together.part),
+                burst: shared.burst.max(together.burst),
+            };
+        }
+        own.and(shared)
+    }
+
+    fn share(&self, round: u64) -> WriteShare {
         let part = (u128::from(round) * u128::from(WriteShare::WHOLE))
             .div_ceil(u128::from(self.period.max(1)));
         let part = u64::try_from(part).unwrap_or(u64::MAX);
@@ -145,6 +163,12 @@ impl WriteTokens {
         self.refill(now);
         self.share = share;
         self.tokens = self.tokens.min(share.burst);
+    }
+
+    /// The tokens of a whole burst are there. To be told before it is decided whether the reads are
+    /// on time beside the share.
+    pub fn fill(&mut self) {
+        self.tokens = self.share.burst;
     }
 
     /// The part of the disk that is kept.
@@ -276,5 +300,23 @@ mod tests {
             WriteJob { places: 1, bytes: ByteCount(1) }.charge(&DiskTimings::default()),
             None
         );
+    }
+
+    #[test]
+    fn what_writers_make_together_is_kept_once() {
+        let job = |places| WriteJob { places, bytes: ByteCount(0) };
+        let of = |period, places| WriteDemand {
+            period,
+            round: vec![job(1), job(1)],
+            shared: Some(job(places)),
+        };
+        let share = |demands: &[WriteDemand]| {
+            let share = WriteDemand::share_of(demands.iter(), |job| u64::from(job.places));
+            (share.part * 100 / WriteShare::WHOLE, share.burst)
+        };
+        assert_eq!(share(&[]), (0, 0));
+        assert_eq!(share(&[of(100, 4)]), (6, 12));
+        assert_eq!(share(&[of(100, 4), of(100, 4)]), (8, 16));
+        assert_eq!(share(&[of(100, 4), of(50, 4)]), (14, 16));
     }
 }

@@ -1,14 +1,30 @@
-//! Makes the commits of several recordings one flush of the data and one journal entry.
+//! Makes the commits of several recordings one sweep of writes, one flush of the data and one journal
+//! entry.
 //!
-//! A recording writes its data, puts its records into the group, and waits to lead it. The one that
-//! leads commits all that are in the group by then; the others find theirs committed.
+//! ```text
+//!   recordings   blocks + records ─▶ waiting          lead: one of them
+//!   lead         permit ─▶ all that wait by then ─▶ blocks, by place ─▶ flush ─▶ entry ─▶ flush
+//! ```
+//!
+//! A recording puts its blocks and records into the group, and waits to lead it. The one that leads
+//! commits all that are in the group when its permit is there; the others find theirs committed. So
+//! the busier the disk, the more commits share what each costs by itself.
 
 use crate::format::record::Record;
-use crate::recording_load::COMMIT;
+use crate::recording_load::RecordingLoad;
 use crate::{BackgroundIo, Store, StoreError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use units::locked;
+use units::{ByteCount, locked};
+
+/// What a recording makes durable together.
+#[derive(Debug, Default)]
+pub(crate) struct Commit {
+    /// Whole blocks and their places on the device, to which no record refers yet.
+    pub(crate) blocks: Vec<(u64, Vec<u8>)>,
+    /// Records that refer to the blocks.
+    pub(crate) records: Vec<Record>,
+}
 
 /// The commits that wait.
 #[derive(Debug, Default)]
@@ -17,44 +33,67 @@ pub(crate) struct CommitGroup {
     lead: Mutex<()>,
 }
 
-/// The records of one recording, and whether they are durable.
+/// The commit of one recording, and whether it is durable.
 #[derive(Debug)]
 struct WaitingCommit {
-    records: Vec<Record>,
+    commit: Arc<Commit>,
     is_done: Arc<AtomicBool>,
 }
 
+impl Commit {
+    /// Its places and bytes.
+    fn size(&self) -> (u32, ByteCount) {
+        let bytes = self.blocks.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        (u32::try_from(self.blocks.len()).unwrap_or(u32::MAX), ByteCount(bytes))
+    }
+}
+
 impl Store {
-    /// Flushes what was written, and makes the records that refer to it durable. The one that leads
-    /// asks `io` for a permit for both flushes with what they write.
+    /// Writes the blocks, and then makes the records that refer to them durable. The one that leads
+    /// asks `io` for permits for all of it.
     pub(crate) fn commit_recording(
         &self,
-        records: Vec<Record>,
+        commit: Commit,
         io: &dyn BackgroundIo,
     ) -> Result<(), StoreError> {
         let group = self.commits();
-        let is_done = Arc::new(AtomicBool::new(false));
-        let own = WaitingCommit { records: records.clone(), is_done: Arc::clone(&is_done) };
+        let (commit, is_done) = (Arc::new(commit), Arc::new(AtomicBool::new(false)));
+        let own = WaitingCommit { commit: Arc::clone(&commit), is_done: Arc::clone(&is_done) };
         locked(&group.waiting).push(own);
         let _lead = locked(&group.lead);
         if is_done.load(Ordering::Acquire) {
             return Ok(());
         }
+        let (places, bytes) = commit.size();
+        let (more, entry) = RecordingLoad::COMMIT;
+        let _permit = io.acquire_writes(places + more, ByteCount(bytes.0 + entry.0));
         let mut others = std::mem::take(&mut *locked(&group.waiting));
         others.retain(|it| !Arc::ptr_eq(&it.is_done, &is_done));
-        let (places, bytes) = COMMIT;
-        let _permit = io.acquire_writes(places, bytes);
-        // Covers also the data of the others, which wrote it before they joined the group.
-        self.flush()?;
         if !others.is_empty() {
-            let all = others.iter().flat_map(|it| &it.records).chain(&records).cloned().collect();
-            if self.change_all(|_| Ok(all), |_| {}).is_ok() {
+            let sizes = others.iter().map(|it| it.commit.size());
+            let (places, bytes) =
+                sizes.fold((0, 0), |(places, bytes), size| (places + size.0, bytes + size.1.0));
+            let _permit = (places > 0).then(|| io.acquire_writes(places, ByteCount(bytes)));
+            let all: Vec<&Commit> = others.iter().map(|it| &*it.commit).chain([&*commit]).collect();
+            if self.commit_all(&all).is_ok() {
                 others.iter().for_each(|it| it.is_done.store(true, Ordering::Release));
                 return Ok(());
             }
         }
         // Of a group that cannot be committed, for instance for want of room in the catalogue, each
         // one tries it alone.
+        self.commit_all(&[&commit])
+    }
+
+    fn commit_all(&self, all: &[&Commit]) -> Result<(), StoreError> {
+        let mut blocks: Vec<&(u64, Vec<u8>)> = all.iter().flat_map(|it| &it.blocks).collect();
+        blocks.sort_unstable_by_key(|(place, _)| *place);
+        blocks.into_iter().try_for_each(|(place, bytes)| self.write_data(*place, bytes))?;
+        let records: Vec<Record> = all.iter().flat_map(|it| &it.records).cloned().collect();
+        if records.is_empty() {
+            return Ok(());
+        }
+        self.flush()?;
         self.change_all(|_| Ok(records), |_| {})
     }
 }

@@ -13,7 +13,6 @@
 
 mod recorder;
 
-pub(crate) use recorder::COMMIT_INTERVAL;
 pub use recorder::TitleRecorder;
 
 use crate::byte_runs::{pieces, runs};
@@ -259,26 +258,29 @@ impl<'a> TitleWriter<'a> {
         Ok(())
     }
 
-    /// Writes the whole blocks of a track's buffer to the device, and keeps the buffer. Returns why
-    /// the track has no room for all of it, and then writes as much as there is room for.
-    /// The caller has the permit for it.
-    fn write_whole_blocks(&mut self, number: usize) -> Result<Option<StoreError>, StoreError> {
+    /// The whole blocks of a track's buffer that are not on the device, and their places; they count
+    /// as written from now on. With them the reason why the track has no room for more, if it has
+    /// none.
+    fn take_whole_blocks(&mut self, number: usize) -> (Vec<(u64, Vec<u8>)>, Option<StoreError>) {
         let missing = {
             let track = &self.tracks[number];
             track.bytes().saturating_sub(track.capacity)
         };
         let full = if missing > 0 { self.grow(number, missing).err() } else { None };
+        let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
-        let Some(buffer) = &track.buffer else { return Ok(full) };
+        let Some(buffer) = &track.buffer else { return (Vec::new(), full) };
         let filled = track.filled_within();
         let blocks = track.in_place..filled - filled % BLOCK_SIZE;
         let at = track.written + blocks.start as u64;
-        self.store.write_pieces(&track.extents, at, &buffer[blocks.clone()], &Unthrottled)?;
+        let new = &buffer[blocks.clone()];
+        let places = pieces(&runs(&track.extents, chunk), at, new.len());
+        let taken = places.into_iter().map(|(place, part)| (place, new[part].to_vec())).collect();
         track.in_place = blocks.end;
         let spans = track.summed..filled - filled % SPAN;
         track.checksums.extend(buffer[spans.clone()].chunks(SPAN).map(checksum));
         track.summed = spans.end;
-        Ok(full)
+        (taken, full)
     }
 
     /// Finds room for at least `missing` more bytes: in place if the following chunks are free,
@@ -441,11 +443,6 @@ impl TrackBuffer {
     fn filled_within(&self) -> usize {
         let room = usize::try_from(self.capacity - self.written).unwrap_or(usize::MAX);
         self.filled.min(room)
-    }
-
-    /// The bytes of the whole blocks that are not on the device.
-    fn unwritten_blocks(&self) -> usize {
-        (self.filled - self.filled % BLOCK_SIZE).saturating_sub(self.in_place)
     }
 
     /// Adds one more extent, merged with the last if they touch.

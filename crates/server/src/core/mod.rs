@@ -398,7 +398,8 @@ impl Core {
         let demand = |load: RecordingLoad| {
             let job = |(places, bytes)| WriteJob { places, bytes };
             let round = load.writes().into_iter().map(job).collect();
-            WriteDemand { period: nanos(RecordingLoad::PERIOD), round }
+            let shared = Some(job(RecordingLoad::COMMIT));
+            WriteDemand { period: nanos(RecordingLoad::PERIOD), round, shared }
         };
         let refused = match self.engine.admit_recording(now, disk, demand(load)) {
             Ok(recording) => return Ok(recording),

@@ -42,7 +42,7 @@ impl World<'_> {
         let background = &self.scenario.background;
         let (period, round) = (background.recording_period, self.round());
         let disk = self.recordings[number].disk;
-        let demand = WriteDemand { period: nanos(period), round };
+        let demand = WriteDemand { period: nanos(period), round, shared: None };
         let on = DiskNumber(u16::try_from(disk).expect("few disks"));
         self.refusals.changed();
         let admitted = self.engine.admit_recording(self.now, on, demand);

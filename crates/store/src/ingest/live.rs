@@ -3,7 +3,7 @@
 //! ```text
 //!  address, pipe, file ──▶ receiver ──NUT──▶ head ──▶ ffprobe: which streams to record
 //!                          (ffmpeg)            └─────▶ remuxer ──fragments──▶ TitleRecorder ──▶ device
-//!                                       (ffmpeg)       commit every 0.3 s
+//!                                       (ffmpeg)       commit every 0.4 s
 //! ```
 //!
 //! An input can be opened only once, so its streams are found in the first bytes of it. Between the
@@ -558,10 +558,10 @@ const PIPED_NUT: &[&str] = &[
     "pipe:0",
 ];
 
-/// The output arguments of a recording, in addition to those of an ingest: fragments of 0.3 s
+/// The output arguments of a recording, in addition to those of an ingest: fragments of 0.2 s
 /// that are written at once, and no long wait for a stream that pauses.
 const LIVE: &[&str] =
-    &["-frag_duration", "500000", "-flush_packets", "1", "-max_interleave_delta", "500000"];
+    &["-frag_duration", "200000", "-flush_packets", "1", "-max_interleave_delta", "500000"];
 
 const HINT: &str = "try it with `ffprobe INPUT`";
 

@@ -10,7 +10,8 @@
 //! A block that was acknowledged is never written again, so that a torn write loses nothing. The
 //! commits of several recordings share flushes and journal entries (`commit_group`).
 
-use super::{BLOCK_SIZE, TitleWriter, TrackBuffer, WRITE, full, unix_now};
+use super::{BLOCK_SIZE, TitleWriter, WRITE, full, unix_now};
+use crate::commit_group::Commit;
 use crate::format::label;
 use crate::format::record::{
     MAX_EXTENTS, MAX_RECORD, Record, RecordingRegion, RecordingStart, SpilledParts, TAIL,
@@ -20,7 +21,6 @@ use crate::recording::split;
 use crate::{StoreError, TitleRecord};
 use media::{IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum};
 use std::fmt;
-use std::time::Duration;
 use units::{ByteCount, Encoder, Extent};
 
 /// A title that is being recorded.
@@ -125,14 +125,11 @@ impl<'a> TitleRecorder<'a> {
     ) -> Result<(), StoreError> {
         let (mut records, mut progress) = (Vec::new(), Vec::new());
         let (mut committed, mut full) = (self.committed.clone(), None);
-        let blocks = self.writer.tracks.iter().map(TrackBuffer::unwritten_blocks);
-        let blocks: Vec<usize> = blocks.filter(|bytes| *bytes > 0).collect();
-        let bytes = ByteCount(blocks.iter().sum::<usize>() as u64);
-        let places = u32::try_from(blocks.len()).expect("tracks are few");
-        // One for the blocks of all tracks, which are written one after the other.
-        let permit = (places > 0).then(|| self.writer.io.acquire_writes(places, bytes));
+        let mut blocks = Vec::new();
         for (number, known) in committed.iter_mut().enumerate() {
-            full = self.writer.write_whole_blocks(number)?.or(full);
+            let (taken, is_full) = self.writer.take_whole_blocks(number);
+            blocks.extend(taken);
+            full = is_full.or(full);
             let track = &self.writer.tracks[number];
             let filled = track.filled_within();
             let mut part = part(number, known.ldus, track.written + filled as u64);
@@ -164,8 +161,9 @@ impl<'a> TitleRecorder<'a> {
                 }));
             }
         }
-        drop(permit);
         if progress.is_empty() {
+            let commit = Commit { blocks, records };
+            self.writer.store.commit_recording(commit, self.writer.io)?;
             return full.map_or(Ok(()), Err);
         }
         // The parts that are in the catalogue leave it before new ones come.
@@ -173,7 +171,8 @@ impl<'a> TitleRecorder<'a> {
         self.reserve_index()?;
         records.extend(self.index.record(self.writer.id));
         records.extend(progress);
-        self.writer.store.commit_recording(records, self.writer.io)?;
+        let commit = Commit { blocks, records };
+        self.writer.store.commit_recording(commit, self.writer.io)?;
         self.committed = committed;
         self.parts.committed = chunks(&self.parts.extents);
         self.index.committed = chunks(&self.index.extents);
@@ -301,10 +300,6 @@ fn chunks(extents: &[Extent]) -> u64 {
 fn number_of(track: usize) -> u16 {
     u16::try_from(track).expect("tracks are few")
 }
-
-/// The time from one commit to the next. With the length of a fragment it is the most that a power
-/// cut takes of what had arrived.
-pub(crate) const COMMIT_INTERVAL: Duration = Duration::from_millis(300);
 
 /// The longest encoded part in a record.
 const MOST_PART: usize = MAX_RECORD - TAIL - 64;

@@ -36,6 +36,28 @@ fn pictures(dir: &TestDir, file: &str) -> Vec<String> {
 /// A program that ends with the test.
 struct Running(Child);
 
+impl Running {
+    fn signal(&self, name: &str) {
+        let pid = self.0.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.expect("kill runs").success(), "{pid} is there");
+    }
+
+    /// Waits until no thread runs any more.
+    fn wait_until_stopped(&self) {
+        let threads = format!("/proc/{}/task", self.0.id());
+        let runs = || {
+            let stats = fs::read_dir(&threads).unwrap().map(|it| it.unwrap().path().join("stat"));
+            let stats = stats.filter_map(|stat| fs::read_to_string(stat).ok());
+            let mut states = stats.map(|stat| stat.rsplit(") ").next().unwrap().as_bytes()[0]);
+            states.any(|state| state != b'T')
+        };
+        while runs() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -168,8 +190,11 @@ fn a_recording_that_is_killed_loses_less_than_a_second() {
     pipe.write_all(&dir.read("live.ts")).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     let length = loop {
-        // What a power cut would leave now.
+        // What a power cut would leave now. A copy takes a while, in which nothing may be written.
+        recording.signal("STOP");
+        recording.wait_until_stopped();
         fs::copy(dir.path("a.store"), dir.path("cut.store")).unwrap();
+        recording.signal("CONT");
         let titles = dir.json("ls cut.store");
         let length = titles["titles"][0]["duration"].as_f64().unwrap_or_default();
         if length >= 9.0 {

@@ -10,8 +10,7 @@ use crate::engine::{DiskGuarantee, DiskStatus, ReadId, RecordingId};
 use scheduler::admission::least_slack;
 use scheduler::{
     BusySlots, ChosenRead, Demand, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard,
-    HistoryKey, ObservedCurve, PieceDue, Slack, Supply, WriteDemand, WriteJob, WriteShare,
-    WriteTokens,
+    HistoryKey, ObservedCurve, PieceDue, Slack, Supply, WriteDemand, WriteJob, WriteTokens,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -168,9 +167,8 @@ impl Disk {
 
     /// Keeps as much time as the recordings need from now on.
     pub(in crate::engine) fn keep_for_recordings(&mut self, now: Moment) {
-        let shares =
-            self.recordings.values().map(|demand| demand.share(|job| self.write_charge(job)));
-        let share = shares.fold(WriteShare::NONE, WriteShare::and);
+        let charge = |job| self.write_charge(job);
+        let share = WriteDemand::share_of(self.recordings.values(), charge);
         self.tokens.set_share(now, share);
         self.timings.write_share = share;
     }

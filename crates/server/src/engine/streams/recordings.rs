@@ -29,12 +29,17 @@ impl Streams {
         let recording = RecordingId(self.next_recording);
         self.next_recording += 1;
         let state = &mut self.bookings.disks[disk];
+        let tokens = state.tokens;
         state.recordings.insert(recording, demand);
         state.keep_for_recordings(now);
+        // So that the first writes do not wait, nor those behind them.
+        state.tokens.fill();
         match self.holds_beside_writes(disk) {
             Ok(()) => Ok(recording),
             Err(short) => {
                 self.end_recording(now, recording);
+                // The plan that is followed knows of these.
+                self.bookings.disks[disk].tokens = tokens;
                 Err(short)
             }
         }
