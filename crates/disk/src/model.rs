@@ -162,6 +162,13 @@ impl DiskModel {
         }
     }
 
+    /// The time in which a solid-state disk takes a large write of this size; `None` for a hard
+    /// disk, which writes as fast as it reads.
+    pub fn write_time(&self, size: ByteCount) -> Option<Duration> {
+        let Kind::Flash(chips) = &self.kind else { return None };
+        Some(Duration::from_nanos(rounded((float(size.0) * chips.write_per_byte).ceil())))
+    }
+
     /// The head, at rest at the first byte at time zero.
     pub fn head(&self) -> Head {
         Head::new(self.clone())

@@ -41,7 +41,8 @@ pub struct DiskTimings {
     /// How much longer than calibrated the disk takes at present, in 1,024ths: see
     /// [`TimeGuard`](crate::TimeGuard) and [`Guard::slowdown`](crate::Guard::slowdown).
     pub slowdown: u64,
-    /// What a write takes from concurrent reads, as measured.
+    /// What a write takes from concurrent reads, where it is known to be more than what a read of
+    /// the same size takes.
     pub writing: Option<WriteCost>,
     /// What is kept of the disk for writes at a guaranteed rate.
     pub write_share: WriteShare,
@@ -52,12 +53,16 @@ impl DiskTimings {
     /// the device at once.
     pub fn of_model(model: &DiskModel, largest: ByteCount, depth: u32) -> Self {
         let costs = Costs::of_model(model, largest, depth);
+        let write_size = ByteCount::MIB;
+        let writing = model.write_time(write_size);
+        let writing = writing.map(|time| WriteCost { write_size, mean: time, slowest: time });
         let mean = |size| (size, model.mean_read_time(size, EVEN_SWEEP));
         let sizes = [ByteCount(largest.0 / 4), largest, ByteCount(largest.0.saturating_mul(2))];
         Self {
             round: Some(model.round_cost()),
             line: ReadCost::fit(&sizes.map(mean)),
             rates: Some(Rates::of_costs(&costs, largest)),
+            writing,
             costs: Some(costs),
             ..Self::default()
         }

@@ -15,9 +15,9 @@
 //! ```
 //!
 //! Admission therefore counts with reads that take `1 / (1 - part)` times as long, and with
-//! `burst / (1 - part)` more after each pause: what `admission::schedule` knows as the delay after a
-//! pause. In the run the tokens of the moment take the place of the burst. While reads follow each
-//! other, the end that this gives never moves back: time that passes with reads is refilled by
+//! `burst / (1 - part)` more after each pause: what `admission::schedule` knows as the delay after
+//! a pause. In the run the tokens of the moment take the place of the burst. While reads follow
+//! each other, the end that this gives never moves back: time that passes with reads is refilled by
 //! `part` of itself, time that passes with writes costs the tokens that were counted for it.
 //!
 //! Where the disk is slower than calibrated, writes are taken to be as much slower as reads.
@@ -92,7 +92,7 @@ impl WriteJob {
     /// reads; `None` where no times of the disk are known.
     ///
     /// A write is taken to cost what a read costs at the same place, or what a write beside reads
-    /// was measured to cost, if that is more.
+    /// is known to cost (measured, or from the model of a solid-state disk), if that is more.
     pub fn charge(self, timings: &DiskTimings) -> Option<u64> {
         let costs = timings.costs.as_ref()?;
         let there = costs.batch(self.places.into(), costs.slowest_transfer(self.bytes.0));
@@ -111,15 +111,21 @@ impl WriteJob {
 pub struct WriteDemand {
     /// Nanoseconds from one round to the next.
     pub period: u64,
-    /// The writes of a round.
-    pub round: Vec<WriteJob>,
-    /// A write of a round that all writers of the disk make together.
+    /// The writes of a round that it makes by itself.
+    pub alone: Vec<WriteJob>,
+    /// The write of a round that becomes one with those of all other writers of the disk when the
+    /// disk is busy.
+    pub joined: WriteJob,
+    /// The write of a round that all writers make once.
     pub shared: Option<WriteJob>,
 }
 
 impl WriteDemand {
     /// What is to be kept of a disk for all of these writers, if `charge` is what a write takes, in
-    /// nanoseconds. What they make together is counted once, as for the one whose part is largest.
+    /// nanoseconds.
+    ///
+    /// Writers that wait for tokens join, so what they join is charged as one write of all, and
+    /// what they share once, each by the shortest period.
     ///
     /// The burst is two rounds of each: one that was delayed when the next is there, and of a disk
     /// with a write cache, a round that was charged before the disk has made it.
@@ -127,25 +133,27 @@ impl WriteDemand {
         demands: impl Iterator<Item = &'a Self>,
         charge: impl Fn(WriteJob) -> u64,
     ) -> WriteShare {
-        let (mut own, mut shared) = (WriteShare::NONE, WriteShare::NONE);
+        let mut all = WriteShare::NONE;
+        let (mut joined, mut shared) = (WriteJob { places: 0, bytes: ByteCount(0) }, 0);
+        let mut shortest = u64::MAX;
         for demand in demands {
-            let charges = demand.round.iter().map(|job| charge(*job));
-            own = own.and(demand.share(charges.fold(0, u64::saturating_add)));
-            let together = demand.share(demand.shared.map_or(0, &charge));
-            shared = WriteShare {
-                part: shared.part.max(together.part),
-                burst: shared.burst.max(together.burst),
-            };
+            let alone = demand.alone.iter().map(|job| charge(*job));
+            all = all.and(share(alone.fold(0, u64::saturating_add), demand.period));
+            joined.places = joined.places.saturating_add(demand.joined.places);
+            joined.bytes.0 = joined.bytes.0.saturating_add(demand.joined.bytes.0);
+            shared = shared.max(demand.shared.map_or(0, &charge));
+            shortest = shortest.min(demand.period);
         }
-        own.and(shared)
+        let joined = if joined.places > 0 { charge(joined) } else { 0 };
+        all.and(share(joined.saturating_add(shared), shortest))
     }
+}
 
-    fn share(&self, round: u64) -> WriteShare {
-        let part = (u128::from(round) * u128::from(WriteShare::WHOLE))
-            .div_ceil(u128::from(self.period.max(1)));
-        let part = u64::try_from(part).unwrap_or(u64::MAX);
-        WriteShare { part, burst: round.saturating_mul(2) }
-    }
+fn share(round: u64, period: u64) -> WriteShare {
+    let part = u128::from(round) * u128::from(WriteShare::WHOLE);
+    let part = part.div_ceil(u128::from(period.max(1)));
+    let part = u64::try_from(part).unwrap_or(u64::MAX);
+    WriteShare { part, burst: round.saturating_mul(2) }
 }
 
 /// The tokens of one disk: nanoseconds of disk time that writes may take now.
@@ -281,7 +289,7 @@ mod tests {
         assert_eq!(tokens.left(Moment(80 * MS)), 2 * MS);
     }
 
-    /// Of the ST39183W a positioning takes up to some 20 ms, of a solid-state disk 0.1 ms.
+    /// A positioning of the ST39183W takes up to some 20 ms, of a solid-state disk 0.1 ms.
     #[test]
     fn a_write_is_charged_the_way_there_and_the_way_back() {
         let charge = |model: &str, places, bytes| {
@@ -303,20 +311,23 @@ mod tests {
     }
 
     #[test]
-    fn what_writers_make_together_is_kept_once() {
+    fn what_writers_join_is_kept_as_one_write_and_what_they_share_once() {
         let job = |places| WriteJob { places, bytes: ByteCount(0) };
-        let of = |period, places| WriteDemand {
+        let of = |period| WriteDemand {
             period,
-            round: vec![job(1), job(1)],
-            shared: Some(job(places)),
+            alone: vec![job(2), job(1)],
+            joined: job(5),
+            shared: Some(job(3)),
         };
+        // A write takes one, and one for each place.
         let share = |demands: &[WriteDemand]| {
-            let share = WriteDemand::share_of(demands.iter(), |job| u64::from(job.places));
-            (share.part * 100 / WriteShare::WHOLE, share.burst)
+            let charge = |job: WriteJob| u64::from(job.places) + 1;
+            let share = WriteDemand::share_of(demands.iter(), charge);
+            (share.part * 1000 / WriteShare::WHOLE, share.burst)
         };
         assert_eq!(share(&[]), (0, 0));
-        assert_eq!(share(&[of(100, 4)]), (6, 12));
-        assert_eq!(share(&[of(100, 4), of(100, 4)]), (8, 16));
-        assert_eq!(share(&[of(100, 4), of(50, 4)]), (14, 16));
+        assert_eq!(share(&[of(1000)]), (5 + 6 + 4, 30));
+        assert_eq!(share(&[of(1000), of(1000)]), (2 * 5 + 11 + 4, 50));
+        assert_eq!(share(&[of(1000), of(500)]), (5 + 10 + 2 * (11 + 4), 50));
     }
 }

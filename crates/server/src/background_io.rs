@@ -1,17 +1,17 @@
 //! Background I/O on a served store (ingest, export, check, opening titles): the engine grants each
-//! read and write, so that it uses only disk time that no session has reserved. For a recording with
-//! a guaranteed rate it keeps time, as for a session.
+//! read and write, so that it uses only disk time that no session has reserved. For a recording
+//! with a guaranteed rate it keeps time, as for a session.
 
 use crate::engine::{DiskNumber, MAX_PERMIT_READS, RecordingId, Resource};
 use crate::library::{IndexReads, OpenStore};
 use crate::messages::{CoreHandle, Event, PermitRequestId, RateRefusal};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
-use scheduler::WriteJob;
+use scheduler::{WriteDemand, WriteJob};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::{BackgroundIo, Permit, RecordingLoad};
-use units::{ByteCount, Reason};
+use units::{ByteCount, Reason, nanos};
 
 /// Requests permits for background I/O on one disk from the engine.
 #[derive(Debug)]
@@ -61,6 +61,18 @@ impl EngineBackgroundIo {
         self.permit(timeout, |id, grant| Event::RequestPermit { id, disk, bytes, grant })
     }
 
+    fn permit_for_writes(&self, recording: Option<RecordingId>, job: WriteJob) -> Permit {
+        let disk = self.disk;
+        let permit = self.permit(UNLIMITED, |id, grant| Event::RequestWrite {
+            id,
+            disk,
+            recording,
+            job,
+            grant,
+        });
+        permit.map_or_else(Permit::unlimited, Permit::holding)
+    }
+
     fn permit(
         &self,
         timeout: Duration,
@@ -85,11 +97,19 @@ impl BackgroundIo for EngineBackgroundIo {
         self.permit_within(bytes, UNLIMITED).map_or_else(Permit::unlimited, Permit::holding)
     }
 
-    /// Each place counts as a read of the largest size.
     fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
-        let reads = ByteCount(self.read_size.0 * u64::from(places));
-        let permit = self.permit_for_read(bytes.max(reads), UNLIMITED);
-        permit.map_or_else(Permit::unlimited, Permit::holding)
+        self.permit_for_writes(None, WriteJob { places, bytes })
+    }
+}
+
+/// What a recording asks of its disk, as the engine wants to know it.
+pub(crate) fn write_demand(load: RecordingLoad) -> WriteDemand {
+    let job = |(places, bytes)| WriteJob { places, bytes };
+    WriteDemand {
+        period: nanos(RecordingLoad::PERIOD),
+        alone: vec![job((1, RecordingLoad::BUFFER)); load.full_buffers()],
+        joined: job(load.blocks()),
+        shared: Some(job(RecordingLoad::COMMIT)),
     }
 }
 
@@ -116,18 +136,7 @@ impl BackgroundIo for RecordingIo<'_> {
     }
 
     fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
-        let Some(recording) = self.kept.get().copied() else {
-            return self.io.acquire_writes(places, bytes);
-        };
-        let (disk, job) = (self.io.disk, WriteJob { places, bytes });
-        let permit = self.io.permit(UNLIMITED, |id, grant| Event::RequestWrite {
-            id,
-            disk,
-            recording,
-            job,
-            grant,
-        });
-        permit.map_or_else(Permit::unlimited, Permit::holding)
+        self.io.permit_for_writes(self.kept.get().copied(), WriteJob { places, bytes })
     }
 
     fn keep_time(&self, load: RecordingLoad) -> Result<(), Reason> {

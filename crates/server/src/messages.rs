@@ -121,7 +121,7 @@ pub(crate) enum Event {
     RequestWrite {
         id: PermitRequestId,
         disk: DiskNumber,
-        recording: RecordingId,
+        recording: Option<RecordingId>,
         job: WriteJob,
         grant: Sender<()>,
     },

@@ -20,8 +20,8 @@ pub trait BackgroundIo: Sync {
         self.acquire(bytes)
     }
 
-    /// Keeps time of the disk for the writes of a recording, for which permits are acquired from now
-    /// on; where nothing else uses the disk there is nothing to do.
+    /// Keeps time of the disk for the writes of a recording, for which permits are acquired from
+    /// now on; where nothing else uses the disk there is nothing to do.
     ///
     /// # Errors
     /// What is short, and what would fit.

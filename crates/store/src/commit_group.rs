@@ -1,5 +1,5 @@
-//! Makes the commits of several recordings one sweep of writes, one flush of the data and one journal
-//! entry.
+//! Makes the commits of several recordings one sweep of writes, one flush of the data and one
+//! journal entry.
 //!
 //! ```text
 //!   recordings   blocks + records ─▶ waiting          lead: one of them
@@ -41,7 +41,7 @@ struct WaitingCommit {
 }
 
 impl Commit {
-    /// Its places and bytes.
+    /// The places and bytes of the blocks.
     fn size(&self) -> (u32, ByteCount) {
         let bytes = self.blocks.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         (u32::try_from(self.blocks.len()).unwrap_or(u32::MAX), ByteCount(bytes))

@@ -1,7 +1,6 @@
 //! What a recording of a given rate asks of its disk.
 
 use crate::format::BLOCK;
-use crate::writer::WRITE;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -25,18 +24,23 @@ impl RecordingLoad {
     /// commit takes, it is the most that a power cut takes of what had arrived.
     pub const PERIOD: Duration = Duration::from_millis(400);
 
+    /// The bytes of a track that are written when they are together, before a commit.
+    pub const BUFFER: ByteCount = ByteCount::MIB;
+
     /// The places and bytes of what recordings that commit together write once.
     pub const COMMIT: (u32, ByteCount) = (3, ByteCount(BLOCK * 8));
 
-    /// The places and bytes of the writes of one period, beside [`RecordingLoad::COMMIT`].
-    pub fn writes(self) -> Vec<(u32, ByteCount)> {
-        let bytes = self.rate.bytes_in(Self::PERIOD).0;
-        let (full, rest) = (bytes / WRITE as u64, bytes % WRITE as u64);
+    /// The full buffers of one period.
+    pub fn full_buffers(self) -> usize {
+        let full = self.rate.bytes_in(Self::PERIOD).0 / Self::BUFFER.0;
+        usize::try_from(full).unwrap_or(usize::MAX)
+    }
+
+    /// The places and bytes of the blocks that a commit writes.
+    pub fn blocks(self) -> (u32, ByteCount) {
+        let rest = self.rate.bytes_in(Self::PERIOD).0 % Self::BUFFER.0;
         // Each track is cut at another block.
-        let blocks = rest + u64::from(self.tracks) * BLOCK;
-        let full = usize::try_from(full).unwrap_or(usize::MAX);
-        let buffers = std::iter::repeat_n((1, ByteCount(WRITE as u64)), full);
-        buffers.chain([(self.tracks.max(1), ByteCount(blocks))]).collect()
+        (self.tracks.max(1), ByteCount(rest + u64::from(self.tracks) * BLOCK))
     }
 }
 
@@ -46,11 +50,13 @@ mod tests {
 
     #[test]
     fn a_recording_writes_full_buffers_and_what_is_left_at_a_commit() {
-        let load = |bits, tracks| RecordingLoad { rate: BitRate(bits), tracks }.writes();
+        let load = |bits, tracks| {
+            let load = RecordingLoad { rate: BitRate(bits), tracks };
+            (load.full_buffers(), load.blocks().0, load.blocks().1.0)
+        };
         // 0.4 s of 8 Mb/s are 400 kB, of 75 Mb/s three buffers and some more.
-        assert_eq!(load(8_000_000, 2), [(2, ByteCount(408_192))]);
-        let full = (1, ByteCount::MIB);
-        assert_eq!(load(75_000_000, 1), [full, full, full, (1, ByteCount(608_368))]);
-        assert_eq!(load(0, 0), [(1, ByteCount(0))]);
+        assert_eq!(load(8_000_000, 2), (0, 2, 408_192));
+        assert_eq!(load(75_000_000, 1), (3, 1, 608_368));
+        assert_eq!(load(0, 0), (0, 1, 0));
     }
 }

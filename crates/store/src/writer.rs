@@ -19,6 +19,7 @@ use crate::byte_runs::{pieces, runs};
 use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_new_name};
 use crate::format::{BLOCK, label};
 use crate::free::{AllocError, FreeMap};
+use crate::recording_load::RecordingLoad;
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
 use device::{Buffer, Pool};
 use media::{
@@ -258,9 +259,9 @@ impl<'a> TitleWriter<'a> {
         Ok(())
     }
 
-    /// The whole blocks of a track's buffer that are not on the device, and their places; they count
-    /// as written from now on. With them the reason why the track has no room for more, if it has
-    /// none.
+    /// The whole blocks of a track's buffer that are not on the device, and their places; they
+    /// count as written from now on. With them the reason why the track has no room for more, if it
+    /// has none.
     fn take_whole_blocks(&mut self, number: usize) -> (Vec<(u64, Vec<u8>)>, Option<StoreError>) {
         let missing = {
             let track = &self.tracks[number];
@@ -502,7 +503,8 @@ pub(crate) fn duration(index: &Arc<TitleIndex>) -> Duration {
 
 /// Bytes of one write: a disk writes at nearly its full rate with it, and it bounds the memory of a
 /// track.
-pub(crate) const WRITE: usize = 1 << 20;
+const WRITE: usize = 1 << 20;
+const _: () = assert!(WRITE as u64 == RecordingLoad::BUFFER.0);
 
 // No write but the last ends in the middle of a checksum's span.
 const _: () = assert!(WRITE.is_multiple_of(SPAN));

@@ -19,6 +19,7 @@ mod handover;
 mod requests;
 mod sessions;
 
+use crate::background_io::write_demand;
 use crate::buffer_memory::MemoryWatch;
 use crate::clients::{ClientCounts, ClientLimit};
 use crate::clock::Clock;
@@ -42,7 +43,6 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Pool, SharedBuffer};
 use handover::HandingOver;
 use requests::PendingRequest;
-use scheduler::{WriteDemand, WriteJob};
 use serde_json::json;
 use sessions::{OpenSession, PlayingTitle, WaitingFill};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -50,7 +50,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use store::RecordingLoad;
-use units::{BitRate, Moment, SlotIndex, nanos};
+use units::{BitRate, Moment, SlotIndex};
 
 /// The thread that owns the engine: events in, actions executed.
 pub(crate) struct Core {
@@ -395,18 +395,12 @@ impl Core {
         disk: DiskNumber,
         load: RecordingLoad,
     ) -> Result<RecordingId, RateRefusal> {
-        let demand = |load: RecordingLoad| {
-            let job = |(places, bytes)| WriteJob { places, bytes };
-            let round = load.writes().into_iter().map(job).collect();
-            let shared = Some(job(RecordingLoad::COMMIT));
-            WriteDemand { period: nanos(RecordingLoad::PERIOD), round, shared }
-        };
-        let refused = match self.engine.admit_recording(now, disk, demand(load)) {
+        let refused = match self.engine.admit_recording(now, disk, write_demand(load)) {
             Ok(recording) => return Ok(recording),
             Err(short) => short,
         };
         let mut fits = |rate: &BitRate| {
-            let smaller = demand(RecordingLoad { rate: *rate, ..load });
+            let smaller = write_demand(RecordingLoad { rate: *rate, ..load });
             let admitted = self.engine.admit_recording(now, disk, smaller);
             admitted.is_ok_and(|recording| {
                 self.engine.end_recording(now, recording);

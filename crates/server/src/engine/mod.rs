@@ -374,13 +374,14 @@ impl Engine {
         self.input(now, |engine| engine.streams.end_recording(now, recording));
     }
 
-    /// Asks to make a write of a recording on its disk; [`Action::Granted`] follows, and
+    /// Asks to make a write of a recording on its disk, in the time that is kept for it if it was
+    /// admitted; [`Action::Granted`] follows, and
     /// [`Engine::best_effort_done`] answers it.
     pub fn request_write(
         &mut self,
         now: Moment,
         disk: DiskNumber,
-        recording: RecordingId,
+        recording: Option<RecordingId>,
         job: WriteJob,
     ) -> PermitId {
         self.input(now, |engine| engine.streams.queue_write(disk, recording, job))

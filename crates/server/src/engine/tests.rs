@@ -12,6 +12,7 @@ mod losses;
 mod memory;
 mod overload;
 mod preemption;
+mod recordings;
 mod refusals;
 mod seeks;
 mod sharing;

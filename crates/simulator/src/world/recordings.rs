@@ -1,5 +1,5 @@
-//! Recordings with a guaranteed rate: rounds of writes, one write after the other, each due when the
-//! last period has passed.
+//! Recordings with a guaranteed rate: rounds of writes, one write after the other, each due when
+//! the last period has passed.
 
 use super::{Event, World};
 use crate::disks::Work;
@@ -42,7 +42,8 @@ impl World<'_> {
         let background = &self.scenario.background;
         let (period, round) = (background.recording_period, self.round());
         let disk = self.recordings[number].disk;
-        let demand = WriteDemand { period: nanos(period), round, shared: None };
+        let demand =
+            WriteDemand { period: nanos(period), alone: round, joined: NOTHING, shared: None };
         let on = DiskNumber(u16::try_from(disk).expect("few disks"));
         self.refusals.changed();
         let admitted = self.engine.admit_recording(self.now, on, demand);
@@ -99,7 +100,7 @@ impl World<'_> {
         }
         let job = recording.to_write.pop().expect("not empty");
         let disk = DiskNumber(u16::try_from(recording.disk).expect("few disks"));
-        let permit = self.engine.request_write(self.now, disk, id, job);
+        let permit = self.engine.request_write(self.now, disk, Some(id), job);
         recording.permit = Some((permit, job, 0));
         self.liveness.permit_requested(permit, &mut self.violations);
         self.note("requests a write: permit, recording", [permit.0, id.0, job.bytes.0, 0]);
@@ -169,7 +170,10 @@ impl World<'_> {
     }
 }
 
-/// From when it is due, a round takes the time in which its tokens come, that of a round of the other
-/// recordings in front of it, and what the device is at.
+/// From when it is due, a round takes the time in which its tokens come, that of a round of the
+/// other recordings in front of it, and what the device is at.
 const MOST_PERIODS: u32 = 3;
 const MOST_SLOTS: u32 = 2;
+
+/// The writers of a world do not know of each other.
+const NOTHING: WriteJob = WriteJob { places: 0, bytes: ByteCount(0) };

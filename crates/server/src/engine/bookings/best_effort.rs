@@ -2,7 +2,7 @@
 //! permit is granted is decided in `streams::best_effort`, and for writes of recordings, for which
 //! time is kept, in `streams::recordings`.
 
-use crate::engine::{MAX_PERMIT_READS, PermitId};
+use crate::engine::PermitId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::SlotIndex;
 
@@ -25,7 +25,7 @@ struct Waiting {
     permit: PermitId,
     reads: u32,
     since: SlotIndex,
-    /// The nanoseconds that a write of a recording is charged.
+    /// The nanoseconds that a write is charged for which time is kept.
     charge: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ impl BestEffort {
         self.waiting.front().map(|waiting| waiting.reads)
     }
 
-    /// Queues a permit that counts for `reads` reads; of a write of a recording with the
+    /// Queues a permit that counts for `reads` reads; of a write for which time is kept with the
     /// nanoseconds that it is charged.
     pub(in crate::engine) fn queue(
         &mut self,
@@ -94,7 +94,7 @@ impl BestEffort {
         since: SlotIndex,
         charge: Option<u64>,
     ) {
-        let reads = u32::try_from(reads).unwrap_or(u32::MAX).min(MAX_PERMIT_READS);
+        let reads = u32::try_from(reads).unwrap_or(u32::MAX);
         self.waiting.push_back(Waiting { permit, reads, since, charge });
     }
 

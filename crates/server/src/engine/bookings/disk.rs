@@ -6,7 +6,7 @@ use super::scan::ScanRun;
 use super::starts::{Starts, WHOLE_DISK};
 use crate::engine::buffers::Location;
 use crate::engine::stream::{Stream, StreamId};
-use crate::engine::{DiskGuarantee, DiskStatus, ReadId, RecordingId};
+use crate::engine::{DiskGuarantee, DiskStatus, MAX_PERMIT_READS, PermitId, ReadId, RecordingId};
 use scheduler::admission::least_slack;
 use scheduler::{
     BusySlots, ChosenRead, Demand, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard,
@@ -155,14 +155,23 @@ impl Disk {
         })
     }
 
-    /// Nanoseconds that a write of this recording is charged; `None` if its disk keeps no time for
-    /// it.
-    pub(in crate::engine) fn charge_of(
-        &self,
-        recording: RecordingId,
+    /// Queues a write of a recording; in kept time if the disk keeps any for it.
+    pub(in crate::engine) fn queue_write(
+        &mut self,
+        permit: PermitId,
+        recording: Option<RecordingId>,
         job: WriteJob,
-    ) -> Option<u64> {
-        self.recordings.contains_key(&recording).then(|| self.write_charge(job))
+    ) {
+        let charge = self.write_charge(job);
+        let size = self.guarantee.read_size.0;
+        // As best-effort work it counts for as many reads as take as long.
+        let reads = match &self.timings.costs {
+            Some(costs) => charge.div_ceil(costs.batch(1, costs.slowest_transfer(size)).max(1)),
+            None => u64::from(job.places.min(MAX_PERMIT_READS)),
+        };
+        let is_kept = recording.is_some_and(|id| self.recordings.contains_key(&id));
+        let slot = self.dispatcher.books.current();
+        self.work.queue(permit, reads.max(1), slot, is_kept.then_some(charge));
     }
 
     /// Keeps as much time as the recordings need from now on.

@@ -9,7 +9,7 @@
 
 use super::Streams;
 use crate::engine::bookings::Placement;
-use crate::engine::{Action, DiskNumber, PermitId};
+use crate::engine::{Action, DiskNumber, MAX_PERMIT_READS, PermitId};
 use scheduler::PieceDue;
 use scheduler::admission::spare_reads;
 use units::{ByteCount, Moment};
@@ -30,7 +30,7 @@ impl Streams {
             Some(disk) => {
                 let disk = &mut self.bookings.disks[disk];
                 let reads = bytes.0.div_ceil(disk.guarantee.read_size.0.max(1)).max(1);
-                disk.work.queue(permit, reads, slot, None);
+                disk.work.queue(permit, reads.min(MAX_PERMIT_READS.into()), slot, None);
             }
             None => self.actions.push(Action::Granted { permit }),
         }

@@ -76,18 +76,14 @@ impl Streams {
     pub(in crate::engine) fn queue_write(
         &mut self,
         disk: DiskNumber,
-        recording: RecordingId,
+        recording: Option<RecordingId>,
         job: WriteJob,
     ) -> PermitId {
-        let slot = self.bookings.slot();
         let live = self.bookings.disk_index(disk).filter(|disk| !self.bookings.disks[*disk].lost);
         let Some(number) = live else { return self.queue_best_effort(disk, job.bytes) };
         let permit = PermitId(self.next_permit);
         self.next_permit += 1;
-        let state = &mut self.bookings.disks[number];
-        let charge = state.charge_of(recording, job);
-        let reads = job.bytes.0.div_ceil(state.guarantee.read_size.0.max(1));
-        state.work.queue(permit, reads.max(job.places.into()).max(1), slot, charge);
+        self.bookings.disks[number].queue_write(permit, recording, job);
         permit
     }
 
