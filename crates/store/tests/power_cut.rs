@@ -8,9 +8,9 @@
 
 mod common;
 
-use common::titles::{Model, assert_holds, formatted, holdings, put, step};
+use common::titles::{Model, assert_holds, formatted, formatted_as, holdings, put, small, step};
 use common::{DeviceEvent, PowerCutDevice, apply, cut, flushed};
-use store::Store;
+use store::{FormatOptions, Store};
 use units::ByteCount;
 
 /// A recorded workload.
@@ -25,8 +25,10 @@ struct RecordedRun {
 
 fn record(seed: u64, steps: usize) -> RecordedRun {
     let mut random = fastrand::Rng::with_seed(seed);
-    let device = PowerCutDevice::new(ByteCount::mib(3));
-    let store = formatted(&device);
+    // Odd seeds: a store that does not use all of its device.
+    let device = PowerCutDevice::new(ByteCount::mib(3 + seed % 2));
+    let size = Some(ByteCount::mib(3));
+    let store = formatted_as(&device, &FormatOptions { size, ..small("test") });
     let image = device.image();
     device.take_events();
     let mut model = Model::new();
@@ -118,7 +120,7 @@ fn an_interrupted_format_can_be_repeated() {
         if let Ok(store) = Store::open_on(device.clone()) {
             assert_holds(&store, &Model::new(), &format!("cut at {until}"));
         } else {
-            let options = store::FormatOptions { destroy: true, ..common::titles::small("again") };
+            let options = FormatOptions { destroy: true, ..small("again") };
             Store::format_on(device, &options).unwrap();
         }
     }
@@ -160,6 +162,62 @@ fn a_power_cut_while_a_copy_gets_its_uuid_leaves_the_old_or_the_new_one() {
         }
     }
     assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
+}
+
+/// Small growth keeps journal and checkpoints; from 32 MiB on they are larger, and move.
+#[test]
+fn a_power_cut_while_a_store_grows_leaves_the_old_or_the_new_size() {
+    let old = ByteCount::mib(3);
+    for new in [ByteCount::kib(3 * 1024 + 64), ByteCount::mib(5), ByteCount::mib(33)] {
+        let device = PowerCutDevice::new(new);
+        let store = formatted_as(&device, &FormatOptions { size: Some(old), ..small("test") });
+        let mut model = Model::new();
+        let mut random = fastrand::Rng::with_seed(new.0);
+        for _ in 0..20 {
+            step(&store, &mut model, &mut random);
+        }
+        let free = store.info().free_chunks;
+        drop(store);
+        let image = device.image();
+        device.take_events();
+        let grown = Store::resize_on(device.clone(), new).unwrap();
+        assert_eq!(grown.size, new);
+        let added = (new.0 - old.0) / grown.chunk.0;
+        assert!(grown.free_chunks > free || added < 3, "{added} chunks, {free} free: {grown:?}");
+        let events = device.take_events();
+        let mut seen = [0, 0];
+        for until in 0..=events.len() {
+            for again in 0..4 {
+                let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
+                let flushed = flushed(&events[..until]);
+                let mut durable = image.clone();
+                apply(&mut durable, &events[..flushed]);
+                let left = cut(&durable, &events[flushed..until], &mut random);
+                let context = format!("to {new}, cut {again} at {until}");
+                let device = PowerCutDevice::from_image(left);
+                let store = Store::open_on(device.clone())
+                    .unwrap_or_else(|error| panic!("{context}: {error}"));
+                let size = store.info().size;
+                assert!(size == old || size == new, "{context}: {size}");
+                assert!(size == new || until < events.len(), "{context}: done and not durable");
+                seen[usize::from(size == new)] += 1;
+                assert_holds(&store, &model, &context);
+                drop(store);
+                if size == old {
+                    Store::resize_on(device.clone(), new)
+                        .unwrap_or_else(|error| panic!("{context}, again: {error}"));
+                }
+                let store = Store::open_on(device).unwrap();
+                assert_eq!(store.info().free_chunks, grown.free_chunks, "{context}");
+                let mut model = model.clone();
+                for _ in 0..3 {
+                    step(&store, &mut model, &mut random);
+                }
+                assert_holds(&store, &model, &context);
+            }
+        }
+        assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
+    }
 }
 
 #[test]
