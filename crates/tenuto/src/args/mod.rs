@@ -21,7 +21,7 @@ use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
 use stores::{
     CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, MountArgs, RecordArgs,
-    RelabelArgs, RenameArgs, RmArgs,
+    RelabelArgs, RenameArgs, ResizeArgs, RmArgs,
 };
 use viewing::{PlayArgs, ServeArgs, TokenArgs};
 
@@ -113,6 +113,17 @@ pub(crate) enum RootCommand {
     /// With --new-identity the store gets another one; its titles and its calibration stay as they
     /// are. The store must not be in use.
     Relabel(RelabelArgs),
+    /// Make a store larger.
+    ///
+    /// Lengthens the store's file to SIZE, or takes the space of a block device that has become
+    /// larger. Titles stay where they are, and nothing is copied. A power cut leaves the old or the
+    /// new size; the command can be repeated.
+    ///
+    /// The store must not be in use: stop its server first, and start it again afterwards. A
+    /// calibration stays with the store; `tenuto calibrate` measures the added space, too. A store
+    /// cannot be made smaller: `tenuto check NEW --replica OLD --repair` copies its titles into a
+    /// smaller one.
+    Resize(ResizeArgs),
     /// Find damage in stores.
     ///
     /// Reads the superblock copies, the catalogue and every title's index and compares them with
@@ -221,7 +232,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
         "Stores",
         &[
             "format", "ingest", "record", "ls", "info", "export", "mount", "rm", "rename",
-            "relabel", "check",
+            "relabel", "resize", "check",
         ],
     ),
     ("Serving and watching", &["serve", "token", "play"]),

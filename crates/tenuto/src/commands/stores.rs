@@ -1,7 +1,9 @@
 //! Short commands on a store: `format`, `ls`, `info`, `rm`, `rename`.
 
 use crate::access::ask;
-use crate::args::stores::{FormatArgs, InfoArgs, LsArgs, RelabelArgs, RenameArgs, RmArgs};
+use crate::args::stores::{
+    FormatArgs, InfoArgs, LsArgs, RelabelArgs, RenameArgs, ResizeArgs, RmArgs,
+};
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
 use serde::Serialize;
@@ -274,17 +276,30 @@ pub(crate) fn relabel(args: &RelabelArgs) -> Result<(), Failure> {
     debug_assert!(args.new_identity, "the parser requires it: there is nothing else to change");
     let store = &args.store;
     let before = Store::peek(store)?.uuid.to_string();
-    let relabelled = Store::relabel(store).map_err(|error| match error {
-        StoreError::Owned { .. } => {
-            Failure::from(error).hint("stop the server or command that has it open")
-        }
-        other => other.into(),
-    })?;
-    let uuid = relabelled.to_string();
+    let uuid = Store::relabel(store).map_err(owned_by_another)?.to_string();
     args.report.show(&json!({ "uuid": uuid, "before": before }), || {
         format!("{} is now store {uuid}; before: {before}\n", store.display())
     });
     Ok(())
+}
+
+pub(crate) fn resize(args: &ResizeArgs) -> Result<(), Failure> {
+    let store = &args.store;
+    let before = Store::peek(store)?.size;
+    let info = Store::resize(store, args.size).map_err(owned_by_another)?;
+    args.report.show(&json!({ "before": before.0, "size": info.size.0 }), || {
+        format!("{} is now {} long; before: {before}\n", store.display(), info.size)
+    });
+    Ok(())
+}
+
+fn owned_by_another(error: StoreError) -> Failure {
+    match error {
+        StoreError::Owned { .. } => {
+            Failure::from(error).hint("stop the server or command that has it open")
+        }
+        other => other.into(),
+    }
 }
 
 /// Ends the program at a reply that does not belong to its request.

@@ -2,7 +2,7 @@
 
 use crate::program::{TestDir, program};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "format",
     "ingest",
     "ls",
@@ -11,6 +11,7 @@ const COMMANDS: [&str; 17] = [
     "rm",
     "rename",
     "relabel",
+    "resize",
     "check",
     "serve",
     "token",
