@@ -28,6 +28,7 @@ mod record;
 mod recording;
 mod recording_load;
 mod repair;
+mod scrub;
 mod store;
 mod title_file;
 mod title_index;
@@ -52,5 +53,6 @@ pub use record::{
 };
 pub use recording_load::RecordingLoad;
 pub use repair::{RepairReport, repair};
+pub use scrub::{ScrubPosition, ScrubResult, ScrubState, ScrubStep};
 pub use store::Store;
 pub use writer::{TitleRecorder, TitleWriter};

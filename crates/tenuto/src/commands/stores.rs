@@ -91,6 +91,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), Failure> {
         Reply::Store(info) => args.report.show(&info, || {
             let mut lines = store_facts(&info);
             lines.push(("calibrated", calibrated(info.calibration.as_ref())));
+            lines.extend(info.scrub.as_ref().map(|scrub| ("scrubbed", scrubbed(scrub))));
             lines.extend(info.recordings.iter().map(|it| {
                 let (title, bytes) = (&it.title, ByteCount(it.bytes));
                 ("recording", format!("'{title}' since {} UTC, {bytes}", show::moment(it.since)))
@@ -141,6 +142,26 @@ fn calibrated(calibration: Option<&wire::Calibration>) -> String {
     };
     let when = show::moment(calibration.measured_at);
     format!("{when} UTC: {}{provisional}", guarantees.join(", "))
+}
+
+fn scrubbed(scrub: &wire::Scrub) -> String {
+    let damage = |pieces: u32| match pieces {
+        0 => "no damage".to_owned(),
+        pieces => show::count(pieces, "piece") + " of damage (`tenuto check --scrub` lists it)",
+    };
+    let last = match scrub.last {
+        Some(last) => format!("{} UTC", show::moment(last)),
+        None => "not yet".to_owned(),
+    };
+    let last_damage =
+        scrub.last_damage.map_or(String::new(), |pieces| ": ".to_owned() + &damage(pieces));
+    let (done, all) = (ByteCount(scrub.bytes), ByteCount(scrub.bytes + scrub.bytes_left));
+    if scrub.bytes == 0 && scrub.damage == 0 {
+        return last + &last_damage;
+    }
+    let since = show::moment(scrub.begun);
+    let now = damage(scrub.damage);
+    format!("{last}{last_damage}; since {since} UTC {done} of {all}: {now}")
 }
 
 fn title_page(title: &wire::TitleDetail) -> String {
