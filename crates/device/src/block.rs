@@ -281,6 +281,13 @@ pub trait BlockDevice: Send + Sync + Debug {
         Ok(vec![area])
     }
 
+    /// Discards `area`, which is of whole blocks: reads of it return any bytes until it is written
+    /// again. Returns false where the device has no such operation; then nothing is changed.
+    fn discard(&self, area: Range<u64>) -> Result<bool, DeviceError> {
+        let _ = area;
+        Ok(false)
+    }
+
     /// The lateness of its completions, for a device that imitates a slower one.
     fn lateness(&self) -> Option<Lateness> {
         None

@@ -8,6 +8,7 @@
 
 use crate::block::ByteSpan;
 use crate::bounce::Bounce;
+use crate::discard::discard;
 use crate::kind::kind_of;
 use crate::method::Method;
 use crate::open_file::OpenFile;
@@ -137,6 +138,14 @@ impl BlockDevice for FileDevice {
         written(&self.file.file, area.clone()).map_err(|e| {
             DeviceError::io("mapping", &self.file.path, ByteSpan::new(area.start, 0), e.into())
         })
+    }
+
+    fn discard(&self, area: Range<u64>) -> Result<bool, DeviceError> {
+        let length = usize::try_from(area.end - area.start).expect("an area of a device");
+        let place = ByteSpan::new(area.start, length);
+        self.file.check(Direction::Write, place)?;
+        discard(&self.file, &area)
+            .map_err(|e| DeviceError::io("discarding", &self.file.path, place, e))
     }
 
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {

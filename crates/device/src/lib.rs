@@ -12,6 +12,7 @@ mod block;
 mod bounce;
 mod calibrate;
 mod describe;
+mod discard;
 mod disk_model;
 mod emulated;
 mod faulty;

@@ -125,6 +125,10 @@ impl BlockDevice for PacedDevice {
         if self.slow.depends_on_data { self.inner.written(area) } else { Ok(vec![area]) }
     }
 
+    fn discard(&self, area: Range<u64>) -> Result<bool, DeviceError> {
+        self.inner.discard(area)
+    }
+
     /// Lateness after the timing's moments. Requests that pass through are not counted.
     fn lateness(&self) -> Option<Lateness> {
         Some(Lateness::of(&locked(&self.clock.lateness)))

@@ -227,6 +227,9 @@ pub enum StoreError {
         /// The reason.
         reason: String,
     },
+    /// The device has no discard.
+    #[error("its device cannot discard")]
+    NoDiscard,
     /// The caller cancelled the operation.
     #[error("cancelled")]
     Cancelled,
@@ -268,6 +271,10 @@ impl Hinted for StoreError {
             Self::CatalogueFull { .. } => "remove titles",
             Self::TooMuch { .. } => "take less",
             Self::BadCalibration { .. } => "calibrate again, with fewer read sizes",
+            Self::NoDiscard => {
+                "nothing is to be done: a hard disk or an emulated one keeps its bytes until they \
+                 are overwritten"
+            }
             Self::Stopped { .. } => "look after the disk, then open the store again",
             Self::File { source, .. } => device::room_hint(source)?,
             Self::Tool { hint, .. } => (*hint)?,
@@ -315,6 +322,7 @@ impl StoreError {
             Self::RateNotHeld { .. } => "rate-not-held",
             Self::Tool { .. } => "tool",
             Self::NotExported { .. } => "not-exported",
+            Self::NoDiscard => "no-discard",
             Self::Cancelled => "cancelled",
         }
     }

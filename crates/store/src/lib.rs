@@ -32,6 +32,7 @@ mod scrub;
 mod store;
 mod title_file;
 mod title_index;
+mod trim;
 mod writer;
 
 pub use background_io::{BackgroundIo, JobProgress, Permit, Unthrottled};
@@ -55,4 +56,5 @@ pub use recording_load::RecordingLoad;
 pub use repair::{RepairReport, repair};
 pub use scrub::{ScrubPosition, ScrubResult, ScrubState, ScrubStep};
 pub use store::Store;
+pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};

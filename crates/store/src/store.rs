@@ -26,7 +26,7 @@ use disk::Calibration;
 use media::TitleIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -43,7 +43,7 @@ pub struct Store {
     identity: Uuid,
     label: String,
     layout: StoreLayout,
-    sparse: bool,
+    sparse: AtomicBool,
     healed: Vec<Finding>,
     /// Damage that is not repaired, because the store is open for reading only.
     unhealed: Vec<Finding>,
@@ -108,7 +108,7 @@ impl Store {
             largest_free: state.free.largest(),
             titles: state.catalogue.len() as u64,
             kind: self.device.geometry().kind,
-            sparse: self.sparse,
+            sparse: self.sparse.load(Ordering::Relaxed),
         }
     }
 
@@ -281,7 +281,7 @@ impl Store {
             label: superblock.label.clone(),
             layout: superblock.layout.clone(),
             device,
-            sparse,
+            sparse: AtomicBool::new(sparse),
             healed: loaded.findings,
             unhealed: Vec::new(),
             log: Mutex::new(loaded.log),
@@ -290,6 +290,11 @@ impl Store {
             changes: AtomicU64::new(0),
             stopped: OnceLock::new(),
         }
+    }
+
+    /// Its file has lost blocks.
+    pub(crate) fn is_now_sparse(&self) {
+        self.sparse.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn uuid(&self) -> Uuid {

@@ -8,8 +8,12 @@
 
 mod common;
 
-use common::titles::{Model, assert_holds, formatted, formatted_as, holdings, put, small, step};
+use common::titles::{
+    Model, assert_holds, formatted, formatted_as, holdings, noise, put, small, step,
+};
 use common::{DeviceEvent, PowerCutDevice, apply, cut, flushed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::{FormatOptions, Store};
 use units::ByteCount;
 
@@ -218,6 +222,89 @@ fn a_power_cut_while_a_store_grows_leaves_the_old_or_the_new_size() {
         }
         assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
     }
+}
+
+/// What is discarded was free before the power failed, whatever the disk has done of it.
+#[test]
+fn a_power_cut_while_free_space_is_discarded_touches_no_title() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let mut model = Model::new();
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..20 {
+        step(&store, &mut model, &mut random);
+    }
+    let tracks = vec![vec![7; 300_000]];
+    put(&store, "removed", &tracks).unwrap();
+    let image = device.image();
+    device.take_events();
+    store.remove("removed").unwrap();
+    let report = store.trim(&store::Unthrottled, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    let info = store.info();
+    assert_eq!(report.bytes, ByteCount(info.free_chunks * info.chunk.0));
+    assert_holds(&store, &model, "trimmed");
+    let events = device.take_events();
+    let mut with_it = model.clone();
+    with_it.insert("removed".to_owned(), tracks);
+    let mut seen = [0, 0];
+    for until in 0..=events.len() {
+        for again in 0..8 {
+            let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
+            let flushed = flushed(&events[..until]);
+            let mut durable = image.clone();
+            apply(&mut durable, &events[..flushed]);
+            let left = cut(&durable, &events[flushed..until], &mut random);
+            let store = Store::open_on(PowerCutDevice::from_image(left)).unwrap();
+            let is_there = store.title("removed").is_some();
+            seen[usize::from(is_there)] += 1;
+            let expected = if is_there { &with_it } else { &model };
+            assert_holds(&store, expected, &format!("cut {again} at {until}"));
+        }
+    }
+    assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
+}
+
+#[test]
+fn a_device_without_discard_is_named_and_stays_as_it_is() {
+    let device = Arc::new(device::MemoryDevice::new(ByteCount::mib(3)));
+    Store::format_on(device.clone(), &small("test")).unwrap();
+    let store = Store::open_on(device).unwrap();
+    let never = AtomicBool::new(false);
+    let error = store.trim(&store::Unthrottled, &mut |_| {}, &never).unwrap_err();
+    assert_eq!(error.code(), "no-discard", "{error}");
+    assert_holds(&store, &Model::new(), "all is free again");
+    let ended = AtomicBool::new(true);
+    let error = store.trim(&store::Unthrottled, &mut |_| {}, &ended).unwrap_err();
+    assert_eq!(error.code(), "cancelled");
+}
+
+#[test]
+fn titles_are_written_and_removed_while_free_space_is_discarded() {
+    let device = PowerCutDevice::new(ByteCount::mib(8));
+    let store = formatted(&device);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let trimming = scope.spawn(|| {
+            let mut times = 0;
+            while !done.load(Ordering::Relaxed) {
+                store.trim(&store::Unthrottled, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+                device.take_events();
+                times += 1;
+            }
+            times
+        });
+        let mut random = fastrand::Rng::with_seed(6);
+        for number in 0..60 {
+            let tracks = vec![noise(&mut random, 400_000), noise(&mut random, 70_000)];
+            put(&store, "title", &tracks).unwrap();
+            let title = store.title("title").unwrap();
+            assert!(common::titles::get(&store, &title).unwrap() == tracks, "title {number}");
+            store.remove("title").unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(trimming.join().unwrap() > 0);
+    });
+    assert_holds(&store, &Model::new(), "afterwards");
 }
 
 #[test]

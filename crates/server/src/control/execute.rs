@@ -170,6 +170,7 @@ fn execute_on_store(
             let (record, in_use) = owner.remove(title)?;
             Reply::Removed(wire::RemovedTitle { title: (&record).into(), in_use })
         }
+        Request::Trim => Reply::Trimmed(store.trim(io, &mut on_bytes, cancel)?.into()),
         Request::Rename { old, new } => {
             store.rename(old, new)?;
             Reply::Renamed

@@ -44,6 +44,12 @@ impl StoreInfo {
     }
 }
 
+impl From<store::TrimReport> for TrimReport {
+    fn from(report: store::TrimReport) -> Self {
+        Self { bytes: report.bytes.0, sparse: report.sparse }
+    }
+}
+
 impl Scrub {
     /// The scrub of a store, as it is kept with it.
     pub fn of(store: &store::Store) -> Option<Self> {

@@ -47,6 +47,15 @@ pub struct StoreInfo {
     pub calibration: Option<Calibration>,
 }
 
+/// What a trim has done (`trim STORE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrimReport {
+    /// Bytes that were discarded.
+    pub bytes: u64,
+    /// Whether the store is a file that has no longer all of its space.
+    pub sparse: bool,
+}
+
 /// The regular reading of all titles of a store (`serve --scrub`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scrub {

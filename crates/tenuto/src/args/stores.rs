@@ -251,6 +251,15 @@ pub(crate) struct ResizeArgs {
     pub(crate) report: ReportArgs,
 }
 
+/// Arguments of `tenuto trim`.
+#[derive(clap::Args)]
+pub(crate) struct TrimArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
 /// Arguments of `tenuto check`.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {

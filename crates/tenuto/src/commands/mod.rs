@@ -38,6 +38,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Rename(args) => stores::rename(&args),
         RootCommand::Relabel(args) => stores::relabel(&args),
         RootCommand::Resize(args) => stores::resize(&args),
+        RootCommand::Trim(args) => stores::trim(&args),
         RootCommand::Check(args) => check::check(&args),
         RootCommand::Serve(args) => serve::serve(&args),
         RootCommand::Token(args) => token::token(&args),

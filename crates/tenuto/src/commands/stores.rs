@@ -2,7 +2,7 @@
 
 use crate::access::ask;
 use crate::args::stores::{
-    FormatArgs, InfoArgs, LsArgs, RelabelArgs, RenameArgs, ResizeArgs, RmArgs,
+    FormatArgs, InfoArgs, LsArgs, RelabelArgs, RenameArgs, ResizeArgs, RmArgs, TrimArgs,
 };
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
@@ -311,6 +311,17 @@ pub(crate) fn resize(args: &ResizeArgs) -> Result<(), Failure> {
     args.report.show(&json!({ "before": before.0, "size": info.size.0 }), || {
         format!("{} is now {} long; before: {before}\n", store.display(), info.size)
     });
+    Ok(())
+}
+
+pub(crate) fn trim(args: &TrimArgs) -> Result<(), Failure> {
+    let Reply::Trimmed(report) = ask(&args.store, &Request::Trim)? else { mismatched() };
+    let sparse = match report.sparse {
+        true => "; its file has holes now: writes may find the file system full",
+        false => "",
+    };
+    args.report
+        .show(&report, || format!("{} of free space discarded{sparse}\n", ByteCount(report.bytes)));
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::program::{TestDir, program};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 19] = [
     "format",
     "ingest",
     "ls",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 18] = [
     "rename",
     "relabel",
     "resize",
+    "trim",
     "check",
     "serve",
     "token",
