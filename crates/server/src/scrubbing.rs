@@ -45,14 +45,14 @@ pub(crate) fn start(
         threads.push(builder.spawn(move || {
             let opened = &shared.content.stores[number];
             let io = EngineBackgroundIo::new(core, opened);
-            Scrub { number, opened, shared: &shared, io, period, stopped }.run();
+            StoreScrub { number, opened, shared: &shared, io, period, stopped }.run();
         })?);
     }
     Ok(Scrubbing { _running: running })
 }
 
 /// The scrub of one store.
-struct Scrub<'a> {
+struct StoreScrub<'a> {
     /// Index of the store, which is its disk's number.
     number: usize,
     opened: &'a OpenStore,
@@ -62,76 +62,79 @@ struct Scrub<'a> {
     stopped: Receiver<()>,
 }
 
-impl Scrub<'_> {
+impl StoreScrub<'_> {
     fn run(&self) {
         // A server that starts has more urgent work for the disk.
         if self.waits(AFTER_START.min(self.period / 10)) {
             return;
         }
-        let begins = || ScrubState {
-            begun: unix_seconds(),
-            next: ScrubPosition::START,
-            bytes: 0,
-            found: 0,
-            last: None,
-        };
-        let mut state = self.opened.store.scrub_state().unwrap_or_else(begins);
         loop {
+            let begins = || ScrubState::beginning(unix_seconds());
+            let state = self.opened.store.scrub_state().unwrap_or_else(begins);
             let early = Duration::from_secs(state.begun.saturating_sub(unix_seconds()));
-            if self.waits(early) || !self.pass(&mut state) {
+            if self.waits(early) || !self.pass(state) {
                 return;
             }
         }
     }
 
     /// Reads what the present pass has not read; false if the server ends before.
-    fn pass(&self, state: &mut ScrubState) -> bool {
+    fn pass(&self, start: ScrubState) -> bool {
         let store = &self.opened.store;
-        let mut saved = Instant::now();
-        let from = state.next;
-        let mut left = store.bytes_to_scrub(from);
+        let end = Duration::from_secs(start.begun) + self.period;
+        let mut left = store.bytes_to_scrub(start.next);
+        let (mut unsaved, mut saved) = (Unsaved::at(start.next), Instant::now());
+        let mut told = 0;
         let mut on_step = |ScrubStep { next, bytes, findings }: ScrubStep| {
-            state.next = next;
-            state.bytes += bytes;
+            unsaved.next = next;
+            unsaved.bytes += bytes;
             left = left.saturating_sub(bytes);
             for finding in &findings {
-                state.found = state.found.saturating_add(1);
-                self.tell(finding, state.found);
+                unsaved.found += 1;
+                told += 1;
+                if told <= TOLD {
+                    self.tell(finding);
+                }
             }
             if !findings.is_empty() || saved.elapsed() >= SAVED_EACH {
-                self.save(state);
+                self.save(&mut unsaved, start);
                 saved = Instant::now();
                 // Titles come and go.
                 left = store.bytes_to_scrub(next);
             }
-            let end = Duration::from_secs(state.begun) + self.period;
             let time = end.saturating_sub(since_1970());
             let ends = self.waits(pause(bytes, left, time, self.period)) || self.ends_while_lost();
             if ends { Err(StoreError::Cancelled) } else { Ok(()) }
         };
-        if store.scrub(from, &self.io, &mut on_step).is_err() {
-            self.save(state);
-            return false;
+        let result = store.scrub(start.next, &self.io, &mut on_step);
+        self.save(&mut unsaved, start);
+        result.is_ok() && self.finish(start)
+    }
+
+    /// Keeps and tells the result of a pass that has read everything, and sets the time of the next
+    /// one. False if the server ends.
+    fn finish(&self, start: ScrubState) -> bool {
+        let now = unix_seconds();
+        let mut done = start;
+        let is_kept = self.change(|state| {
+            done = state.unwrap_or(start);
+            // A pass that is late does not shorten the next one.
+            let next = now.max(done.begun.saturating_add(self.period.as_secs().max(1)));
+            let last = Some(ScrubResult { finished: now, found: done.found });
+            ScrubState { last, ..ScrubState::beginning(next) }
+        });
+        if !is_kept {
+            return !self.waits(SAVED_EACH);
         }
-        let (path, now) = (self.opened.path.display().to_string(), unix_seconds());
-        let (begun, bytes, found) = (state.begun, state.bytes, state.found);
+        let store = self.opened.path.display().to_string();
         self.shared.tell("scrub-done", || {
             json!({
-                "store": path,
-                "bytes": bytes,
-                "damage": found,
-                "seconds": now.saturating_sub(begun),
+                "store": store,
+                "bytes": done.bytes,
+                "damage": done.found,
+                "seconds": now.saturating_sub(done.begun),
             })
         });
-        *state = ScrubState {
-            // A pass that is late does not shorten the next one.
-            begun: now.max(begun.saturating_add(self.period.as_secs().max(1))),
-            next: ScrubPosition::START,
-            bytes: 0,
-            found: 0,
-            last: Some(ScrubResult { finished: now, found }),
-        };
-        self.save(state);
         true
     }
 
@@ -154,27 +157,54 @@ impl Scrub<'_> {
         false
     }
 
-    /// Tells the first pieces of damage of a pass one by one; the number of all is told at its end.
-    fn tell(&self, finding: &Finding, number: u32) {
-        if number > TOLD {
-            return;
-        }
+    fn tell(&self, finding: &Finding) {
         let store = self.opened.path.display().to_string();
         let (title, message) = (&finding.title, &finding.text);
         self.shared
             .tell("damage-found", || json!({ "store": store, "title": title, "message": message }));
     }
 
-    fn save(&self, state: &ScrubState) {
-        let permit = self.io.acquire(ByteCount::kib(64).min(self.opened.read_size));
-        let result = self.opened.store.set_scrub_state(state);
-        drop(permit);
-        if let Err(failure) = result {
-            let (store, error) = (self.opened.path.display().to_string(), failure.one_line());
-            self.shared
-                .log
-                .line(|| json!({ "event": "scrub-not-written", "store": store, "error": error }));
+    /// Adds what was read to the state. A check may have changed that meanwhile.
+    fn save(&self, unsaved: &mut Unsaved, start: ScrubState) {
+        let Unsaved { next, bytes, found } = *unsaved;
+        let is_saved = self.change(|state| {
+            let state = state.unwrap_or(start);
+            ScrubState {
+                next,
+                bytes: state.bytes + bytes,
+                found: state.found.saturating_add(found),
+                ..state
+            }
+        });
+        if is_saved {
+            *unsaved = Unsaved::at(next);
         }
+    }
+
+    /// Changes the state; false where that failed.
+    fn change(&self, change: impl FnOnce(Option<ScrubState>) -> ScrubState) -> bool {
+        let permit = self.io.acquire(ByteCount::kib(64).min(self.opened.read_size));
+        let result = self.opened.store.change_scrub_state(change);
+        drop(permit);
+        let Err(failure) = &result else { return true };
+        let (store, error) = (self.opened.path.display().to_string(), failure.one_line());
+        self.shared
+            .log
+            .line(|| json!({ "event": "scrub-not-written", "store": store, "error": error }));
+        false
+    }
+}
+
+/// What a pass has read since its state was written.
+struct Unsaved {
+    next: ScrubPosition,
+    bytes: u64,
+    found: u32,
+}
+
+impl Unsaved {
+    fn at(next: ScrubPosition) -> Self {
+        Self { next, bytes: 0, found: 0 }
     }
 }
 
@@ -207,7 +237,7 @@ const SAVED_EACH: Duration = Duration::from_secs(60);
 /// Time between two looks at a lost disk.
 const LOOK: Duration = Duration::from_secs(1);
 /// Pieces of damage of one pass that are told one by one: a disk that fails as a whole has as many
-/// as it has titles.
+/// as it has titles. The number of all is told at its end.
 const TOLD: u32 = 100;
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 use crate::format::bytes::Malformed;
 use crate::format::label;
 use crate::log;
-use crate::scrub::{ScrubPosition, ScrubStep, read_title};
+use crate::scrub::read_title;
 use crate::{
-    BackgroundIo, Finding, FindingKind, JobProgress, Store, StoreError, TitleRecord, Unthrottled,
+    BackgroundIo, Finding, FindingKind, JobProgress, ScrubPosition, ScrubStep, Store, StoreError,
+    TitleRecord, Unthrottled,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -49,12 +49,12 @@ pub use owner::{SoleOwner, StoreAccess, TitleOwner};
 pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
-    Content, FormatOptions, RunningRecording, StoreIdentity, StoreInfo, TitleId, TitleRecord,
-    TrackRecord,
+    Content, FormatOptions, RunningRecording, ScrubPosition, ScrubResult, ScrubState,
+    StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
 };
 pub use recording_load::RecordingLoad;
 pub use repair::{RepairReport, repair};
-pub use scrub::{ScrubPosition, ScrubResult, ScrubState, ScrubStep};
+pub use scrub::ScrubStep;
 pub use store::Store;
 pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};

@@ -5,53 +5,12 @@
 //! removed or renamed meanwhile do not move the position. Superblocks and catalogue are no part of
 //! it; opening a store reads them, and `check`.
 
-use crate::{BackgroundIo, Finding, FindingKind, Store, StoreError, TitleId, TitleRecord};
+use crate::format::record::Record;
+use crate::{
+    BackgroundIo, Finding, FindingKind, ScrubPosition, ScrubResult, ScrubState, Store, StoreError,
+    TitleId, TitleRecord,
+};
 use units::{ByteCount, Hinted};
-
-/// A position in the reading of all titles: everything before it has been read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ScrubPosition {
-    /// The title, or the next one that there is.
-    pub title: TitleId,
-    /// The track.
-    pub track: u16,
-    /// The offset in the track's data.
-    pub offset: u64,
-}
-
-impl ScrubPosition {
-    /// The position before all titles.
-    pub const START: Self = Self::before(TitleId(0));
-
-    /// The position before a title's label and index.
-    pub const fn before(title: TitleId) -> Self {
-        Self { title, track: 0, offset: 0 }
-    }
-}
-
-/// The state of the regular reading of all titles, as the store keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScrubState {
-    /// When the present pass began or will begin, in Unix seconds.
-    pub begun: u64,
-    /// What the present pass reads next.
-    pub next: ScrubPosition,
-    /// Bytes that the present pass has read.
-    pub bytes: u64,
-    /// Pieces of damage that the present pass has found.
-    pub found: u32,
-    /// The last complete pass.
-    pub last: Option<ScrubResult>,
-}
-
-/// The result of a complete reading of all titles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScrubResult {
-    /// When it was complete, in Unix seconds.
-    pub finished: u64,
-    /// Pieces of damage that it found.
-    pub found: u32,
-}
 
 /// One read of a scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,10 +32,27 @@ impl Store {
         self.state().catalogue.scrub()
     }
 
-    /// Keeps the state of the regular reading of all titles.
-    pub fn set_scrub_state(&self, state: &ScrubState) -> Result<(), StoreError> {
-        use crate::format::record::Record;
-        self.change(|_| Ok(Record::Scrub(*state)), |_| {})
+    /// Changes the state of the regular reading of all titles in one step.
+    pub fn change_scrub_state(
+        &self,
+        change: impl FnOnce(Option<ScrubState>) -> ScrubState,
+    ) -> Result<(), StoreError> {
+        self.change(|state| Ok(Record::Scrub(change(state.catalogue.scrub()))), |_| {})
+    }
+
+    /// Keeps the result of a complete reading of all titles beside the regular one, such as a
+    /// check: what that one has found so far no longer counts. Does nothing in a store that is open
+    /// for reading only.
+    pub fn keep_scrub_result(&self, result: ScrubResult) -> Result<(), StoreError> {
+        if self.is_read_only() {
+            return Ok(());
+        }
+        let begins = ScrubState::beginning(result.finished);
+        self.change_scrub_state(|state| ScrubState {
+            found: 0,
+            last: Some(result),
+            ..state.unwrap_or(begins)
+        })
     }
 
     /// Reads all titles from `from` on, asks `io` for a permit before each read, and calls

@@ -44,6 +44,7 @@ pub struct Store {
     label: String,
     layout: StoreLayout,
     sparse: AtomicBool,
+    is_read_only: bool,
     healed: Vec<Finding>,
     /// Damage that is not repaired, because the store is open for reading only.
     unhealed: Vec<Finding>,
@@ -282,6 +283,7 @@ impl Store {
             layout: superblock.layout.clone(),
             device,
             sparse: AtomicBool::new(sparse),
+            is_read_only: false,
             healed: loaded.findings,
             unhealed: Vec::new(),
             log: Mutex::new(loaded.log),
@@ -292,9 +294,13 @@ impl Store {
         }
     }
 
-    /// Its file has lost blocks.
+    /// Notes that the file of the store has lost blocks.
     pub(crate) fn is_now_sparse(&self) {
         self.sparse.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     pub(crate) fn uuid(&self) -> Uuid {
@@ -307,6 +313,7 @@ impl Store {
 
     /// This store, open for reading only: what `new` took as repaired is still damaged.
     pub(crate) fn read_only(mut self) -> Self {
+        self.is_read_only = true;
         self.unhealed = std::mem::take(&mut self.healed);
         let unsealed = self.unsealed_recordings();
         self.unhealed.extend(unsealed);

@@ -28,7 +28,11 @@ fn store_of(lengths: &[usize]) -> (Arc<PowerCutDevice>, Store, Vec<TitleRecord>)
 
 fn steps(store: &Store, from: ScrubPosition) -> Vec<ScrubStep> {
     let mut steps = Vec::new();
-    store.scrub(from, &Unthrottled, &mut |step| Ok(steps.push(step))).unwrap();
+    let mut on_step = |step| {
+        steps.push(step);
+        Ok(())
+    };
+    store.scrub(from, &Unthrottled, &mut on_step).unwrap();
     steps
 }
 
@@ -104,11 +108,16 @@ fn the_state_of_a_scrub_is_kept_with_the_store() {
     for number in 0..200 {
         // More than one checkpoint.
         state.last = (number > 0).then_some(ScrubResult { finished: number, found: 4 });
-        store.set_scrub_state(&state).unwrap();
+        store.change_scrub_state(|_| state).unwrap();
     }
     assert_eq!(store.scrub_state(), Some(state));
     drop(store);
     let store = Store::open_on(device).unwrap();
     assert_eq!(store.scrub_state(), Some(state));
+    // A check that has found everything beside it.
+    let result = ScrubResult { finished: 1_800_000_000, found: 1 };
+    store.keep_scrub_result(result).unwrap();
+    let checked = ScrubState { found: 0, last: Some(result), ..state };
+    assert_eq!(store.scrub_state(), Some(checked));
     assert!(store.check(&store::CheckOptions::default(), &mut |_| {}).unwrap().is_clean());
 }

@@ -17,7 +17,7 @@ fn damage_is_told_and_a_start_goes_on_where_the_last_one_was() {
     // Begun long ago, so that the rest is read at the highest pace.
     let next = ScrubPosition::before(song.id);
     let state = ScrubState { begun: 1_700_000_000, next, bytes: 1000, found: 0, last: None };
-    store.set_scrub_state(&state).unwrap();
+    store.change_scrub_state(|_| state).unwrap();
     let place = film.tracks[0].extents[0].start.0 * store.info().chunk.0;
     drop(store);
     let file = File::options().write(true).open(&fixture.path).unwrap();

@@ -128,8 +128,8 @@ pub(crate) enum RootCommand {
     ///
     /// Tells a solid-state disk or a thin volume that the space of removed titles is not needed
     /// (BLKDISCARD), as fstrim does for a file system. Of a store in a file the space is given back
-    /// to the file system: then the file has holes, and a later ingest fails when others have filled
-    /// the file system. Titles are not touched.
+    /// to the file system: then the file has holes, and a later ingest fails when others have
+    /// filled the file system. Titles are not touched.
     ///
     /// A store being served is trimmed by its server, in disk time that no viewer has reserved. A
     /// disk without discard is an error, and nothing is changed. Once a week is enough.

@@ -237,6 +237,7 @@ fn damage_is_found_and_never_given_out() {
     let run = dir.run("check a.store --scrub --json");
     let report: Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!((run.code, &report["clean"]), (Some(4), &json!(false)));
+    assert_eq!(dir.json("info a.store")["scrub"]["last_damage"], json!(1));
     let kinds: Vec<(&Value, &Value)> = report["findings"]
         .as_array()
         .unwrap()
