@@ -12,7 +12,7 @@
 //! being written returns the old or the new bytes. An invalid transfer (a write to a device opened
 //! for reading, a place beyond the end) fails by itself, without affecting the queue.
 
-use crate::{Buffer, Lateness, Pool};
+use crate::{Buffer, KernelCounters, Lateness, Pool};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -286,6 +286,12 @@ pub trait BlockDevice: Send + Sync + Debug {
     fn discard(&self, area: Range<u64>) -> Result<bool, DeviceError> {
         let _ = area;
         Ok(false)
+    }
+
+    /// The kernel's counters of the disks beneath it; all `None` for a device that the kernel does
+    /// not know.
+    fn kernel_counters(&self) -> KernelCounters {
+        KernelCounters::default()
     }
 
     /// The lateness of its completions, for a device that imitates a slower one.

@@ -11,7 +11,8 @@
 
 use crate::block::ByteSpan;
 use crate::{
-    BlockDevice, Completion, DeviceError, Direction, Geometry, Lateness, Pool, Queue, Transfer,
+    BlockDevice, Completion, DeviceError, Direction, Geometry, KernelCounters, Lateness, Pool,
+    Queue, Transfer,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -127,6 +128,10 @@ impl BlockDevice for PacedDevice {
 
     fn discard(&self, area: Range<u64>) -> Result<bool, DeviceError> {
         self.inner.discard(area)
+    }
+
+    fn kernel_counters(&self) -> KernelCounters {
+        self.inner.kernel_counters()
     }
 
     /// Lateness after the timing's moments. Requests that pass through are not counted.
