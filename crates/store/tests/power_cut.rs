@@ -307,6 +307,40 @@ fn titles_are_written_and_removed_while_free_space_is_discarded() {
     assert_holds(&store, &Model::new(), "afterwards");
 }
 
+/// All copies that are written between two flushes are torn at the same time. The size of the device
+/// gives no copy of a shorter store.
+#[test]
+fn torn_superblocks_do_not_hide_a_store_that_is_shorter_than_its_device() {
+    // `None`: a new uuid. From 32 MiB on the regions move.
+    for grown in [None, Some(ByteCount::kib(3500)), Some(ByteCount::mib(33))] {
+        let device = PowerCutDevice::new(ByteCount::mib(34));
+        let size = Some(ByteCount::mib(3));
+        drop(formatted_as(&device, &FormatOptions { size, ..small("test") }));
+        let image = device.image();
+        device.take_events();
+        if let Some(size) = grown {
+            Store::resize_on(device.clone(), size).unwrap();
+        } else {
+            Store::relabel_on(device.clone()).unwrap();
+        }
+        let events = device.take_events();
+        for until in 0..=events.len() {
+            let flushed = flushed(&events[..until]);
+            let mut left = image.clone();
+            apply(&mut left, &events[..flushed]);
+            for event in &events[flushed..until] {
+                // New numbers and checksum in front of old contents.
+                if let DeviceEvent::Write(offset, data) = event {
+                    apply(&mut left, &[DeviceEvent::Write(*offset, data[..100].to_vec())]);
+                }
+            }
+            if let Err(error) = Store::open_on(PowerCutDevice::from_image(left)) {
+                panic!("{grown:?}, cut at {until} of {}: {error}", events.len());
+            }
+        }
+    }
+}
+
 #[test]
 fn a_failed_write_stops_all_writing_and_loses_nothing() {
     // The n-th write or flush of a seal fails, for every n.
