@@ -12,7 +12,7 @@
 //! being written returns the old or the new bytes. An invalid transfer (a write to a device opened
 //! for reading, a place beyond the end) fails by itself, without affecting the queue.
 
-use crate::{Buffer, Lateness, Pool};
+use crate::{Buffer, KernelCounters, Lateness, Pool};
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -279,6 +279,19 @@ pub trait BlockDevice: Send + Sync + Debug {
     /// speed. Returns all of `area` where the device cannot tell.
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
         Ok(vec![area])
+    }
+
+    /// Discards `area`, which is of whole blocks: reads of it return any bytes until it is written
+    /// again. Returns false where the device has no such operation; then nothing is changed.
+    fn discard(&self, area: Range<u64>) -> Result<bool, DeviceError> {
+        let _ = area;
+        Ok(false)
+    }
+
+    /// The kernel's counters of the disks beneath it; all `None` for a device that the kernel does
+    /// not know.
+    fn kernel_counters(&self) -> KernelCounters {
+        KernelCounters::default()
     }
 
     /// The lateness of its completions, for a device that imitates a slower one.

@@ -8,12 +8,17 @@
 
 use crate::block::ByteSpan;
 use crate::bounce::Bounce;
+use crate::discard::discard;
 use crate::kind::kind_of;
 use crate::method::Method;
 use crate::open_file::OpenFile;
 use crate::opening::{OpenOptions, geometry, lock, open_file, reads_direct, through_the_cache};
 use crate::refusal::cannot_open;
-use crate::{BlockDevice, DeviceError, DeviceKind, Direction, FileIdentity, Geometry, Pool, Queue};
+use crate::sysfs::SysfsDisk;
+use crate::{
+    BlockDevice, DeviceError, DeviceKind, Direction, FileIdentity, Geometry, KernelCounters, Pool,
+    Queue,
+};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use std::fs::File;
@@ -137,6 +142,18 @@ impl BlockDevice for FileDevice {
         written(&self.file.file, area.clone()).map_err(|e| {
             DeviceError::io("mapping", &self.file.path, ByteSpan::new(area.start, 0), e.into())
         })
+    }
+
+    fn kernel_counters(&self) -> KernelCounters {
+        SysfsDisk::of_number(self.file.number).as_ref().map(KernelCounters::of).unwrap_or_default()
+    }
+
+    fn discard(&self, area: Range<u64>) -> Result<bool, DeviceError> {
+        let length = usize::try_from(area.end - area.start).expect("an area of a device");
+        let place = ByteSpan::new(area.start, length);
+        self.file.check(Direction::Write, place)?;
+        discard(&self.file, &area)
+            .map_err(|e| DeviceError::io("discarding", &self.file.path, place, e))
     }
 
     fn queue(&self, depth: u32, pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {

@@ -11,7 +11,8 @@
 
 use crate::block::ByteSpan;
 use crate::{
-    BlockDevice, Completion, DeviceError, Direction, Geometry, Lateness, Pool, Queue, Transfer,
+    BlockDevice, Completion, DeviceError, Direction, Geometry, KernelCounters, Lateness, Pool,
+    Queue, Transfer,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -123,6 +124,14 @@ impl BlockDevice for PacedDevice {
     /// All of `area` where the times do not depend on what was written.
     fn written(&self, area: Range<u64>) -> Result<Vec<Range<u64>>, DeviceError> {
         if self.slow.depends_on_data { self.inner.written(area) } else { Ok(vec![area]) }
+    }
+
+    fn discard(&self, area: Range<u64>) -> Result<bool, DeviceError> {
+        self.inner.discard(area)
+    }
+
+    fn kernel_counters(&self) -> KernelCounters {
+        self.inner.kernel_counters()
     }
 
     /// Lateness after the timing's moments. Requests that pass through are not counted.

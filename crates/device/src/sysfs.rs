@@ -25,10 +25,24 @@ impl SysfsDisk {
     /// file system).
     pub(crate) fn of_number(number: Dev) -> Option<Self> {
         let (major, minor) = (major(number), minor(number));
-        let own = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+        Self::at(Path::new(&format!("/sys/dev/block/{major}:{minor}")))
+    }
+
+    /// The block device with this directory.
+    pub(crate) fn at(directory: &Path) -> Option<Self> {
+        let own = fs::canonicalize(directory).ok()?;
         let whole =
             if own.join("partition").exists() { own.parent()?.to_owned() } else { own.clone() };
         Some(Self { own, whole })
+    }
+
+    /// The disks that a volume or an array is made of; a disk itself.
+    pub(crate) fn lowest(&self) -> Vec<Self> {
+        let parts = entries(&self.own.join("slaves"));
+        if parts.is_empty() {
+            return vec![self.clone()];
+        }
+        parts.iter().filter_map(|part| Self::at(part)).flat_map(|part| part.lowest()).collect()
     }
 
     /// The name in the kernel: `sda1`.

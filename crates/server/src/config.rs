@@ -44,6 +44,9 @@ pub struct ServerConfig {
     /// Age from which a calibration is measured again at a quiet time, as a provisional one is when
     /// more was stored; `None`: none is ever measured again while the server runs.
     pub recalibrate_after: Option<Duration>,
+    /// Period in which all titles of each store are read once and compared with their checksums,
+    /// in disk time that no session has reserved; `None`: they are not.
+    pub scrub: Option<Duration>,
     /// Slow each store down to this rate.
     pub throttle: Option<BitRate>,
     /// Slow each store down to this disk model, seeks included.
@@ -177,6 +180,9 @@ impl Default for ServerConfig {
             segment: Duration::from_secs(4),
             // A disk that wears out does so over months; a week costs a minute of its idle time.
             recalibrate_after: Some(Duration::from_secs(7 * 24 * 3600)),
+            // Monthly, as Linux distributions read RAID arrays and ZFS pools: 8 MB/s on a disk of
+            // 20 TB.
+            scrub: Some(Duration::from_secs(30 * 24 * 3600)),
             throttle: None,
             as_disk: None,
             tls: None,

@@ -45,6 +45,7 @@ mod reload;
 mod restart;
 mod rtsp;
 mod run_delay;
+mod scrubbing;
 mod server;
 mod sessions;
 mod shared;

@@ -3,6 +3,8 @@
 
 use crate::engine::{CutShort, DiskStatus, Priority, Resource};
 use crate::shared::Shared;
+use crate::wire;
+use device::KernelCounters;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -213,12 +215,60 @@ impl Scrape {
         let help = "Time for which the thread that reads the disk waited for a processor";
         let unit = Some(&Unit::Seconds);
         out.family("disk_thread_delay", help, unit, "store", &delays, ConstCounter::new)?;
+        self.scrubs(&names, out)?;
+        self.kernel_counters(&names, out)?;
         let pairs = names.iter().zip(disks);
         let observed: Vec<(&str, u64)> = pairs
             .filter_map(|(name, d)| Some((&**name, u64::from(d.observed_slot_reads?))))
             .collect();
         let help = "Fewest reads in a slot in which the disk was never idle";
         out.family("disk_observed_slot_reads", help, None, "store", &observed, gauge)
+    }
+
+    fn kernel_counters(&self, names: &[String], out: &mut Out<'_, '_>) -> fmt::Result {
+        let stores = self.0.content.stores.iter();
+        let counters = stores.map(|opened| opened.store.device().kernel_counters());
+        let counters: Vec<(&str, KernelCounters)> =
+            names.iter().map(String::as_str).zip(counters).collect();
+        let known = |value: fn(&KernelCounters) -> Option<u64>| -> Vec<(&str, u64)> {
+            counters.iter().filter_map(|(name, all)| Some((*name, value(all)?))).collect()
+        };
+        let help = "Commands that ended with an error, as the kernel counts them";
+        let errors = known(|all| all.errors);
+        out.family("disk_kernel_errors", help, None, "store", &errors, ConstCounter::new)?;
+        let help = "Commands that the disk did not answer in time, as the kernel counts them";
+        let timeouts = known(|all| all.timeouts);
+        out.family("disk_kernel_timeouts", help, None, "store", &timeouts, ConstCounter::new)?;
+        let busy = counters.iter().filter_map(|(name, all)| Some((*name, all.busy?.as_secs_f64())));
+        let busy: Vec<(&str, f64)> = busy.collect();
+        let help = "Time for which the disk had requests, of all programs";
+        let unit = Some(&Unit::Seconds);
+        out.family("disk_kernel_busy", help, unit, "store", &busy, ConstCounter::new)
+    }
+
+    fn scrubs(&self, names: &[String], out: &mut Out<'_, '_>) -> fmt::Result {
+        let stores = &self.0.content.stores;
+        let states: Vec<(&str, wire::Scrub)> = names
+            .iter()
+            .zip(stores)
+            .filter_map(|(name, opened)| Some((name.as_str(), wire::Scrub::of(&opened.store)?)))
+            .collect();
+        let of = |value: fn(&wire::Scrub) -> u64| -> Vec<(&str, u64)> {
+            states.iter().map(|(name, scrub)| (*name, value(scrub))).collect()
+        };
+        let unit = Some(&Unit::Bytes);
+        let help = "Bytes that the present scrub has read";
+        out.family("scrub_read", help, unit, "store", &of(|scrub| scrub.bytes), gauge)?;
+        let help = "Bytes that the present scrub has still to read";
+        out.family("scrub_left", help, unit, "store", &of(|scrub| scrub.bytes_left), gauge)?;
+        let help = "Pieces of damage that the present scrub or the last complete one found";
+        let damage = of(|scrub| scrub.damage.max(scrub.last_damage.unwrap_or(0)).into());
+        out.family("scrub_damage", help, None, "store", &damage, gauge)?;
+        let ended = states.iter().filter_map(|(name, scrub)| Some((*name, scrub.last?)));
+        let ended: Vec<(&str, u64)> = ended.collect();
+        let help = "When the last complete scrub ended, in seconds since 1970";
+        let unit = Some(&Unit::Seconds);
+        out.family("scrub_last_timestamp", help, unit, "store", &ended, gauge)
     }
 
     fn http(&self, out: &mut Out<'_, '_>) -> fmt::Result {

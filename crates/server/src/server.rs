@@ -39,6 +39,7 @@ use crate::opening::{self, PreparedStore, disk_number};
 use crate::recalibration::{self, Recalibration};
 use crate::reload::Reloader;
 use crate::rtsp::{self, RtspLimits};
+use crate::scrubbing::{self, Scrubbing};
 use crate::sessions::SessionTable;
 use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
 use crate::title_keys::{KeyProvider, TitleKeyFile};
@@ -73,6 +74,7 @@ pub struct Server {
     // `None` after the end: its log must end, too.
     reloader: Option<Arc<Reloader>>,
     recalibration: Option<Recalibration>,
+    scrubbing: Option<Scrubbing>,
     clock: Clock,
     // Open until the end, so that connections wait while another server takes over.
     sockets: Vec<KeptSocket>,
@@ -161,6 +163,7 @@ impl Server {
         let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };
         threads.extend(clients.begin(&config, rtsp_address, parts));
         let recalibration = owners.recalibration(&mut threads)?;
+        let scrubbing = owners.scrubbing(&mut threads)?;
         let core_thread = thread::Builder::new().name("core".to_owned());
         // `join` waits for the core first: the other threads end after it.
         threads.insert(0, core_thread.spawn(move || core_state.run()).map_err(no_thread)?);
@@ -177,6 +180,7 @@ impl Server {
             api,
             reloader,
             recalibration,
+            scrubbing,
             clock,
             sockets,
             threads,
@@ -302,6 +306,7 @@ impl Server {
         }
         self.reloader = None;
         self.recalibration = None;
+        self.scrubbing = None;
         threads.for_each(join);
         failed.map_or(Ok(()), |name| {
             let message = format!("the server failed: its thread {name} ended unexpectedly");
@@ -656,6 +661,12 @@ impl OwnerParts {
         let (running, thread) = recalibration::start(self.stores(), shared).map_err(no_thread)?;
         threads.push(thread);
         Ok(Some(running))
+    }
+
+    /// Starts the threads that read all titles once in a period, where that is configured.
+    fn scrubbing(&self, threads: &mut Vec<JoinHandle<()>>) -> Result<Option<Scrubbing>, Reason> {
+        let start = |period| scrubbing::start(period, &self.shared, &self.core, threads);
+        self.config.scrub.map(start).transpose().map_err(no_thread)
     }
 }
 

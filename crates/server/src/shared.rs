@@ -404,6 +404,7 @@ impl Shared {
                 observed_slot_reads: disk.observed_slot_reads,
                 slack_reads: disk.slack_reads,
                 guaranteed_slack: disk.guaranteed_slack.map(|slack| slack.as_secs_f64()),
+                scrub: wire::Scrub::of(&opened.store),
                 emulation: emulation.map(|late| wire::EmulationLateness {
                     requests: late.requests,
                     late_median: late.median.as_secs_f64(),

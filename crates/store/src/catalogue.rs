@@ -6,7 +6,7 @@ use crate::format::layout::StoreLayout;
 use crate::format::record::{Record, RecordingRegion, RecordingStart, SpilledParts, TrackProgress};
 use crate::format::{BLOCK, checkpoint, label};
 use crate::free::FreeMap;
-use crate::{RunningRecording, TitleId, TitleRecord};
+use crate::{RunningRecording, ScrubState, TitleId, TitleRecord};
 use disk::Calibration;
 use std::collections::BTreeMap;
 use units::{Encoder, Extent};
@@ -20,6 +20,7 @@ pub(crate) struct Catalogue {
     next_id: u64,
     calibration: Option<Calibration>,
     disk_history: Option<Vec<u8>>,
+    scrub: Option<ScrubState>,
     /// The length of all records in a checkpoint, in bytes.
     encoded: u64,
 }
@@ -131,6 +132,15 @@ impl Catalogue {
         self.disk_history.as_deref()
     }
 
+    pub(crate) fn scrub(&self) -> Option<ScrubState> {
+        self.scrub
+    }
+
+    /// The titles whose ids are not below `id`, in the order of their ids.
+    pub(crate) fn titles_from(&self, id: TitleId) -> impl Iterator<Item = &TitleRecord> {
+        self.titles.range(id..).map(|(_, title)| title)
+    }
+
     /// The id that the next title gets.
     pub(crate) fn next_id(&self) -> TitleId {
         TitleId(self.next_id)
@@ -173,6 +183,11 @@ impl Catalogue {
             Record::DiskHistory(bytes) => {
                 let old = self.disk_history.replace(bytes);
                 let shrinks = old.map_or(0, |old| Record::DiskHistory(old).encoded_len());
+                self.encoded = self.encoded + grows - shrinks;
+            }
+            Record::Scrub(state) => {
+                // Always of one length.
+                let shrinks = self.scrub.replace(state).map_or(0, |_| grows);
                 self.encoded = self.encoded + grows - shrinks;
             }
             Record::NextId(id) => self.next_id = self.next_id.max(id.0),
@@ -244,6 +259,9 @@ impl Catalogue {
         }
         if let Some(bytes) = &self.disk_history {
             Record::DiskHistory(bytes.clone()).encode(&mut out);
+        }
+        if let Some(state) = self.scrub {
+            Record::Scrub(state).encode(&mut out);
         }
         for title in self.titles.values() {
             Record::Title(title.clone()).encode(&mut out);

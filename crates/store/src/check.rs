@@ -4,8 +4,10 @@
 use crate::format::bytes::Malformed;
 use crate::format::label;
 use crate::log;
+use crate::scrub::read_title;
 use crate::{
-    BackgroundIo, Finding, FindingKind, JobProgress, Store, StoreError, TitleRecord, Unthrottled,
+    BackgroundIo, Finding, FindingKind, JobProgress, ScrubPosition, ScrubStep, Store, StoreError,
+    TitleRecord, Unthrottled,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,8 +71,10 @@ impl Store {
         let data = |title: &TitleRecord| if options.scrub { title.bytes } else { 0 };
         let total = titles.iter().map(|title| title.index_bytes + data(title)).sum();
         for title in &titles {
-            let mut seen = |bytes: u64| {
-                report.bytes_read += bytes;
+            let mut found = Vec::new();
+            let mut on_step = |step: ScrubStep| {
+                found.extend(step.findings);
+                report.bytes_read += step.bytes;
                 progress(JobProgress {
                     stage: "checking",
                     done: report.bytes_read,
@@ -78,7 +82,8 @@ impl Store {
                 });
                 if cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
             };
-            let found = check_title(self, title, options, io, &mut seen)?;
+            let from = options.scrub.then(|| ScrubPosition::before(title.id));
+            read_title(self, title, from, io, &mut on_step)?;
             report.titles += 1;
             // A title removed during the check may have been overwritten by another, which is no
             // damage.
@@ -146,50 +151,6 @@ fn check_metadata(store: &Store, report: &mut CheckReport) {
     if let Err(Malformed(text)) = loaded.catalogue.free_map(store.layout()) {
         wrong(FindingKind::Extents, &text);
     }
-}
-
-fn check_title(
-    store: &Store,
-    title: &TitleRecord,
-    options: &CheckOptions,
-    io: &dyn BackgroundIo,
-    seen: &mut dyn FnMut(u64) -> Result<(), StoreError>,
-) -> Result<Vec<Finding>, StoreError> {
-    let finding = |kind, text: String| Finding { kind, title: Some(title.name.clone()), text };
-    let reader = {
-        // The permit ends before the label's read asks for its own: two at once could wait for each
-        // other.
-        let _permit = io.acquire(units::ByteCount(title.index_bytes));
-        store.reader(title.id, io)
-    };
-    let mut found = Vec::new();
-    // Also for a title whose index is damaged: one check names all the damage.
-    if let Some(text) = store.label_damage(title, io) {
-        found.push(finding(FindingKind::Index, text));
-    }
-    let reader = match reader {
-        Ok(reader) => reader,
-        // The title was removed meanwhile, which is no damage.
-        Err(StoreError::NoTitle { .. }) => return Ok(Vec::new()),
-        Err(error) => {
-            found.push(finding(FindingKind::Index, error.one_line()));
-            return Ok(found);
-        }
-    };
-    seen(title.index_bytes)?;
-    for track in (0..title.tracks.len()).filter(|_| options.scrub) {
-        let number = u16::try_from(track).expect("tracks are few");
-        match reader.scrub(number, seen) {
-            Ok(damage) => found
-                .extend(damage.iter().map(|error| finding(FindingKind::Data, error.to_string()))),
-            // All other errors are findings, so that a track that cannot be read does not hide the
-            // next one.
-            Err(StoreError::Cancelled) => return Err(StoreError::Cancelled),
-            // A track that cannot be read is a finding: the check goes on with the others.
-            Err(error) => found.push(finding(FindingKind::Data, error.one_line())),
-        }
-    }
-    Ok(found)
 }
 
 impl Store {

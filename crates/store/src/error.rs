@@ -46,6 +46,22 @@ pub enum StoreError {
         /// The length now.
         found: ByteCount,
     },
+    /// The requested size does not make the store larger.
+    #[error("{}", not_larger(*now, *asked))]
+    NotLarger {
+        /// The length of the store.
+        now: ByteCount,
+        /// The requested length.
+        asked: ByteCount,
+    },
+    /// The device is shorter than the requested size.
+    #[error("{asked} were requested, and the device has only {found}")]
+    NotThatLong {
+        /// The requested length.
+        asked: ByteCount,
+        /// The length of the device.
+        found: ByteCount,
+    },
     /// The device or file is too small for a store.
     #[error("{size} are too few for a store with chunks of {chunk}: at least {needed} are needed")]
     TooSmall {
@@ -211,6 +227,9 @@ pub enum StoreError {
         /// The reason.
         reason: String,
     },
+    /// The device has no discard.
+    #[error("its device cannot discard")]
+    NoDiscard,
     /// The caller cancelled the operation.
     #[error("cancelled")]
     Cancelled,
@@ -232,6 +251,17 @@ impl Hinted for StoreError {
             Self::NotAStore { .. } => "`tenuto format` makes one",
             Self::Version { .. } => "use the version of Tenuto that made it",
             Self::Shrunk { .. } => "give the device or file its old length back",
+            Self::NotLarger { now, asked } if asked < now => {
+                "make a smaller store, and copy the titles into it with `tenuto check NEW \
+                 --replica OLD --repair`"
+            }
+            Self::NotLarger { .. } => {
+                "give a larger size: `tenuto resize STORE SIZE`; a block device must be made larger \
+                 first"
+            }
+            Self::NotThatLong { .. } => {
+                "make the device larger first, or give no size to use all of it"
+            }
             Self::TooSmall { .. } => "choose a larger --size",
             Self::SizeNeeded { .. } => "give the size of a new file, for example --size 40GiB",
             Self::WouldDestroy { .. } => "if that is meant, allow it with --destroy",
@@ -241,6 +271,10 @@ impl Hinted for StoreError {
             Self::CatalogueFull { .. } => "remove titles",
             Self::TooMuch { .. } => "take less",
             Self::BadCalibration { .. } => "calibrate again, with fewer read sizes",
+            Self::NoDiscard => {
+                "nothing is to be done: a hard disk or an emulated one keeps its bytes until they \
+                 are overwritten"
+            }
             Self::Stopped { .. } => "look after the disk, then open the store again",
             Self::File { source, .. } => device::room_hint(source)?,
             Self::Tool { hint, .. } => (*hint)?,
@@ -264,6 +298,8 @@ impl StoreError {
             Self::NotAStore { .. } => "not-a-store",
             Self::Version { .. } => "version",
             Self::Shrunk { .. } => "shrunk",
+            Self::NotLarger { .. } => "not-larger",
+            Self::NotThatLong { .. } => "not-that-long",
             Self::TooSmall { .. } => "too-small",
             Self::BadChunk { .. } => "bad-chunk",
             Self::SizeNeeded { .. } => "size-needed",
@@ -286,6 +322,7 @@ impl StoreError {
             Self::RateNotHeld { .. } => "rate-not-held",
             Self::Tool { .. } => "tool",
             Self::NotExported { .. } => "not-exported",
+            Self::NoDiscard => "no-discard",
             Self::Cancelled => "cancelled",
         }
     }
@@ -294,4 +331,11 @@ impl StoreError {
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Damaged { .. } | Self::DataDamaged { .. })
     }
+}
+
+fn not_larger(now: ByteCount, asked: ByteCount) -> String {
+    if asked < now {
+        return format!("a store cannot become shorter: it is {now} long, and not {asked}");
+    }
+    format!("the store is {now} long, and a size of {asked} adds nothing to it")
 }

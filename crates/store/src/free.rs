@@ -135,6 +135,17 @@ impl FreeMap {
         Ok(chosen)
     }
 
+    /// Takes the first free chunks that are not before `from`: at most `most`, in one piece.
+    pub(crate) fn take_next(&mut self, from: ChunkIndex, most: u64) -> Option<Extent> {
+        // A hole that begins before `from` may reach beyond it.
+        let before = self.holes.range(..from.0).next_back();
+        let rest = before.map(|(start, length)| (from.0, (start + length).saturating_sub(from.0)));
+        let behind = self.holes.range(from.0..).next().map(|(start, length)| (*start, *length));
+        let (start, length) = rest.filter(|(_, length)| *length > 0).or(behind)?;
+        let extent = Extent { start: ChunkIndex(start), chunks: length.min(most) };
+        self.take(extent).then_some(extent)
+    }
+
     /// Takes up to `chunks` chunks directly behind `end`; returns how many were free.
     pub(crate) fn extend(&mut self, end: ChunkIndex, chunks: u64) -> u64 {
         let taken = self.holes.get(&end.0).map_or(0, |length| chunks.min(*length));
@@ -212,6 +223,21 @@ mod tests {
                 assert_eq!((map.free(), map.largest()), (free, largest), "seed {seed}");
             }
         }
+    }
+
+    #[test]
+    fn all_holes_are_taken_piece_by_piece() {
+        let mut map = FreeMap::new(&[extent(0, 2), extent(10, 5), extent(20, 3)]);
+        let mut at = ChunkIndex(0);
+        let mut pieces = Vec::new();
+        while let Some(piece) = map.take_next(at, 2) {
+            pieces.push(piece);
+            at = piece.end();
+            map.give(piece);
+        }
+        assert_eq!(show(&pieces), "0+2 10+2 12+2 14+1 20+2 22+1");
+        assert_eq!((map.free(), map.largest()), (10, 5));
+        assert_eq!(map.take_next(ChunkIndex(12), 9), Some(extent(12, 3)), "from inside of a hole");
     }
 
     #[test]

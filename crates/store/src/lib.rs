@@ -28,9 +28,11 @@ mod record;
 mod recording;
 mod recording_load;
 mod repair;
+mod scrub;
 mod store;
 mod title_file;
 mod title_index;
+mod trim;
 mod writer;
 
 pub use background_io::{BackgroundIo, JobProgress, Permit, Unthrottled};
@@ -47,10 +49,12 @@ pub use owner::{SoleOwner, StoreAccess, TitleOwner};
 pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
-    Content, FormatOptions, RunningRecording, StoreIdentity, StoreInfo, TitleId, TitleRecord,
-    TrackRecord,
+    Content, FormatOptions, RunningRecording, ScrubPosition, ScrubResult, ScrubState,
+    StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
 };
 pub use recording_load::RecordingLoad;
 pub use repair::{RepairReport, repair};
+pub use scrub::ScrubStep;
 pub use store::Store;
+pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};

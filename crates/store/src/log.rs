@@ -14,7 +14,7 @@
 use crate::catalogue::Catalogue;
 use crate::format::bytes::Malformed;
 use crate::format::journal::{self, JournalPosition};
-use crate::format::layout::superblock_places;
+use crate::format::layout::{StoreLayout, superblock_places};
 use crate::format::superblock::{CheckpointRef, SIZE, Superblock, SuperblockCopy};
 use crate::format::{BLOCK, VERSION, checkpoint};
 use crate::{Finding, FindingKind, StoreError};
@@ -101,6 +101,35 @@ impl Log {
         self.write_superblocks()
     }
 
+    /// Makes `layout`, which is larger, the store's. `catalogue`: its records. A power cut leaves
+    /// the old or the new layout.
+    pub(crate) fn grow(&mut self, layout: StoreLayout, catalogue: &[u8]) -> Result<(), StoreError> {
+        self.superblock.parent = self.superblock.checksum();
+        self.superblock.sequence += 1;
+        let before = std::mem::replace(&mut self.superblock.layout, layout);
+        let ring = self.superblock.layout.journal.clone();
+        if ring != before.journal {
+            // What was in the new ring before must not look like entries of this store.
+            for at in ring.clone().step_by(WRITE) {
+                let length = usize_of(ring.end - at).min(WRITE);
+                self.device.write_at(at, &vec![0; length])?;
+            }
+            // Both hold everything, so that no entry of the old ring is needed.
+            for (place, slot) in [1, 0].into_iter().enumerate() {
+                self.superblock.checkpoints[place] = self.write_checkpoint(slot, catalogue)?;
+            }
+        }
+        let bytes = self.superblock.encode();
+        let places = self.superblock.layout.superblocks();
+        // The last copy is in added space and does not count before a second one is there. After
+        // the first one, they are two; until then the other three are the old ones.
+        for copy in [3, 0, 1, 2] {
+            self.device.write_at(places[copy], &bytes)?;
+            self.device.flush()?;
+        }
+        Ok(())
+    }
+
     fn write_checkpoint(&self, slot: usize, catalogue: &[u8]) -> Result<CheckpointRef, StoreError> {
         let room = &self.superblock.layout.checkpoints[slot];
         let mut bytes = checkpoint::encode(self.superblock.uuid, self.head.sequence, catalogue);
@@ -121,11 +150,12 @@ impl Log {
     /// Writes all four copies, two at a time.
     pub(crate) fn write_superblocks(&self) -> Result<(), StoreError> {
         let bytes = self.superblock.encode();
+        let places = self.superblock.layout.superblocks();
         // A flush between the pairs keeps two whole copies of the old or the new superblock at any
-        // moment.
-        for pair in superblock_places(self.superblock.layout.size).chunks(2) {
-            for place in pair {
-                self.device.write_at(*place, &bytes)?;
+        // moment, one of them at the front, where it is found on a device of any size.
+        for pair in [[0, 2], [1, 3]] {
+            for copy in pair {
+                self.device.write_at(places[copy], &bytes)?;
             }
             // A crash during the writes damages at most two copies.
             self.device.flush()?;
@@ -250,16 +280,16 @@ pub(crate) fn read_superblock(
         }
         Superblock::decode(&block)
     };
-    // A store may be smaller than its device: its front gives the places of the other copies. If
-    // the front is lost, the device's size gives them.
-    let front = superblock_places(size).map(read);
-    let said = front.iter().find_map(|copy| match copy {
-        SuperblockCopy::Valid(superblock) => Some(superblock.layout.size),
+    // A store may be smaller than its device, or grown: the first copy that can be read gives the
+    // places of the others. If the front is lost, the device's size gives that of the last one.
+    let first = superblock_places(size).map(read);
+    let said = first.iter().find_map(|copy| match copy {
+        SuperblockCopy::Valid(superblock) => Some(superblock.layout.superblocks()),
         _ => None,
     });
     let copies = match said {
-        Some(said) if said != size => superblock_places(said).map(read),
-        _ => front,
+        Some(places) if places != superblock_places(size) => places.map(read),
+        _ => first,
     };
     let chosen = choose(&copies)?;
     for (i, copy) in copies.iter().enumerate() {

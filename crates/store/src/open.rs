@@ -149,6 +149,49 @@ impl Store {
         store.log().relabel(uuid)?;
         Ok(uuid)
     }
+
+    /// Makes the store at `path` larger: its file is lengthened to `size`, with all of its space.
+    /// `None`: it takes what its device or file already has. Titles stay where they are. A power
+    /// cut leaves the old or the new size.
+    ///
+    /// # Errors
+    /// [`StoreError::Owned`] while another process has the store; [`StoreError::NotLarger`].
+    pub fn resize(path: &Path, size: Option<ByteCount>) -> Result<StoreInfo, StoreError> {
+        let mut device = open_device(path, true)?;
+        let found = device.geometry();
+        let store = Self::open_on(Arc::clone(&device)).map_err(|error| named(error, path))?;
+        let size = size.map_or(found.size, |size| ByteCount(align_down(size.0, BLOCK)));
+        // An impossible layout fails before the file changes.
+        store.layout().grown(size.0)?;
+        drop(store);
+        if size > found.size && found.kind == DeviceKind::File {
+            preallocate(path, size)?;
+            // An open device keeps the length that it was opened with.
+            drop(device);
+            device = open_device(path, true)?;
+        }
+        let mut info = Self::resize_on(device, size)?;
+        info.sparse = is_sparse(path);
+        Ok(info)
+    }
+
+    /// Makes the store on an open device larger like [`Store::resize`].
+    pub fn resize_on(
+        device: Arc<dyn BlockDevice>,
+        size: ByteCount,
+    ) -> Result<StoreInfo, StoreError> {
+        let found = device.geometry().size;
+        if size > found {
+            return Err(StoreError::NotThatLong { asked: size, found });
+        }
+        let store = Self::open_on(Arc::clone(&device))?;
+        let layout = store.layout().grown(size.0)?;
+        let catalogue = store.state().catalogue.encode();
+        store.log().grow(layout, &catalogue)?;
+        drop(store);
+        // Opening reads everything back before the store counts as grown.
+        Ok(Self::open_on(device)?.info())
+    }
 }
 
 fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreError> {

@@ -122,21 +122,19 @@ impl<A: StoreAccess> TitleReader<A> {
         }
     }
 
-    /// Reads a whole track and returns every damaged span; `seen` receives the length of each
-    /// piece.
+    /// Reads the window at `offset`, which is the start of one, into `memory`, past those that are
+    /// kept. Returns its length and every damaged span.
     pub(crate) fn scrub(
         &self,
         track: u16,
-        seen: &mut dyn FnMut(u64) -> Result<(), StoreError>,
-    ) -> Result<Vec<StoreError>, StoreError> {
-        let bytes = self.record.tracks[usize::from(track)].bytes;
-        let mut found = Vec::new();
-        for start in (0..bytes).step_by(WINDOW) {
-            let window = self.window(track, start)?;
-            found.extend(window.damaged.iter().map(|span| self.damage(track, *span)));
-            seen(window.bytes.len() as u64)?;
-        }
-        Ok(found)
+        offset: u64,
+        memory: &mut Vec<u8>,
+    ) -> Result<(u64, Vec<StoreError>), StoreError> {
+        let window = self.load(track, offset, std::mem::take(memory))?;
+        let damaged = window.damaged.iter().map(|span| self.damage(track, *span)).collect();
+        let length = window.bytes.len() as u64;
+        *memory = window.bytes;
+        Ok((length, damaged))
     }
 
     /// The track's window around `offset`, which is read unless it is kept.

@@ -10,9 +10,9 @@
 //! title become titles again. There are two steps: [`Rebuild::scan`] only reads, [`Rebuild::write`]
 //! replaces the catalogue.
 //!
-//! Not restored are new names of renamed titles (a label keeps the first name), the calibration and
-//! the disk history. A removed title may reappear: its label is overwritten when its chunks are
-//! freed, but a power cut at that moment can leave the label.
+//! Not restored are new names of renamed titles (a label keeps the first name), the calibration,
+//! the disk history and the position of the scrub. A removed title may reappear: its label is
+//! overwritten when its chunks are freed, but a power cut at that moment can leave the label.
 
 use crate::catalogue::{Catalogue, check_extents};
 use crate::format::bytes::Malformed;

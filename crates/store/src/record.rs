@@ -81,6 +81,58 @@ impl fmt::Display for Content {
     }
 }
 
+/// A position in the reading of all titles: everything before it has been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScrubPosition {
+    /// The title, or the next one that there is.
+    pub title: TitleId,
+    /// The track.
+    pub track: u16,
+    /// The offset in the track's data.
+    pub offset: u64,
+}
+
+impl ScrubPosition {
+    /// The position before all titles.
+    pub const START: Self = Self::before(TitleId(0));
+
+    /// The position before a title's label and index.
+    pub const fn before(title: TitleId) -> Self {
+        Self { title, track: 0, offset: 0 }
+    }
+}
+
+/// The state of the regular reading of all titles, as the store keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubState {
+    /// When the present pass began or will begin, in Unix seconds.
+    pub begun: u64,
+    /// What the present pass reads next.
+    pub next: ScrubPosition,
+    /// Bytes that the present pass has read.
+    pub bytes: u64,
+    /// Pieces of damage that the present pass has found.
+    pub found: u32,
+    /// The last complete pass.
+    pub last: Option<ScrubResult>,
+}
+
+impl ScrubState {
+    /// A pass that begins at this time, in Unix seconds.
+    pub const fn beginning(begun: u64) -> Self {
+        Self { begun, next: ScrubPosition::START, bytes: 0, found: 0, last: None }
+    }
+}
+
+/// The result of a complete reading of all titles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubResult {
+    /// When it was complete, in Unix seconds.
+    pub finished: u64,
+    /// Pieces of damage that it found.
+    pub found: u32,
+}
+
 /// A title that is being recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningRecording {

@@ -26,7 +26,7 @@ use disk::Calibration;
 use media::TitleIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
@@ -43,7 +43,8 @@ pub struct Store {
     identity: Uuid,
     label: String,
     layout: StoreLayout,
-    sparse: bool,
+    sparse: AtomicBool,
+    is_read_only: bool,
     healed: Vec<Finding>,
     /// Damage that is not repaired, because the store is open for reading only.
     unhealed: Vec<Finding>,
@@ -108,7 +109,7 @@ impl Store {
             largest_free: state.free.largest(),
             titles: state.catalogue.len() as u64,
             kind: self.device.geometry().kind,
-            sparse: self.sparse,
+            sparse: self.sparse.load(Ordering::Relaxed),
         }
     }
 
@@ -281,7 +282,8 @@ impl Store {
             label: superblock.label.clone(),
             layout: superblock.layout.clone(),
             device,
-            sparse,
+            sparse: AtomicBool::new(sparse),
+            is_read_only: false,
             healed: loaded.findings,
             unhealed: Vec::new(),
             log: Mutex::new(loaded.log),
@@ -290,6 +292,15 @@ impl Store {
             changes: AtomicU64::new(0),
             stopped: OnceLock::new(),
         }
+    }
+
+    /// Notes that the file of the store has lost blocks.
+    pub(crate) fn is_now_sparse(&self) {
+        self.sparse.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     pub(crate) fn uuid(&self) -> Uuid {
@@ -302,6 +313,7 @@ impl Store {
 
     /// This store, open for reading only: what `new` took as repaired is still damaged.
     pub(crate) fn read_only(mut self) -> Self {
+        self.is_read_only = true;
         self.unhealed = std::mem::take(&mut self.healed);
         let unsealed = self.unsealed_recordings();
         self.unhealed.extend(unsealed);

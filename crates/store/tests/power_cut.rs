@@ -8,9 +8,13 @@
 
 mod common;
 
-use common::titles::{Model, assert_holds, formatted, holdings, put, step};
+use common::titles::{
+    Model, assert_holds, formatted, formatted_as, holdings, noise, put, small, step,
+};
 use common::{DeviceEvent, PowerCutDevice, apply, cut, flushed};
-use store::Store;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{FormatOptions, Store};
 use units::ByteCount;
 
 /// A recorded workload.
@@ -25,8 +29,10 @@ struct RecordedRun {
 
 fn record(seed: u64, steps: usize) -> RecordedRun {
     let mut random = fastrand::Rng::with_seed(seed);
-    let device = PowerCutDevice::new(ByteCount::mib(3));
-    let store = formatted(&device);
+    // Odd seeds: a store that does not use all of its device.
+    let device = PowerCutDevice::new(ByteCount::mib(3 + seed % 2));
+    let size = Some(ByteCount::mib(3));
+    let store = formatted_as(&device, &FormatOptions { size, ..small("test") });
     let image = device.image();
     device.take_events();
     let mut model = Model::new();
@@ -118,7 +124,7 @@ fn an_interrupted_format_can_be_repeated() {
         if let Ok(store) = Store::open_on(device.clone()) {
             assert_holds(&store, &Model::new(), &format!("cut at {until}"));
         } else {
-            let options = store::FormatOptions { destroy: true, ..common::titles::small("again") };
+            let options = FormatOptions { destroy: true, ..small("again") };
             Store::format_on(device, &options).unwrap();
         }
     }
@@ -160,6 +166,179 @@ fn a_power_cut_while_a_copy_gets_its_uuid_leaves_the_old_or_the_new_one() {
         }
     }
     assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
+}
+
+/// Small growth keeps journal and checkpoints; from 32 MiB on they are larger, and move.
+#[test]
+fn a_power_cut_while_a_store_grows_leaves_the_old_or_the_new_size() {
+    let old = ByteCount::mib(3);
+    for new in [ByteCount::kib(3 * 1024 + 64), ByteCount::mib(5), ByteCount::mib(33)] {
+        let device = PowerCutDevice::new(new);
+        let store = formatted_as(&device, &FormatOptions { size: Some(old), ..small("test") });
+        let mut model = Model::new();
+        let mut random = fastrand::Rng::with_seed(new.0);
+        for _ in 0..20 {
+            step(&store, &mut model, &mut random);
+        }
+        let free = store.info().free_chunks;
+        drop(store);
+        let image = device.image();
+        device.take_events();
+        let grown = Store::resize_on(device.clone(), new).unwrap();
+        assert_eq!(grown.size, new);
+        let added = (new.0 - old.0) / grown.chunk.0;
+        assert!(grown.free_chunks > free || added < 3, "{added} chunks, {free} free: {grown:?}");
+        let events = device.take_events();
+        let mut seen = [0, 0];
+        for until in 0..=events.len() {
+            for again in 0..4 {
+                let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
+                let flushed = flushed(&events[..until]);
+                let mut durable = image.clone();
+                apply(&mut durable, &events[..flushed]);
+                let left = cut(&durable, &events[flushed..until], &mut random);
+                let context = format!("to {new}, cut {again} at {until}");
+                let device = PowerCutDevice::from_image(left);
+                let store = Store::open_on(device.clone())
+                    .unwrap_or_else(|error| panic!("{context}: {error}"));
+                let size = store.info().size;
+                assert!(size == old || size == new, "{context}: {size}");
+                assert!(size == new || until < events.len(), "{context}: done and not durable");
+                seen[usize::from(size == new)] += 1;
+                assert_holds(&store, &model, &context);
+                drop(store);
+                if size == old {
+                    Store::resize_on(device.clone(), new)
+                        .unwrap_or_else(|error| panic!("{context}, again: {error}"));
+                }
+                let store = Store::open_on(device).unwrap();
+                assert_eq!(store.info().free_chunks, grown.free_chunks, "{context}");
+                let mut model = model.clone();
+                for _ in 0..3 {
+                    step(&store, &mut model, &mut random);
+                }
+                assert_holds(&store, &model, &context);
+            }
+        }
+        assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
+    }
+}
+
+/// What is discarded was free before the power failed, whatever the disk has done of it.
+#[test]
+fn a_power_cut_while_free_space_is_discarded_touches_no_title() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let mut model = Model::new();
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..20 {
+        step(&store, &mut model, &mut random);
+    }
+    let tracks = vec![vec![7; 300_000]];
+    put(&store, "removed", &tracks).unwrap();
+    let image = device.image();
+    device.take_events();
+    store.remove("removed").unwrap();
+    let report = store.trim(&store::Unthrottled, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    let info = store.info();
+    assert_eq!(report.bytes, ByteCount(info.free_chunks * info.chunk.0));
+    assert_holds(&store, &model, "trimmed");
+    let events = device.take_events();
+    let mut with_it = model.clone();
+    with_it.insert("removed".to_owned(), tracks);
+    let mut seen = [0, 0];
+    for until in 0..=events.len() {
+        for again in 0..8 {
+            let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
+            let flushed = flushed(&events[..until]);
+            let mut durable = image.clone();
+            apply(&mut durable, &events[..flushed]);
+            let left = cut(&durable, &events[flushed..until], &mut random);
+            let store = Store::open_on(PowerCutDevice::from_image(left)).unwrap();
+            let is_there = store.title("removed").is_some();
+            seen[usize::from(is_there)] += 1;
+            let expected = if is_there { &with_it } else { &model };
+            assert_holds(&store, expected, &format!("cut {again} at {until}"));
+        }
+    }
+    assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
+}
+
+#[test]
+fn a_device_without_discard_is_named_and_stays_as_it_is() {
+    let device = Arc::new(device::MemoryDevice::new(ByteCount::mib(3)));
+    Store::format_on(device.clone(), &small("test")).unwrap();
+    let store = Store::open_on(device).unwrap();
+    let never = AtomicBool::new(false);
+    let error = store.trim(&store::Unthrottled, &mut |_| {}, &never).unwrap_err();
+    assert_eq!(error.code(), "no-discard", "{error}");
+    assert_holds(&store, &Model::new(), "all is free again");
+    let ended = AtomicBool::new(true);
+    let error = store.trim(&store::Unthrottled, &mut |_| {}, &ended).unwrap_err();
+    assert_eq!(error.code(), "cancelled");
+}
+
+#[test]
+fn titles_are_written_and_removed_while_free_space_is_discarded() {
+    let device = PowerCutDevice::new(ByteCount::mib(8));
+    let store = formatted(&device);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let trimming = scope.spawn(|| {
+            let mut times = 0;
+            while !done.load(Ordering::Relaxed) {
+                store.trim(&store::Unthrottled, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+                device.take_events();
+                times += 1;
+            }
+            times
+        });
+        let mut random = fastrand::Rng::with_seed(6);
+        for number in 0..60 {
+            let tracks = vec![noise(&mut random, 400_000), noise(&mut random, 70_000)];
+            put(&store, "title", &tracks).unwrap();
+            let title = store.title("title").unwrap();
+            assert!(common::titles::get(&store, &title).unwrap() == tracks, "title {number}");
+            store.remove("title").unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(trimming.join().unwrap() > 0);
+    });
+    assert_holds(&store, &Model::new(), "afterwards");
+}
+
+/// All copies that are written between two flushes are torn at the same time. The size of the device
+/// gives no copy of a shorter store.
+#[test]
+fn torn_superblocks_do_not_hide_a_store_that_is_shorter_than_its_device() {
+    // `None`: a new uuid. From 32 MiB on the regions move.
+    for grown in [None, Some(ByteCount::kib(3500)), Some(ByteCount::mib(33))] {
+        let device = PowerCutDevice::new(ByteCount::mib(34));
+        let size = Some(ByteCount::mib(3));
+        drop(formatted_as(&device, &FormatOptions { size, ..small("test") }));
+        let image = device.image();
+        device.take_events();
+        if let Some(size) = grown {
+            Store::resize_on(device.clone(), size).unwrap();
+        } else {
+            Store::relabel_on(device.clone()).unwrap();
+        }
+        let events = device.take_events();
+        for until in 0..=events.len() {
+            let flushed = flushed(&events[..until]);
+            let mut left = image.clone();
+            apply(&mut left, &events[..flushed]);
+            for event in &events[flushed..until] {
+                // New numbers and checksum in front of old contents.
+                if let DeviceEvent::Write(offset, data) = event {
+                    apply(&mut left, &[DeviceEvent::Write(*offset, data[..100].to_vec())]);
+                }
+            }
+            if let Err(error) = Store::open_on(PowerCutDevice::from_image(left)) {
+                panic!("{grown:?}, cut at {until} of {}: {error}", events.len());
+            }
+        }
+    }
 }
 
 #[test]

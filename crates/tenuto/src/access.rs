@@ -49,7 +49,8 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     // cleans up when this process has disconnected.
     let copies =
         matches!(request, Request::Ingest { .. } | Request::Record { .. } | Request::Export { .. });
-    let long = copies || matches!(request, Request::Check { .. } | Request::Repair { .. });
+    let long =
+        copies || matches!(request, Request::Check { .. } | Request::Repair { .. } | Request::Trim);
     let cancel = if long { stop_on_signals()? } else { Arc::default() };
     execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
 }

@@ -68,10 +68,17 @@ impl FromStr for BitRate {
     }
 }
 
-/// Parses `500ms`, `2s`, `1.5min`, `1h`. A unit is required.
+/// Parses `500ms`, `2s`, `1.5min`, `1h`, `30d`. A unit is required.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
-    const UNITS: &[(&str, f64)] =
-        &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+    const UNITS: &[(&str, f64)] = &[
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("min", 60e9),
+        ("h", 3600e9),
+        ("d", 86_400e9),
+    ];
     parse(text, UNITS, "a time such as 500ms, 2s or 1h").map(Duration::from_nanos)
 }
 
@@ -139,6 +146,7 @@ mod tests {
         assert!("100MBPS".parse::<BitRate>().is_err(), "bits or bytes");
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("1.5min"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
     }
 
     #[test]

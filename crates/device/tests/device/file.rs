@@ -46,6 +46,43 @@ fn without_direct_io_the_page_cache_is_used_and_reported() {
     assert_eq!(device.geometry().size, ByteCount(about.size()));
 }
 
+/// Discards the second of three MiB; what is read of each then, and whether it could.
+fn discarded(path: &Path) -> (bool, [u8; 3]) {
+    const MIB: usize = 1 << 20;
+    let device = open(path, ALONE).unwrap();
+    device.write_at(0, &vec![7; 3 * MIB]).unwrap();
+    device.flush().unwrap();
+    let could = device.discard(1 << 20..2 << 20).unwrap();
+    let mut back = vec![0; 3 * MIB];
+    device.read_at(0, &mut back).unwrap();
+    let parts = [0, 1, 2].map(|part| &back[part * MIB..(part + 1) * MIB]);
+    assert!(parts.iter().all(|part| part.iter().all(|byte| *byte == part[0])), "{path:?}");
+    (could, parts.map(|part| part[0]))
+}
+
+#[test]
+fn a_discarded_area_gives_its_space_back_and_the_rest_stays() {
+    let scratch = TempDir::new("discard");
+    let path = scratch.path().join("store");
+    preallocate(&path, ByteCount::mib(3)).unwrap();
+    assert_eq!(discarded(&path), (true, [7, 0, 7]));
+    let about = std::fs::metadata(&path).unwrap();
+    assert_eq!((about.len(), about.blocks() * 512), (3 << 20, 2 << 20));
+
+    let reading = OpenOptions { write: false, ..ALONE };
+    let refused = said(open(&path, reading).unwrap().discard(0..1 << 20));
+    assert!(refused.contains("it is open for reading only"), "{refused}");
+    let refused = said(open(&path, ALONE).unwrap().discard(2 << 20..4 << 20));
+    assert!(refused.contains("it ends at"), "{refused}");
+
+    let Some(disk) = LoopDevice::over(&path) else { return };
+    let queue = Path::new("/sys/block").join(disk.path().file_name().unwrap()).join("queue");
+    // Zero where an emulated disk was attached before: the kernel keeps that with the loop device.
+    let most = std::fs::read_to_string(queue.join("discard_max_bytes")).unwrap();
+    let expected = if most.trim() == "0" { (false, [7, 7, 7]) } else { (true, [7, 0, 7]) };
+    assert_eq!(discarded(disk.path()), expected);
+}
+
 #[test]
 fn only_one_process_can_have_a_file_exclusively() {
     let scratch = TempDir::new("alone");

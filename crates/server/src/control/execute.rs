@@ -9,10 +9,10 @@ use media::{TitleIndex, TitleKind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use store::{
-    BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingOptions, SoleOwner, Store,
-    StoreAccess, StoreError, TitleOwner, TitleRecord,
+    BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingOptions, ScrubResult,
+    SoleOwner, Store, StoreAccess, StoreError, TitleOwner, TitleRecord,
 };
 use units::{BitRate, ByteCount};
 
@@ -107,6 +107,14 @@ pub fn execute(
     execute_on_store(owner, request, cancel, progress).map_err(|error| (&error).into())
 }
 
+/// Keeps with a store how much damage was found, or left, when all of it was read.
+fn keep_result(store: &Store, pieces: usize) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let found = u32::try_from(pieces).unwrap_or(u32::MAX);
+    // The report is what was asked for, also of a store that cannot be written any more.
+    let _ = store.keep_scrub_result(ScrubResult { finished: now.as_secs(), found });
+}
+
 fn execute_on_store(
     owner: &dyn StoreOwner,
     request: &Request,
@@ -170,6 +178,7 @@ fn execute_on_store(
             let (record, in_use) = owner.remove(title)?;
             Reply::Removed(wire::RemovedTitle { title: (&record).into(), in_use })
         }
+        Request::Trim => Reply::Trimmed(store.trim(io, &mut on_bytes, cancel)?.into()),
         Request::Rename { old, new } => {
             store.rename(old, new)?;
             Reply::Renamed
@@ -181,6 +190,9 @@ fn execute_on_store(
         Request::Check { scrub } => {
             let options = CheckOptions { scrub: *scrub };
             let report = store.check_with(&options, io, &mut on_bytes, cancel)?;
+            if *scrub {
+                keep_result(store, report.findings.len());
+            }
             Reply::Check(wire::CheckReport::from(&report))
         }
         Request::Repair { from } => {
@@ -190,6 +202,7 @@ fn execute_on_store(
                 others.iter().map(|other| other as &dyn StoreAccess).collect();
             let target: &dyn StoreAccess = &(store, io);
             let report = store::repair(target, &sources, &mut on_bytes, cancel)?;
+            keep_result(store, report.left.len());
             Reply::Repaired(wire::RepairReport::from(&report))
         }
         Request::Calibrate { seconds } => {

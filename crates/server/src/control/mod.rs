@@ -106,6 +106,8 @@ pub enum Request {
         /// Whether all data is read and verified.
         scrub: bool,
     },
+    /// Discard the free space of the store.
+    Trim,
     /// Repair the store from other stores that have copies of its titles, and copy the titles that
     /// only they have.
     Repair {
@@ -153,9 +155,9 @@ pub enum Request {
 impl Request {
     /// Whether it is work that takes long, and is lost if the server ends.
     pub(crate) fn takes_long(&self) -> bool {
-        use Request::{Calibrate, Check, Export, Ingest, Record, Repair};
+        use Request::{Calibrate, Check, Export, Ingest, Record, Repair, Trim};
         let copies = matches!(self, Ingest { .. } | Record { .. } | Export { .. });
-        copies || matches!(self, Check { .. } | Repair { .. } | Calibrate { .. })
+        copies || matches!(self, Check { .. } | Repair { .. } | Calibrate { .. } | Trim)
     }
 }
 
@@ -183,6 +185,8 @@ pub enum Reply {
     Export(wire::ExportReport),
     /// Reply to `Check`.
     Check(wire::CheckReport),
+    /// Reply to `Trim`.
+    Trimmed(wire::TrimReport),
     /// Reply to `Repair`.
     Repaired(wire::RepairReport),
     /// Reply to `Calibrate`.

@@ -14,7 +14,8 @@ impl StoreInfo {
             bytes: it.bytes,
         };
         let recordings = store.recordings().into_iter().map(recording).collect();
-        Self { recordings, ..Self::new(&store.info(), store.calibration().as_ref()) }
+        let scrub = Scrub::of(store);
+        Self { recordings, scrub, ..Self::new(&store.info(), store.calibration().as_ref()) }
     }
 
     /// A store without recordings, and its device's calibration.
@@ -37,8 +38,30 @@ impl StoreInfo {
             titles: info.titles,
             sparse: info.sparse,
             recordings: Vec::new(),
+            scrub: None,
             calibration: calibration.map(Calibration::from),
         }
+    }
+}
+
+impl From<store::TrimReport> for TrimReport {
+    fn from(report: store::TrimReport) -> Self {
+        Self { bytes: report.bytes.0, sparse: report.sparse }
+    }
+}
+
+impl Scrub {
+    /// The scrub of a store, as it is kept with it.
+    pub fn of(store: &store::Store) -> Option<Self> {
+        let state = store.scrub_state()?;
+        Some(Self {
+            begun: state.begun,
+            bytes: state.bytes,
+            bytes_left: store.bytes_to_scrub(state.next),
+            damage: state.found,
+            last: state.last.map(|last| last.finished),
+            last_damage: state.last.map(|last| last.found),
+        })
     }
 }
 

@@ -41,8 +41,36 @@ pub struct StoreInfo {
     pub sparse: bool,
     /// The titles that are being recorded, in the order in which they began.
     pub recordings: Vec<Recording>,
+    /// The regular reading of all its titles by a server; `null` before the first.
+    pub scrub: Option<Scrub>,
     /// The calibration of its device, if there is one.
     pub calibration: Option<Calibration>,
+}
+
+/// What a trim has done (`trim STORE`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrimReport {
+    /// Bytes that were discarded.
+    pub bytes: u64,
+    /// Whether the store is a file that has no longer all of its space.
+    pub sparse: bool,
+}
+
+/// The regular reading of all titles of a store (`serve --scrub`).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scrub {
+    /// When the present pass began or will begin, in Unix seconds.
+    pub begun: u64,
+    /// Bytes that it has read.
+    pub bytes: u64,
+    /// Bytes that it has still to read.
+    pub bytes_left: u64,
+    /// Pieces of damage that it has found.
+    pub damage: u32,
+    /// When the last complete pass ended, in Unix seconds; `null` before.
+    pub last: Option<u64>,
+    /// Pieces of damage that the last complete pass found.
+    pub last_damage: Option<u32>,
 }
 
 /// A title that is being recorded.

@@ -1,6 +1,7 @@
 //! JSON of a running server: `/status`, `/sessions`, and `status` on the control socket. The names
 //! are documented and stable.
 
+use super::Scrub;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -226,6 +227,9 @@ pub struct DiskReport {
     /// Seconds of slack that the last admission left where the schedule is tightest; `null` where
     /// admission does not count disk time, or before the first admission.
     pub guaranteed_slack: Option<f64>,
+    /// The regular reading of all its titles; `null` before the first.
+    #[serde(default)]
+    pub scrub: Option<Scrub>,
     /// Accuracy of a slowed disk (`--as-disk`, `--throttle`); `null` for a disk at its own speed.
     pub emulation: Option<EmulationLateness>,
     /// The last slots, oldest first.

@@ -39,6 +39,7 @@ mod reload;
 mod renditions;
 mod restart;
 mod rtsp;
+mod scrubbing;
 mod thumbnails;
 mod tls;
 mod tokens;

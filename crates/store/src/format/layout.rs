@@ -7,10 +7,19 @@
 //!  │         │                 │      │  ring   │ point 0│ point 1│                 │
 //! ```
 //!
-//! The places of superblocks follow from the size alone, so that a store whose front is lost can
-//! still be found. The metadata is in the middle, where a hard disk's seeks from everywhere are
+//! Any superblock copy gives the places of all four: the third is in front of the journal, the last
+//! at the end. A copy is always at 0, at 64 KiB or at the end, so that a store whose front is lost
+//! can still be found. The metadata is in the middle, where a hard disk's seeks from everywhere are
 //! shortest. A chunk that a region touches is reserved as a whole; all other whole chunks are data,
 //! in two runs around the middle.
+//!
+//! A store that grows keeps its regions, or gets larger ones in the space that it grows by:
+//!
+//! ```text
+//!  │ SB 0 │ SB 1  data  │ SB 2 │ regions │  data  │ SB 3 │              before
+//!  │ SB 0 │ SB 1  data  │ SB 2 │ regions │  data         data │ SB 3 │  the regions suffice
+//!  │ SB 0 │ SB 1  data     data     data        │ SB 2 │ regions │  data │ SB 3 │  or not
+//! ```
 
 use super::BLOCK;
 use super::bytes::Malformed;
@@ -39,6 +48,12 @@ impl StoreLayout {
 
     /// Plans a store on a device of `size` bytes.
     pub(crate) fn plan(size: u64, chunk: u64) -> Result<Self, StoreError> {
+        Self::plan_behind(0, size, chunk)
+    }
+
+    /// Plans a store whose journal, checkpoints and scratch are in the middle, or behind `start` if
+    /// that is later.
+    fn plan_behind(start: u64, size: u64, chunk: u64) -> Result<Self, StoreError> {
         if !chunk.is_power_of_two() || !(MIN_CHUNK..=MAX_CHUNK).contains(&chunk) {
             return Err(StoreError::BadChunk { chunk: ByteCount(chunk) });
         }
@@ -64,7 +79,8 @@ impl StoreLayout {
         // Whole chunks, because a part of a chunk would be lost to titles anyway.
         let scratch = align_down((size / 1024).min(MAX_SCRATCH), chunk);
         // Beside the middle superblock, so that the arm is seldom far from the journal.
-        let journal_at = superblock_places(size)[2] + SUPERBLOCK_SPACING;
+        let middle = superblock_places(size)[2].max(align_up(start, SUPERBLOCK_SPACING));
+        let journal_at = middle + SUPERBLOCK_SPACING;
         let slots_at = journal_at + journal;
         let scratch_at = align_up(slots_at + 2 * checkpoint, chunk);
         let layout = Self {
@@ -84,6 +100,36 @@ impl StoreLayout {
         Ok(layout)
     }
 
+    /// The layout of this store on `size` bytes. Titles stay where they are; journal, checkpoints
+    /// and scratch do, too, unless a store of this size has checkpoints at least twice as large:
+    /// then they are planned anew, in the space that is added.
+    ///
+    /// # Errors
+    /// [`StoreError::NotLarger`] if there is no space to add.
+    pub(crate) fn grown(&self, size: u64) -> Result<Self, StoreError> {
+        let (now, asked) = (ByteCount(self.size), ByteCount(size));
+        let size = align_down(size, SUPERBLOCK_SPACING);
+        if size <= self.size {
+            return Err(StoreError::NotLarger { now, asked });
+        }
+        let is_larger = |it: &Self| length(&it.checkpoints[0]) >= 2 * length(&self.checkpoints[0]);
+        // If the new regions do not fit into the added space, the old ones go on.
+        if let Some(anew) = Self::plan_behind(self.size, size, self.chunk).ok().filter(is_larger) {
+            return Ok(anew);
+        }
+        let grown = Self { size, ..self.clone() };
+        match grown.validate() {
+            Ok(()) => Ok(grown),
+            Err(_) => Err(StoreError::TooMuch { what: "a store of more than 1 EiB".to_owned() }),
+        }
+    }
+
+    /// The places of its four superblock copies.
+    pub(crate) fn superblocks(&self) -> [u64; 4] {
+        let middle = self.journal.start - SUPERBLOCK_SPACING;
+        [0, SUPERBLOCK_SPACING, middle, self.size - SUPERBLOCK_SPACING]
+    }
+
     /// A size that is sufficient for a store with this chunk size.
     fn smallest(chunk: u64) -> u64 {
         let fixed = 4 * SUPERBLOCK_SPACING + MIN_JOURNAL + 2 * MIN_CHECKPOINT;
@@ -93,7 +139,7 @@ impl StoreLayout {
 
     /// The bytes that no title may have.
     fn reserved(&self) -> Vec<Range<u64>> {
-        superblock_places(self.size)
+        self.superblocks()
             .iter()
             .map(|at| *at..*at + BLOCK)
             .chain([self.journal.clone(), self.scratch.clone()])
@@ -155,6 +201,9 @@ impl StoreLayout {
         {
             return Err("a size that cannot be".into());
         }
+        if self.journal.start < SUPERBLOCK_SPACING {
+            return Err("a journal without a superblock in front of it".into());
+        }
         // The limits also bound what is read into memory when a store opens.
         let lengths = [&self.journal, &self.checkpoints[0], &self.checkpoints[1]].map(length);
         if lengths[0] < MIN_JOURNAL || lengths[0] > MAX_JOURNAL {
@@ -178,7 +227,7 @@ impl StoreLayout {
     }
 }
 
-/// The places of the four superblock copies on a store of `size` bytes.
+/// The places of the four superblock copies on a store that was made with `size` bytes.
 pub(crate) fn superblock_places(size: u64) -> [u64; 4] {
     let end = align_down(size, SUPERBLOCK_SPACING).saturating_sub(SUPERBLOCK_SPACING);
     [0, SUPERBLOCK_SPACING, align_down(size / 2, SUPERBLOCK_SPACING), end]
@@ -265,6 +314,43 @@ mod tests {
             1 MiB are too few for a store with chunks of 1 MiB: at least 7.2 MiB are needed
             a chunk of 3 MiB cannot be: it must be a power of two from 64 KiB to 64 MiB"#]]
         .assert_eq(&table.join("\n"));
+    }
+
+    #[test]
+    fn a_store_grows_around_its_titles() {
+        const MIB: u64 = 1 << 20;
+        let show = |layout: &StoreLayout| {
+            let runs: Vec<_> = layout.data().iter().map(|e| (e.start.0, e.end().0)).collect();
+            let [.., middle, last] = layout.superblocks().map(|at| at / 1024);
+            let slot = ByteCount(length(&layout.checkpoints[0]));
+            format!("superblocks at {middle} and {last} KiB, slots of {slot}, data {runs:?}")
+        };
+        let mut layout = StoreLayout::plan(1 << 30, MIB).unwrap();
+        let mut table = vec![show(&layout)];
+        // By less than twice, by the smallest step, twice the first size, and then little more.
+        for mib in [1500, 1501, 2048, 2049, 40_960] {
+            let before = layout.data();
+            layout = layout.grown(mib * MIB).unwrap();
+            let mut free = crate::free::FreeMap::new(&layout.data());
+            assert!(before.iter().all(|run| free.take(*run)), "{mib} MiB: data stays data");
+            table.push(format!("{mib} MiB: {}", show(&layout)));
+        }
+        expect_test::expect![[r#"
+            superblocks at 524288 and 1048512 KiB, slots of 256 KiB, data [(1, 512), (514, 1023)]
+            1500 MiB: superblocks at 524288 and 1535936 KiB, slots of 256 KiB, data [(1, 512), (514, 1499)]
+            1501 MiB: superblocks at 524288 and 1536960 KiB, slots of 256 KiB, data [(1, 512), (514, 1500)]
+            2048 MiB: superblocks at 1537024 and 2097088 KiB, slots of 512 KiB, data [(1, 1501), (1505, 2047)]
+            2049 MiB: superblocks at 1537024 and 2098112 KiB, slots of 512 KiB, data [(1, 1501), (1505, 2048)]
+            40960 MiB: superblocks at 20971520 and 41942976 KiB, slots of 10 MiB, data [(1, 20480), (20543, 40959)]"#]]
+        .assert_eq(&table.join("\n"));
+        let refused = [40_960 * MIB, 40_960 * MIB + 65_535, MIB, u64::MAX]
+            .map(|size| layout.grown(size).unwrap_err().to_string());
+        expect_test::expect![[r#"
+            the store is 40 GiB long, and a size of 40 GiB adds nothing to it
+            the store is 40 GiB long, and a size of 40 GiB adds nothing to it
+            a store cannot become shorter: it is 40 GiB long, and not 1 MiB
+            the store's format has no room for a store of more than 1 EiB"#]]
+        .assert_eq(&refused.join("\n"));
     }
 
     #[test]

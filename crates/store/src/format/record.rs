@@ -28,10 +28,18 @@
 //!      4+n  index part                           4  bytes
 //!        8  bytes of data in place               4  CRC-32C
 //!      2+n  the data behind them
+//!
+//!  11  scrub: how far all titles have been read and compared with their checksums
+//!        8  when the pass began, Unix seconds
+//!        8  id, 2  track, 8  offset: what it reads next
+//!        8  bytes read    4  pieces of damage found
+//!        8  when the last complete pass ended, Unix seconds (0: none)    4  its pieces of damage
 //! ```
 
 use super::bytes::Malformed;
-use crate::{StoreError, TitleId, TitleRecord, TrackRecord};
+use crate::{
+    ScrubPosition, ScrubResult, ScrubState, StoreError, TitleId, TitleRecord, TrackRecord,
+};
 use disk::Calibration;
 use media::{TitleIndex, TitleKind};
 use std::time::Duration;
@@ -60,6 +68,8 @@ pub(crate) enum Record {
     Progress(TrackProgress),
     /// The index parts of a recording so far are in its region for them.
     Spill(TitleId, SpilledParts),
+    /// How far all titles have been read and compared with their checksums.
+    Scrub(ScrubState),
 }
 
 /// The beginning of a recording.
@@ -173,6 +183,17 @@ impl Record {
                 out.u32(spilled.bytes);
                 out.u32(spilled.checksum);
             }
+            Self::Scrub(state) => {
+                out.u8(SCRUB);
+                out.u64(state.begun);
+                out.u64(state.next.title.0);
+                out.u16(state.next.track);
+                out.u64(state.next.offset);
+                out.u64(state.bytes);
+                out.u32(state.found);
+                out.u64(state.last.map_or(0, |last| last.finished));
+                out.u32(state.last.map_or(0, |last| last.found));
+            }
         }
     }
 
@@ -217,6 +238,15 @@ impl Record {
                 let (id, offset) = (TitleId(bytes.u64()?), bytes.u64()?);
                 let (length, checksum) = (bytes.u32()?, bytes.u32()?);
                 Ok(Self::Spill(id, SpilledParts { offset, bytes: length, checksum }))
+            }
+            SCRUB => {
+                let begun = bytes.u64()?;
+                let title = TitleId(bytes.u64()?);
+                let next = ScrubPosition { title, track: bytes.u16()?, offset: bytes.u64()? };
+                let (read, found) = (bytes.u64()?, bytes.u32()?);
+                let last = ScrubResult { finished: bytes.u64()?, found: bytes.u32()? };
+                let last = (last.finished != 0).then_some(last);
+                Ok(Self::Scrub(ScrubState { begun, next, bytes: read, found, last }))
             }
             kind => Err(Malformed(format!("a record of unknown kind {kind}"))),
         }
@@ -406,6 +436,7 @@ const RECORDING: u8 = 7;
 const RECORDING_EXTENTS: u8 = 8;
 const PROGRESS: u8 = 9;
 const SPILL: u8 = 10;
+const SCRUB: u8 = 11;
 
 /// The numbers of the regions of a recording that are not tracks.
 const PARTS: u16 = 0xFFFF;

@@ -23,10 +23,11 @@
 //!    32   4  journal: chain before the next entry       36  4  zero
 //! ```
 //!
-//! An update writes copies 0 and 1, flushes, writes 2 and 3, and flushes: at any moment at least
-//! two copies of either the old or the new one are whole. The newest with two valid copies wins, so
-//! that a single misdirected or stale sector is never chosen. The version precedes the checksum, so
-//! that a program of any version can report it.
+//! An update writes copies 0 and 2, flushes, writes 1 and 3, and flushes: at any moment at least
+//! two copies of either the old or the new one are whole, and one of them is at the front, which
+//! does not depend on the size. The newest with two valid copies wins, so that a single misdirected
+//! or stale sector is never chosen. The version precedes the checksum, so that a program of any
+//! version can report it.
 //!
 //! Journal entries, checkpoints and labels carry the uuid of the format for ever. A uuid given
 //! later replaces it only where stores are told apart, so that giving one is one update of the

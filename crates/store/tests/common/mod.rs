@@ -205,6 +205,13 @@ impl BlockDevice for PowerCutDevice {
         Ok(())
     }
 
+    /// As a write of other bytes: a device may do it at any time, or partly.
+    fn discard(&self, area: std::ops::Range<u64>) -> Result<bool, DeviceError> {
+        let length = usize::try_from(area.end - area.start).unwrap();
+        self.write_at(area.start, &vec![0xDD; length])?;
+        Ok(true)
+    }
+
     fn queue(&self, _depth: u32, _pool: &Pool) -> Result<Box<dyn Queue>, DeviceError> {
         Err(DeviceError::Unusable {
             path: PathBuf::from("test"),

@@ -140,6 +140,11 @@ pub fn step(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Str
 
 /// A formatted store on a device in memory.
 pub fn formatted(device: &Arc<super::PowerCutDevice>) -> Store {
-    Store::format_on(device.clone(), &small("test")).unwrap();
+    formatted_as(device, &small("test"))
+}
+
+/// A formatted store on a device in memory.
+pub fn formatted_as(device: &Arc<super::PowerCutDevice>, options: &FormatOptions) -> Store {
+    Store::format_on(device.clone(), options).unwrap();
     Store::open_on(device.clone()).unwrap()
 }

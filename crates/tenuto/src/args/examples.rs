@@ -103,6 +103,7 @@ mod tests {
         // Options that need or exclude each other.
         ("ingest a a.mkv b.mkv --title c", "--title names one title"),
         ("ingest a a.mkv --renditions", "--renditions needs two or more files"),
+        ("resize a +1GiB", "'+1GiB'"),
         ("check a --rebuild --scrub", "--rebuild works on one store"),
         ("check a --destroy", "a check overwrites nothing"),
         ("play http://a --ca-file a --insecure", "contradict each other"),

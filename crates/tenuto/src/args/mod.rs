@@ -21,7 +21,7 @@ use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
 use stores::{
     CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, MountArgs, RecordArgs,
-    RelabelArgs, RenameArgs, RmArgs,
+    RelabelArgs, RenameArgs, ResizeArgs, RmArgs, TrimArgs,
 };
 use viewing::{PlayArgs, ServeArgs, TokenArgs};
 
@@ -113,6 +113,27 @@ pub(crate) enum RootCommand {
     /// With --new-identity the store gets another one; its titles and its calibration stay as they
     /// are. The store must not be in use.
     Relabel(RelabelArgs),
+    /// Make a store larger.
+    ///
+    /// Lengthens the store's file to SIZE, or takes the space of a block device that has become
+    /// larger. Titles stay where they are, and nothing is copied. A power cut leaves the old or the
+    /// new size; the command can be repeated.
+    ///
+    /// The store must not be in use: stop its server first, and start it again afterwards. A
+    /// calibration stays with the store; `tenuto calibrate` measures the added space, too. A store
+    /// cannot be made smaller: `tenuto check NEW --replica OLD --repair` copies its titles into a
+    /// smaller one.
+    Resize(ResizeArgs),
+    /// Discard the free space of a store.
+    ///
+    /// Tells a solid-state disk or a thin volume that the space of removed titles is not needed
+    /// (BLKDISCARD), as fstrim does for a file system. Of a store in a file the space is given back
+    /// to the file system: then the file has holes, and a later ingest fails when others have
+    /// filled the file system. Titles are not touched.
+    ///
+    /// A store being served is trimmed by its server, in disk time that no viewer has reserved. A
+    /// disk without discard is an error, and nothing is changed. Once a week is enough.
+    Trim(TrimArgs),
     /// Find damage in stores.
     ///
     /// Reads the superblock copies, the catalogue and every title's index and compares them with
@@ -221,7 +242,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
         "Stores",
         &[
             "format", "ingest", "record", "ls", "info", "export", "mount", "rm", "rename",
-            "relabel", "check",
+            "relabel", "resize", "trim", "check",
         ],
     ),
     ("Serving and watching", &["serve", "token", "play"]),

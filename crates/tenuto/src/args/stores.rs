@@ -237,6 +237,29 @@ pub(crate) struct RelabelArgs {
     pub(crate) report: ReportArgs,
 }
 
+/// Arguments of `tenuto resize`.
+#[derive(clap::Args)]
+pub(crate) struct ResizeArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    /// The new length of the store.
+    ///
+    /// A file is lengthened to it, and its space is allocated at once. Without SIZE the store takes
+    /// all of its file or device.
+    pub(crate) size: Option<ByteCount>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto trim`.
+#[derive(clap::Args)]
+pub(crate) struct TrimArgs {
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
 /// Arguments of `tenuto check`.
 #[derive(clap::Args)]
 pub(crate) struct CheckArgs {

@@ -95,6 +95,13 @@ pub(crate) struct ServeArgs {
     /// never.
     #[arg(long, default_value = "168h", value_parser = parse_duration, value_name = "AGE")]
     pub(crate) recalibrate_after: Duration,
+    /// Time in which all titles are read once and compared with their checksums.
+    ///
+    /// In disk time that no viewer has reserved, a little at a time. The position is kept with the
+    /// store, so that a new start goes on there. Damage is told in the log, by the webhook, in the
+    /// metrics and by `tenuto info`. 0s: never.
+    #[arg(long, default_value = "30d", value_parser = parse_duration, value_name = "PERIOD")]
+    pub(crate) scrub: Duration,
     /// Length of a segment of HLS and DASH.
     ///
     /// Segments begin at key frames, so lengths vary with their distance. A title shorter than

@@ -37,6 +37,8 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Rm(args) => stores::rm(&args),
         RootCommand::Rename(args) => stores::rename(&args),
         RootCommand::Relabel(args) => stores::relabel(&args),
+        RootCommand::Resize(args) => stores::resize(&args),
+        RootCommand::Trim(args) => stores::trim(&args),
         RootCommand::Check(args) => check::check(&args),
         RootCommand::Serve(args) => serve::serve(&args),
         RootCommand::Token(args) => token::token(&args),

@@ -174,6 +174,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         wait: args.wait,
         read_size: args.read_size,
         recalibrate_after: Some(args.recalibrate_after).filter(|age| !age.is_zero()),
+        scrub: Some(args.scrub).filter(|period| !period.is_zero()),
         segment: args.segment,
         throttle: args.throttle,
         as_disk: args.as_disk.clone(),

@@ -1,7 +1,9 @@
 //! Short commands on a store: `format`, `ls`, `info`, `rm`, `rename`.
 
 use crate::access::ask;
-use crate::args::stores::{FormatArgs, InfoArgs, LsArgs, RelabelArgs, RenameArgs, RmArgs};
+use crate::args::stores::{
+    FormatArgs, InfoArgs, LsArgs, RelabelArgs, RenameArgs, ResizeArgs, RmArgs, TrimArgs,
+};
 use crate::failure::Failure;
 use crate::out::{self, Table, facts};
 use serde::Serialize;
@@ -89,6 +91,7 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), Failure> {
         Reply::Store(info) => args.report.show(&info, || {
             let mut lines = store_facts(&info);
             lines.push(("calibrated", calibrated(info.calibration.as_ref())));
+            lines.extend(info.scrub.as_ref().map(|scrub| ("scrubbed", scrubbed(scrub))));
             lines.extend(info.recordings.iter().map(|it| {
                 let (title, bytes) = (&it.title, ByteCount(it.bytes));
                 ("recording", format!("'{title}' since {} UTC, {bytes}", show::moment(it.since)))
@@ -139,6 +142,26 @@ fn calibrated(calibration: Option<&wire::Calibration>) -> String {
     };
     let when = show::moment(calibration.measured_at);
     format!("{when} UTC: {}{provisional}", guarantees.join(", "))
+}
+
+fn scrubbed(scrub: &wire::Scrub) -> String {
+    let damage = |pieces: u32| match pieces {
+        0 => "no damage".to_owned(),
+        pieces => show::count(pieces, "piece") + " of damage (`tenuto check --scrub` lists it)",
+    };
+    let last = match scrub.last {
+        Some(last) => format!("{} UTC", show::moment(last)),
+        None => "not yet".to_owned(),
+    };
+    let last_damage =
+        scrub.last_damage.map_or(String::new(), |pieces| ": ".to_owned() + &damage(pieces));
+    let (done, all) = (ByteCount(scrub.bytes), ByteCount(scrub.bytes + scrub.bytes_left));
+    if scrub.bytes == 0 && scrub.damage == 0 {
+        return last + &last_damage;
+    }
+    let since = show::moment(scrub.begun);
+    let now = damage(scrub.damage);
+    format!("{last}{last_damage}; since {since} UTC {done} of {all}: {now}")
 }
 
 fn title_page(title: &wire::TitleDetail) -> String {
@@ -274,17 +297,41 @@ pub(crate) fn relabel(args: &RelabelArgs) -> Result<(), Failure> {
     debug_assert!(args.new_identity, "the parser requires it: there is nothing else to change");
     let store = &args.store;
     let before = Store::peek(store)?.uuid.to_string();
-    let relabelled = Store::relabel(store).map_err(|error| match error {
-        StoreError::Owned { .. } => {
-            Failure::from(error).hint("stop the server or command that has it open")
-        }
-        other => other.into(),
-    })?;
-    let uuid = relabelled.to_string();
+    let uuid = Store::relabel(store).map_err(owned_by_another)?.to_string();
     args.report.show(&json!({ "uuid": uuid, "before": before }), || {
         format!("{} is now store {uuid}; before: {before}\n", store.display())
     });
     Ok(())
+}
+
+pub(crate) fn resize(args: &ResizeArgs) -> Result<(), Failure> {
+    let store = &args.store;
+    let before = Store::peek(store)?.size;
+    let info = Store::resize(store, args.size).map_err(owned_by_another)?;
+    args.report.show(&json!({ "before": before.0, "size": info.size.0 }), || {
+        format!("{} is now {} long; before: {before}\n", store.display(), info.size)
+    });
+    Ok(())
+}
+
+pub(crate) fn trim(args: &TrimArgs) -> Result<(), Failure> {
+    let Reply::Trimmed(report) = ask(&args.store, &Request::Trim)? else { mismatched() };
+    let sparse = match report.sparse {
+        true => "; its file has holes now: writes may find the file system full",
+        false => "",
+    };
+    args.report
+        .show(&report, || format!("{} of free space discarded{sparse}\n", ByteCount(report.bytes)));
+    Ok(())
+}
+
+fn owned_by_another(error: StoreError) -> Failure {
+    match error {
+        StoreError::Owned { .. } => {
+            Failure::from(error).hint("stop the server or command that has it open")
+        }
+        other => other.into(),
+    }
 }
 
 /// Ends the program at a reply that does not belong to its request.

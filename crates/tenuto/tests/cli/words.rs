@@ -2,7 +2,7 @@
 
 use crate::program::{TestDir, program};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "format",
     "ingest",
     "ls",
@@ -11,6 +11,8 @@ const COMMANDS: [&str; 17] = [
     "rm",
     "rename",
     "relabel",
+    "resize",
+    "trim",
     "check",
     "serve",
     "token",

@@ -24,6 +24,7 @@ const BEFORE: &[(&str, &str)] = &[
          for store in film other new; do tenuto format $store.store --size 256MiB; done
          tenuto ingest film.store a.mkv --replica other.store",
     ),
+    ("tenuto resize", "rm film.store; tenuto format film.store --size 256MiB"),
     ("tenuto relabel", "tenuto format copy.store --size 64MiB"),
     (
         "tenuto serve",
