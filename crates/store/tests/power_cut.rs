@@ -307,8 +307,8 @@ fn titles_are_written_and_removed_while_free_space_is_discarded() {
     assert_holds(&store, &Model::new(), "afterwards");
 }
 
-/// All copies that are written between two flushes are torn at the same time. The size of the device
-/// gives no copy of a shorter store.
+/// All copies that are written between two flushes are torn at the same time. The size of the
+/// device gives no copy of a shorter store.
 #[test]
 fn torn_superblocks_do_not_hide_a_store_that_is_shorter_than_its_device() {
     // `None`: a new uuid. From 32 MiB on the regions move.
