@@ -213,7 +213,9 @@ pub fn record(
         receiver.kill();
         let _ = receiver.wait();
         let said = last_words(&said.join().expect("it does not panic"));
-        let said = input.without_password(&said);
+        // What FFmpeg says when nobody reads on, because the recording has its length.
+        let of_input = said.split("; ").filter(|words| !words.ends_with("Broken pipe"));
+        let said = input.without_password(&of_input.collect::<Vec<_>>().join("; "));
         recorded.map(|report| report.with_note(&said)).map_err(|error| match error {
             LiveError::Store(error) => error,
             LiveError::Input(reason) => job.not_recorded(reason),

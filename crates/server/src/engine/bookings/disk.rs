@@ -471,7 +471,11 @@ impl Disk {
             observed_slot_reads: self.timings.observed_min_read,
             guaranteed_slack: self.scan.slack().filter(|slack| *slack < Slack::NOTHING_DUE),
             // With nothing due all of the next slot is slack.
-            slack_reads: if slack == u64::MAX { u64::from(self.min_read()) } else { slack },
+            slack_reads: match slack {
+                u64::MAX if plans => self.guard.min_read().into(),
+                u64::MAX => self.min_read().into(),
+                slack => slack,
+            },
         }
     }
 }
