@@ -53,7 +53,8 @@ impl Administered {
             &format!("Content-Length: {}\r\n{fields}", body.len()),
         );
         client.send(body);
-        client.read_response(method != "HEAD").unwrap()
+        let response = client.read_response(method != "HEAD");
+        response.unwrap_or_else(|| panic!("{method} {path}: no response"))
     }
 
     fn begin(&self, client: &mut Client, method: &str, path: &str, fields: &str) {

@@ -256,7 +256,6 @@ fn a_served_store_records_and_serves() {
         recording = Running(command.spawn().unwrap());
         std::thread::sleep(Duration::from_millis(500));
     }
-    dir.fails("record a.store stage live.ts", 1, "there is already a title 'stage'");
     let more = "does not hold 10 Gb/s more: it would hold ";
     dir.fails("record a.store wall live.ts --rate 10Gbps", 3, more);
     let until = Instant::now() + Duration::from_secs(60);
@@ -272,6 +271,7 @@ fn a_served_store_records_and_serves() {
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(dir.ok("info a.store").contains("recording   'stage' since "));
+    dir.fails("record a.store stage live.ts", 1, "there is already a title 'stage'");
     let disk = status(&server.origin)["disks"][0].clone();
     let share = disk["recording_share"].as_f64();
     assert!(disk["recordings"] == json!(1) && share > Some(0.0) && share < Some(0.5), "{disk}");

@@ -13,6 +13,12 @@ const ON_A_SMALL_DISK: &[(&str, i32, &str)] = &[
         "has 8 MiB free and 64 MiB more are needed for 64 MiB\nhint: free some",
     ),
     ("test ! -e new", 0, ""),
+    (
+        "$T format t --size 4MiB --chunk 64KiB && $T resize t 32MiB",
+        1,
+        "more are needed for 32 MiB\nhint: free some, or make it smaller",
+    ),
+    ("test $(stat -c %s t) = 4194304 && $T check t && rm t", 0, "nothing to repair"),
     ("truncate -s 64M s && $T format s", 0, "sparse: writes may find the file system full"),
     ("$T ingest s ../film.mkv", 0, "'film' is in the store"),
     (
@@ -29,12 +35,6 @@ const ON_A_SMALL_DISK: &[(&str, i32, &str)] = &[
         "out.mp4: No space left on device (os error 28)\nhint: free some",
     ),
     ("test \"$(ls -A)\" = s", 0, ""),
-    (
-        "$T format t --size 4MiB --chunk 64KiB && $T resize t 32MiB",
-        1,
-        "more are needed for 32 MiB\nhint: free some, or make it smaller",
-    ),
-    ("test $(stat -c %s t) = 4194304 && $T check t && rm t", 0, "nothing to repair"),
     ("$T export s film ../out.mp4 && cmp ../whole.mp4 ../out.mp4", 0, ""),
 ];
 
