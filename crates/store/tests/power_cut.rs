@@ -11,7 +11,7 @@ mod common;
 use common::titles::{
     Model, assert_holds, formatted, formatted_as, holdings, noise, put, small, step,
 };
-use common::{DeviceEvent, PowerCutDevice, apply, cut, flushed};
+use common::{DeviceEvent, PowerCutDevice, apply, cut, cut_at_every_event, flushed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{FormatOptions, Store};
@@ -64,17 +64,12 @@ fn assert_recovers(image: Vec<u8>, recording: &RecordedRun, acknowledged: usize,
     // The writes that repair the store at open can be cut, too.
     let healing = device.take_events();
     drop(store);
-    for until in 0..healing.len() {
-        let mut random = fastrand::Rng::with_seed(until as u64);
-        let flushed = flushed(&healing[..until]);
-        let mut durable = image.clone();
-        apply(&mut durable, &healing[..flushed]);
-        let left = cut(&durable, &healing[flushed..until], &mut random);
-        let context = format!("{context}, healing cut at {until}");
+    cut_at_every_event(&image, &healing, 1, |left, _, again| {
+        let context = format!("{context}, healing {again}");
         let store = Store::open_on(PowerCutDevice::from_image(left))
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_holds(&store, expected, &context);
-    }
+    });
 }
 
 fn cut_everywhere(seed: u64, steps: usize, cuts_per_place: u64) -> u64 {
@@ -147,24 +142,16 @@ fn a_power_cut_while_a_copy_gets_its_uuid_leaves_the_old_or_the_new_one() {
     assert_ne!(given, before);
     let events = device.take_events();
     let mut seen = [0, 0];
-    for until in 0..=events.len() {
-        for again in 0..8 {
-            let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
-            let flushed = flushed(&events[..until]);
-            let mut durable = image.clone();
-            apply(&mut durable, &events[..flushed]);
-            let left = cut(&durable, &events[flushed..until], &mut random);
-            let context = format!("cut {again} at {until}");
-            let store = Store::open_on(PowerCutDevice::from_image(left))
-                .unwrap_or_else(|error| panic!("{context}: {error}"));
-            let uuid = store.info().uuid;
-            assert!(uuid == before || uuid == given, "{context}: {uuid}");
-            assert!(uuid == given || until < events.len(), "{context}: done and not durable");
-            seen[usize::from(uuid == given)] += 1;
-            assert_holds(&store, &model, &context);
-            put(&store, "later", &[vec![1]]).unwrap();
-        }
-    }
+    cut_at_every_event(&image, &events, 8, |left, until, context| {
+        let store = Store::open_on(PowerCutDevice::from_image(left))
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        let uuid = store.info().uuid;
+        assert!(uuid == before || uuid == given, "{context}: {uuid}");
+        assert!(uuid == given || until < events.len(), "{context}: done and not durable");
+        seen[usize::from(uuid == given)] += 1;
+        assert_holds(&store, &model, context);
+        put(&store, "later", &[vec![1]]).unwrap();
+    });
     assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
 }
 
@@ -190,36 +177,29 @@ fn a_power_cut_while_a_store_grows_leaves_the_old_or_the_new_size() {
         assert!(grown.free_chunks > free || added < 3, "{added} chunks, {free} free: {grown:?}");
         let events = device.take_events();
         let mut seen = [0, 0];
-        for until in 0..=events.len() {
-            for again in 0..4 {
-                let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
-                let flushed = flushed(&events[..until]);
-                let mut durable = image.clone();
-                apply(&mut durable, &events[..flushed]);
-                let left = cut(&durable, &events[flushed..until], &mut random);
-                let context = format!("to {new}, cut {again} at {until}");
-                let device = PowerCutDevice::from_image(left);
-                let store = Store::open_on(device.clone())
-                    .unwrap_or_else(|error| panic!("{context}: {error}"));
-                let size = store.info().size;
-                assert!(size == old || size == new, "{context}: {size}");
-                assert!(size == new || until < events.len(), "{context}: done and not durable");
-                seen[usize::from(size == new)] += 1;
-                assert_holds(&store, &model, &context);
-                drop(store);
-                if size == old {
-                    Store::resize_on(device.clone(), new)
-                        .unwrap_or_else(|error| panic!("{context}, again: {error}"));
-                }
-                let store = Store::open_on(device).unwrap();
-                assert_eq!(store.info().free_chunks, grown.free_chunks, "{context}");
-                let mut model = model.clone();
-                for _ in 0..3 {
-                    step(&store, &mut model, &mut random);
-                }
-                assert_holds(&store, &model, &context);
+        cut_at_every_event(&image, &events, 4, |left, until, context| {
+            let context = &format!("to {new}, {context}");
+            let device = PowerCutDevice::from_image(left);
+            let store =
+                Store::open_on(device.clone()).unwrap_or_else(|error| panic!("{context}: {error}"));
+            let size = store.info().size;
+            assert!(size == old || size == new, "{context}: {size}");
+            assert!(size == new || until < events.len(), "{context}: done and not durable");
+            seen[usize::from(size == new)] += 1;
+            assert_holds(&store, &model, context);
+            drop(store);
+            if size == old {
+                Store::resize_on(device.clone(), new)
+                    .unwrap_or_else(|error| panic!("{context}, again: {error}"));
             }
-        }
+            let store = Store::open_on(device).unwrap();
+            assert_eq!(store.info().free_chunks, grown.free_chunks, "{context}");
+            let mut model = model.clone();
+            for _ in 0..3 {
+                step(&store, &mut model, &mut random);
+            }
+            assert_holds(&store, &model, context);
+        });
         assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
     }
 }
@@ -247,20 +227,13 @@ fn a_power_cut_while_free_space_is_discarded_touches_no_title() {
     let mut with_it = model.clone();
     with_it.insert("removed".to_owned(), tracks);
     let mut seen = [0, 0];
-    for until in 0..=events.len() {
-        for again in 0..8 {
-            let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
-            let flushed = flushed(&events[..until]);
-            let mut durable = image.clone();
-            apply(&mut durable, &events[..flushed]);
-            let left = cut(&durable, &events[flushed..until], &mut random);
-            let store = Store::open_on(PowerCutDevice::from_image(left)).unwrap();
-            let is_there = store.title("removed").is_some();
-            seen[usize::from(is_there)] += 1;
-            let expected = if is_there { &with_it } else { &model };
-            assert_holds(&store, expected, &format!("cut {again} at {until}"));
-        }
-    }
+    cut_at_every_event(&image, &events, 8, |left, _, context| {
+        let store = Store::open_on(PowerCutDevice::from_image(left)).unwrap();
+        let is_there = store.title("removed").is_some();
+        seen[usize::from(is_there)] += 1;
+        let expected = if is_there { &with_it } else { &model };
+        assert_holds(&store, expected, context);
+    });
     assert!(seen.iter().all(|times| *times >= 8), "{seen:?}");
 }
 

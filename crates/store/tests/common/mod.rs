@@ -144,7 +144,7 @@ pub fn apply(image: &mut [u8], events: &[DeviceEvent]) {
 
 /// The remains of `image` (durable before `events`) after a power cut that follows `events`.
 pub fn cut(image: &[u8], events: &[DeviceEvent], random: &mut fastrand::Rng) -> Vec<u8> {
-    let flushed = events.iter().rposition(|e| matches!(e, DeviceEvent::Flush)).map_or(0, |i| i + 1);
+    let flushed = flushed(events);
     let mut bytes = image.to_vec();
     // Some cuts lose nearly everything, some nearly nothing, some half.
     let survival = [0.05, 0.5, 0.95][random.usize(..3)];
@@ -166,6 +166,23 @@ pub fn cut(image: &[u8], events: &[DeviceEvent], random: &mut fastrand::Rng) -> 
         }
     }
     bytes
+}
+
+/// Cuts power so many times at each event and after the last; `check` gets what is left, the number
+/// of events before the cut, and words that name it.
+pub fn cut_at_every_event(
+    image: &[u8],
+    events: &[DeviceEvent],
+    times: u64,
+    mut check: impl FnMut(Vec<u8>, usize, &str),
+) {
+    for until in 0..=events.len() {
+        for again in 0..times {
+            let mut random = fastrand::Rng::with_seed((until as u64) << 8 | again);
+            let left = cut(image, &events[..until], &mut random);
+            check(left, until, &format!("cut {again} at {until} of {}", events.len()));
+        }
+    }
 }
 
 impl BlockDevice for PowerCutDevice {
