@@ -109,7 +109,8 @@ fn every_experiment_runs_on_agents() {
 
     let own = dir.ok("meter ramp ebu-multi-edit --toml");
     dir.write("own.toml", own.replace("from = 4, to = 40, by = 4", "from = 1, to = 4, by = 3"));
-    let ramp = dir.json(&format!("meter ramp own.toml --size 48MiB {on} --step 200ms --out ramp"));
+    let ramp =
+        said(&dir, &format!("meter ramp own.toml --size 48MiB {on} --step 200ms --out ramp"));
     let steps = ramp["steps"].as_array().unwrap();
     assert_eq!(
         steps.iter().map(|step| step["clients"].as_u64()).collect::<Vec<_>>(),
@@ -351,7 +352,7 @@ fn silent_connections_keep_no_controller_out() {
         .iter()
         .flat_map(|agent| (0..100).map(|_| TcpStream::connect(&agent.address).unwrap()))
         .collect();
-    let said = dir.json(&format!("{line} --streams 3 --duration 1s"));
+    let said = said(&dir, &format!("{line} --streams 3 --duration 1s"));
     assert_eq!(said["frames"], 75, "{said}");
     drop(silent);
 }
