@@ -41,15 +41,6 @@ impl WriteShare {
     /// Nothing is kept.
     pub const NONE: Self = Self { part: 0, burst: 0 };
 
-    /// What is kept for both.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            part: self.part.saturating_add(other.part),
-            burst: self.burst.saturating_add(other.burst),
-        }
-    }
-
     /// Whether anything is kept.
     pub fn is_some(self) -> bool {
         self.part > 0
@@ -111,8 +102,6 @@ impl WriteJob {
 pub struct WriteDemand {
     /// Nanoseconds from one round to the next.
     pub period: u64,
-    /// The writes of a round that it makes by itself.
-    pub alone: Vec<WriteJob>,
     /// The write of a round that becomes one with those of all other writers of the disk when the
     /// disk is busy.
     pub joined: WriteJob,
@@ -133,19 +122,16 @@ impl WriteDemand {
         demands: impl Iterator<Item = &'a Self>,
         charge: impl Fn(WriteJob) -> u64,
     ) -> WriteShare {
-        let mut all = WriteShare::NONE;
         let (mut joined, mut shared) = (WriteJob { places: 0, bytes: ByteCount(0) }, 0);
         let mut shortest = u64::MAX;
         for demand in demands {
-            let alone = demand.alone.iter().map(|job| charge(*job));
-            all = all.and(share(alone.fold(0, u64::saturating_add), demand.period));
             joined.places = joined.places.saturating_add(demand.joined.places);
             joined.bytes.0 = joined.bytes.0.saturating_add(demand.joined.bytes.0);
             shared = shared.max(demand.shared.map_or(0, &charge));
             shortest = shortest.min(demand.period);
         }
         let joined = if joined.places > 0 { charge(joined) } else { 0 };
-        all.and(share(joined.saturating_add(shared), shortest))
+        share(joined.saturating_add(shared), shortest)
     }
 }
 
@@ -271,7 +257,7 @@ mod tests {
         assert_eq!([none.beside(7, 0), half.beside(7, 0)], [7, 14]);
         // Half as slow again, writes take three quarters of the time, and then all of it.
         assert_eq!([half.beside(8, 512), half.beside(8, 1024)], [32, u64::MAX]);
-        assert_eq!(half.and(half).beside(1, 0), u64::MAX);
+        assert_eq!(WriteShare { part: WriteShare::WHOLE, burst: 0 }.beside(1, 0), u64::MAX);
     }
 
     #[test]
@@ -313,12 +299,7 @@ mod tests {
     #[test]
     fn what_writers_join_is_kept_as_one_write_and_what_they_share_once() {
         let job = |places| WriteJob { places, bytes: ByteCount(0) };
-        let of = |period| WriteDemand {
-            period,
-            alone: vec![job(2), job(1)],
-            joined: job(5),
-            shared: Some(job(3)),
-        };
+        let of = |period| WriteDemand { period, joined: job(5), shared: Some(job(3)) };
         // A write takes one, and one for each place.
         let share = |demands: &[WriteDemand]| {
             let charge = |job: WriteJob| u64::from(job.places) + 1;
@@ -326,8 +307,8 @@ mod tests {
             (share.part * 1000 / WriteShare::WHOLE, share.burst)
         };
         assert_eq!(share(&[]), (0, 0));
-        assert_eq!(share(&[of(1000)]), (5 + 6 + 4, 30));
-        assert_eq!(share(&[of(1000), of(1000)]), (2 * 5 + 11 + 4, 50));
-        assert_eq!(share(&[of(1000), of(500)]), (5 + 10 + 2 * (11 + 4), 50));
+        assert_eq!(share(&[of(1000)]), (6 + 4, 20));
+        assert_eq!(share(&[of(1000), of(1000)]), (11 + 4, 30));
+        assert_eq!(share(&[of(1000), of(500)]), (2 * (11 + 4), 30));
     }
 }

@@ -107,7 +107,6 @@ pub(crate) fn write_demand(load: RecordingLoad) -> WriteDemand {
     let job = |(places, bytes)| WriteJob { places, bytes };
     WriteDemand {
         period: nanos(RecordingLoad::PERIOD),
-        alone: vec![job((1, RecordingLoad::BUFFER)); load.full_buffers()],
         joined: job(load.blocks()),
         shared: Some(job(RecordingLoad::COMMIT)),
     }

@@ -20,7 +20,7 @@ use crate::scenario::Scenario;
 use crate::titles::{self, Title};
 use crate::trace::{Trace, TraceLine};
 use crate::viewers::{Viewer, ViewerProfile, ViewerRequest};
-use recordings::Recording;
+use recordings::{GroupWrite, Recording};
 use server::engine::{
     Action, DiskNumber, Engine, EngineConfig, PermitId, ReadOutcome, RequestId, SessionId, Status,
 };
@@ -148,6 +148,7 @@ struct World<'a> {
     cancelled: BTreeSet<RequestId>,
     permit_requests: BTreeMap<PermitId, PermitRequest>,
     recordings: Vec<Recording>,
+    group_writes: Vec<GroupWrite>,
     rng: fastrand::Rng,
     /// Viewers that have not left, those who have not arrived yet included.
     present: usize,
@@ -201,6 +202,7 @@ impl<'a> World<'a> {
             cancelled: BTreeSet::new(),
             permit_requests: BTreeMap::new(),
             recordings: Vec::new(),
+            group_writes: Vec::new(),
             present: 0,
             trace: Trace::new(KEPT_LINES),
             violations: ViolationLog::default(),

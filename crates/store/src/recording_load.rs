@@ -7,9 +7,8 @@ use units::{BitRate, ByteCount};
 /// The writes of a recording, which come again every [`RecordingLoad::PERIOD`].
 ///
 /// ```text
-///   full buffers   1 place each      1 MiB of one track
-///   a commit       a place a track   whole blocks of what has come since the last
-///                  3 places          flush, journal entry, flush: once for all recordings
+///   blocks    a place a track   what has come since the last commit; one sweep for all recordings
+///   commit    3 places          flush, journal entry, flush; once for all recordings
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingLoad {
@@ -24,23 +23,20 @@ impl RecordingLoad {
     /// commit takes, it is the most that a power cut takes of what had arrived.
     pub const PERIOD: Duration = Duration::from_millis(400);
 
-    /// The bytes of a track that are written when they are together, before a commit.
-    pub const BUFFER: ByteCount = ByteCount::MIB;
-
     /// The places and bytes of what recordings that commit together write once.
     pub const COMMIT: (u32, ByteCount) = (3, ByteCount(BLOCK * 8));
 
-    /// The full buffers of one period.
-    pub fn full_buffers(self) -> usize {
-        let full = self.rate.bytes_in(Self::PERIOD).0 / Self::BUFFER.0;
-        usize::try_from(full).unwrap_or(usize::MAX)
-    }
-
     /// The places and bytes of the blocks that a commit writes.
     pub fn blocks(self) -> (u32, ByteCount) {
-        let rest = self.rate.bytes_in(Self::PERIOD).0 % Self::BUFFER.0;
+        let bytes = self.rate.bytes_in(Self::PERIOD).0;
         // Each track is cut at another block.
-        (self.tracks.max(1), ByteCount(rest + u64::from(self.tracks) * BLOCK))
+        (self.tracks.max(1), ByteCount(bytes + u64::from(self.tracks) * BLOCK))
+    }
+
+    /// The bytes that wait for a commit at most; with more, their blocks are written before it.
+    /// More than two rounds wait only where more comes than the rate.
+    pub(crate) fn most_waiting(self) -> ByteCount {
+        ByteCount(self.blocks().1.0.saturating_mul(2))
     }
 }
 
@@ -49,14 +45,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_writes_full_buffers_and_what_is_left_at_a_commit() {
-        let load = |bits, tracks| {
-            let load = RecordingLoad { rate: BitRate(bits), tracks };
-            (load.full_buffers(), load.blocks().0, load.blocks().1.0)
+    fn a_recording_writes_what_came_in_a_period() {
+        let blocks = |bits, tracks| {
+            let (places, bytes) = RecordingLoad { rate: BitRate(bits), tracks }.blocks();
+            (places, bytes.0)
         };
-        // 0.4 s of 8 Mb/s are 400 kB, of 75 Mb/s three buffers and some more.
-        assert_eq!(load(8_000_000, 2), (0, 2, 408_192));
-        assert_eq!(load(75_000_000, 1), (3, 1, 608_368));
-        assert_eq!(load(0, 0), (0, 1, 0));
+        // 0.4 s of 8 Mb/s are 400 kB.
+        assert_eq!(blocks(8_000_000, 2), (2, 408_192));
+        assert_eq!(blocks(75_000_000, 1), (1, 3_754_096));
+        assert_eq!(blocks(0, 0), (1, 0));
     }
 }

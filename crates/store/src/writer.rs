@@ -19,7 +19,6 @@ use crate::byte_runs::{pieces, runs};
 use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_new_name};
 use crate::format::{BLOCK, label};
 use crate::free::{AllocError, FreeMap};
-use crate::recording_load::RecordingLoad;
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
 use device::{Buffer, Pool};
 use media::{
@@ -62,8 +61,10 @@ struct TrackBuffer {
     /// The bytes behind those that are counted as written.
     buffer: Option<Buffer>,
     filled: usize,
-    /// The bytes of the buffer that are on the device all the same; whole blocks.
+    /// The bytes of the buffer that were taken for a commit all the same; whole blocks.
     in_place: usize,
+    /// Whole blocks and their places on the device that the next commit writes.
+    waiting: Vec<(u64, Vec<u8>)>,
     /// The bytes of the buffer that are in `checksums`; whole spans.
     summed: usize,
     checksums: Vec<u32>,
@@ -160,23 +161,25 @@ impl<'a> TitleWriter<'a> {
     /// Appends to a track's data.
     pub fn write(&mut self, track: u16, mut bytes: &[u8]) -> Result<(), StoreError> {
         let number = usize::from(track);
-        while !bytes.is_empty() {
-            let pool = &self.pool;
-            let track = &mut self.tracks[number];
-            let buffer = track.buffer.get_or_insert_with(|| {
-                pool.take(WRITE).expect("the pool has a buffer for every track")
-            });
-            // Only full buffers are written, so every device write but the last is aligned and
-            // large.
-            let now = bytes.len().min(WRITE - track.filled);
-            buffer[track.filled..track.filled + now].copy_from_slice(&bytes[..now]);
-            track.filled += now;
-            bytes = &bytes[now..];
-            if track.filled == WRITE {
-                self.write_out(number)?;
-            }
+        // Only full buffers are written, so every device write but the last is aligned and large.
+        while self.fill(number, &mut bytes) {
+            self.write_out(number)?;
         }
         Ok(())
+    }
+
+    /// Moves bytes into a track's buffer; whether that is full.
+    fn fill(&mut self, number: usize, bytes: &mut &[u8]) -> bool {
+        let pool = &self.pool;
+        let track = &mut self.tracks[number];
+        let buffer = track.buffer.get_or_insert_with(|| {
+            pool.take(WRITE).expect("the pool has a buffer for every track")
+        });
+        let now = bytes.len().min(WRITE - track.filled);
+        buffer[track.filled..track.filled + now].copy_from_slice(&bytes[..now]);
+        track.filled += now;
+        *bytes = &bytes[now..];
+        track.filled == WRITE
     }
 
     /// Gives the title its text tracks.
@@ -259,29 +262,39 @@ impl<'a> TitleWriter<'a> {
         Ok(())
     }
 
-    /// The whole blocks of a track's buffer that are not on the device, and their places; they
-    /// count as written from now on. With them the reason why the track has no room for more, if it
-    /// has none.
-    fn take_whole_blocks(&mut self, number: usize) -> (Vec<(u64, Vec<u8>)>, Option<StoreError>) {
+    /// Moves the whole blocks of a track's buffer to those that wait for the next commit; they
+    /// count as written from now on. With a buffer for which the track has no room, moves what it
+    /// has room for, and fails.
+    fn take_whole_blocks(&mut self, number: usize) -> Result<(), StoreError> {
         let missing = {
             let track = &self.tracks[number];
             track.bytes().saturating_sub(track.capacity)
         };
-        let full = if missing > 0 { self.grow(number, missing).err() } else { None };
+        let grown = if missing > 0 { self.grow(number, missing) } else { Ok(()) };
         let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
-        let Some(buffer) = &track.buffer else { return (Vec::new(), full) };
+        let Some(buffer) = &track.buffer else { return grown };
         let filled = track.filled_within();
         let blocks = track.in_place..filled - filled % BLOCK_SIZE;
         let at = track.written + blocks.start as u64;
         let new = &buffer[blocks.clone()];
-        let places = pieces(&runs(&track.extents, chunk), at, new.len());
-        let taken = places.into_iter().map(|(place, part)| (place, new[part].to_vec())).collect();
+        for (place, part) in pieces(&runs(&track.extents, chunk), at, new.len()) {
+            match track.waiting.last_mut() {
+                Some((start, bytes)) if *start + bytes.len() as u64 == place => {
+                    bytes.extend_from_slice(&new[part]);
+                }
+                _ => track.waiting.push((place, new[part].to_vec())),
+            }
+        }
         track.in_place = blocks.end;
         let spans = track.summed..filled - filled % SPAN;
         track.checksums.extend(buffer[spans.clone()].chunks(SPAN).map(checksum));
         track.summed = spans.end;
-        (taken, full)
+        if track.in_place == WRITE {
+            track.written += WRITE as u64;
+            (track.filled, track.in_place, track.summed) = (0, 0, 0);
+        }
+        grown
     }
 
     /// Finds room for at least `missing` more bytes: in place if the following chunks are free,
@@ -504,7 +517,6 @@ pub(crate) fn duration(index: &Arc<TitleIndex>) -> Duration {
 /// Bytes of one write: a disk writes at nearly its full rate with it, and it bounds the memory of a
 /// track.
 const WRITE: usize = 1 << 20;
-const _: () = assert!(WRITE as u64 == RecordingLoad::BUFFER.0);
 
 // No write but the last ends in the middle of a checksum's span.
 const _: () = assert!(WRITE.is_multiple_of(SPAN));

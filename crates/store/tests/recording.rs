@@ -7,11 +7,15 @@
 mod common;
 
 use common::titles::{description, formatted, get, noise, put};
-use common::{DeviceEvent, PowerCutDevice, apply, cut, flushed};
+use common::{DeviceEvent, PowerCutDevice, apply, cut, cut_at_every_event};
 use media::{IndexPart, LduIndex, TitleKind, TrackKind};
 use std::collections::BTreeMap;
-use store::{CheckOptions, FindingKind, Store, StoreError, TitleRecord, TitleRecorder};
-use units::ByteCount;
+use std::sync::Mutex;
+use store::{
+    BackgroundIo, CheckOptions, FindingKind, Permit, RecordingLoad, Store, StoreError, TitleRecord,
+    TitleRecorder,
+};
+use units::{BitRate, ByteCount};
 
 /// A title as it is being recorded, beside the recorder: the LDUs of each track.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +48,7 @@ impl<'a> Recorded<'a> {
     fn start(store: &'a Store, name: &str, tracks: usize) -> Result<Self, StoreError> {
         let writer = store.begin(name, TitleKind::Media)?;
         let descriptions = vec![description(TrackKind::Video); tracks];
-        let recorder = TitleRecorder::start(writer, &descriptions)?;
+        let recorder = TitleRecorder::start(writer, &descriptions, None)?;
         let expected = Expected::with_tracks(tracks);
         Ok(Self { recorder, expected, begun: vec![Vec::new(); tracks] })
     }
@@ -267,17 +271,15 @@ fn assert_recovers(image: Vec<u8>, models: &[Model], again: bool, context: &str)
     assert_model(&store, models, context);
     let sealing = device.take_events();
     drop(store);
-    for until in if again { 0..sealing.len() } else { 0..0 } {
-        let mut random = fastrand::Rng::with_seed(until as u64);
-        let flushed = flushed(&sealing[..until]);
-        let mut durable = image.clone();
-        apply(&mut durable, &sealing[..flushed]);
-        let left = cut(&durable, &sealing[flushed..until], &mut random);
-        let context = format!("{context}, cut again at {until}");
+    if !again {
+        return;
+    }
+    cut_at_every_event(&image, &sealing, 1, |left, _, again| {
+        let context = format!("{context}, sealing {again}");
         let store = Store::open_on(PowerCutDevice::from_image(left))
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_model(&store, models, &context);
-    }
+    });
 }
 
 #[test]
@@ -406,6 +408,56 @@ fn recordings_side_by_side_have_few_extents_also_when_the_store_fills() {
         assert!(title.tracks[0].extents.len() <= 8, "{:?}", title.tracks[0].extents);
     }
     assert_sound(&store, "all ended");
+}
+
+/// The places and bytes of each permit that was asked for.
+#[derive(Default)]
+struct Asked(Mutex<Vec<(u32, u64)>>);
+
+impl BackgroundIo for Asked {
+    fn acquire(&self, bytes: ByteCount) -> Permit {
+        self.acquire_writes(1, bytes)
+    }
+
+    fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
+        self.0.lock().unwrap().push((places, bytes.0));
+        Permit::unlimited()
+    }
+}
+
+/// What [`RecordingLoad`] says of a recording is all that it writes, whatever its rate: nothing by
+/// itself when a buffer is full.
+#[test]
+fn a_recording_writes_what_its_disk_keeps_time_for() {
+    for (megabits, tracks) in [(1, 1), (4, 1), (20, 2), (200, 2)] {
+        let device = PowerCutDevice::new(ByteCount::mib(64));
+        let store = formatted(&device);
+        let load = RecordingLoad { rate: BitRate(megabits * 1_000_000), tracks };
+        let io = Asked::default();
+        let descriptions = vec![description(TrackKind::Video); tracks as usize];
+        let writer = store.begin("camera", TitleKind::Media).unwrap().with_io(&io);
+        let recorder = TitleRecorder::start(writer, &descriptions, Some(load)).unwrap();
+        let expected = Expected::with_tracks(tracks as usize);
+        let begun = vec![Vec::new(); tracks as usize];
+        let mut recorded = Recorded { recorder, expected, begun };
+        let in_period = usize::try_from(load.rate.bytes_in(RecordingLoad::PERIOD).0).unwrap();
+        let periods = 4_000_000 / in_period + 3;
+        for period in 0..periods {
+            for track in 0..tracks as usize {
+                let bytes = vec![u8::try_from(period).unwrap(); in_period / tracks as usize / 5];
+                (0..5).for_each(|_| recorded.write(track, &bytes, true).unwrap());
+            }
+            recorded.commit().unwrap();
+        }
+        let asked = std::mem::take(&mut *io.0.lock().unwrap());
+        assert_eq!(asked.len(), periods, "{megabits} Mb/s: {asked:?}");
+        let ((places, bytes), commit) = (load.blocks(), RecordingLoad::COMMIT);
+        let most = (places + commit.0, bytes.0 + commit.1.0);
+        // Where a track's extent ends, a commit has one place more.
+        let beyond = asked.iter().filter(|it| it.0 > most.0).count();
+        assert!(beyond <= 8, "{megabits} Mb/s: {asked:?}");
+        assert!(asked.iter().all(|it| it.1 <= most.1), "{megabits} Mb/s, {most:?}: {asked:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Recordings with a guaranteed rate: rounds of writes, one write after the other, each due when
-//! the last period has passed.
+//! Recordings with a guaranteed rate: rounds of writes, each due when the last period has passed.
+//! Rounds of a disk that wait at the same time become one write.
 
 use super::{Event, World};
 use crate::disks::Work;
@@ -16,10 +16,18 @@ pub(super) struct Recording {
     id: Option<RecordingId>,
     /// When the rounds were due that are not complete, oldest first.
     due: VecDeque<Moment>,
-    /// The writes of the first of these that were not asked for yet.
-    to_write: Vec<WriteJob>,
-    /// The write that waits for its permit, or is in the device in so many parts.
-    permit: Option<(PermitId, WriteJob, u32)>,
+}
+
+/// One write of a round of several recordings, from the request for its permit to its end.
+#[derive(Debug)]
+pub(super) struct GroupWrite {
+    disk: usize,
+    permit: PermitId,
+    job: WriteJob,
+    /// The recordings whose rounds it has.
+    members: Vec<usize>,
+    /// Parts that are in the device.
+    parts: u32,
 }
 
 impl World<'_> {
@@ -40,10 +48,10 @@ impl World<'_> {
             return;
         }
         let background = &self.scenario.background;
-        let (period, round) = (background.recording_period, self.round());
+        let period = background.recording_period;
         let disk = self.recordings[number].disk;
         let demand =
-            WriteDemand { period: nanos(period), alone: round, joined: NOTHING, shared: None };
+            WriteDemand { period: nanos(period), joined: self.round(), shared: Some(COMMIT) };
         let on = DiskNumber(u16::try_from(disk).expect("few disks"));
         self.refusals.changed();
         let admitted = self.engine.admit_recording(self.now, on, demand);
@@ -75,7 +83,7 @@ impl World<'_> {
         );
         self.recordings[number].due.push_back(self.now);
         self.outcome.rounds += 1;
-        self.write_next(number);
+        self.write_next(self.recordings[number].disk);
     }
 
     pub(super) fn end_recording(&mut self, number: usize) {
@@ -86,33 +94,34 @@ impl World<'_> {
         }
     }
 
-    // Asks for the next write of a recording, if none is under way.
-    fn write_next(&mut self, number: usize) {
-        let round = self.round();
-        let recording = &mut self.recordings[number];
-        let (Some(id), None) = (recording.id, recording.permit) else { return };
-        if recording.to_write.is_empty() {
-            if recording.due.is_empty() {
-                return;
-            }
-            recording.to_write = round;
-            recording.to_write.reverse();
+    // Asks for the next write of a disk, if rounds are due and none is under way.
+    fn write_next(&mut self, disk: usize) {
+        if self.group_writes.iter().any(|write| write.disk == disk) {
+            return;
         }
-        let job = recording.to_write.pop().expect("not empty");
-        let disk = DiskNumber(u16::try_from(recording.disk).expect("few disks"));
-        let permit = self.engine.request_write(self.now, disk, Some(id), job);
-        recording.permit = Some((permit, job, 0));
+        let waits = |it: &Recording| it.disk == disk && it.id.is_some() && !it.due.is_empty();
+        let members: Vec<usize> =
+            (0..self.recordings.len()).filter(|it| waits(&self.recordings[*it])).collect();
+        let Some(id) = members.first().and_then(|it| self.recordings[*it].id) else { return };
+        let (round, count) = (self.round(), members.len() as u64);
+        let job = WriteJob {
+            places: round.places * u32::try_from(count).expect("few") + COMMIT.places,
+            bytes: ByteCount(round.bytes.0 * count + COMMIT.bytes.0),
+        };
+        let number = DiskNumber(u16::try_from(disk).expect("few disks"));
+        let permit = self.engine.request_write(self.now, number, Some(id), job);
+        self.group_writes.push(GroupWrite { disk, permit, job, members, parts: 0 });
         self.liveness.permit_requested(permit, &mut self.violations);
         self.note("requests a write: permit, recording", [permit.0, id.0, job.bytes.0, 0]);
     }
 
     /// Makes a write whose permit was granted; false: it is no permit of a write.
     pub(super) fn write_granted(&mut self, permit: PermitId) -> bool {
-        let has = |recording: &Recording| recording.permit.is_some_and(|(own, ..)| own == permit);
-        let Some(number) = self.recordings.iter().position(has) else { return false };
-        let disk = self.recordings[number].disk;
-        let (_, job, parts) = self.recordings[number].permit.as_mut().expect("found by it");
-        *parts = job.places;
+        let Some(write) = self.group_writes.iter_mut().find(|it| it.permit == permit) else {
+            return false;
+        };
+        let (disk, job) = (write.disk, write.job);
+        write.parts = job.places;
         let len = align_down((job.bytes.0 / u64::from(job.places)).max(4096), 4096);
         let end = self.disks[disk].capacity() - len;
         let places = 0..job.places;
@@ -129,28 +138,26 @@ impl World<'_> {
 
     /// A part of a write has ended.
     pub(super) fn write_done(&mut self, permit: PermitId) {
-        let has = |recording: &Recording| recording.permit.is_some_and(|(own, ..)| own == permit);
-        let number = self.recordings.iter().position(has).expect("it was granted");
-        let recording = &mut self.recordings[number];
-        let (_, _, parts) = recording.permit.as_mut().expect("found by it");
-        *parts -= 1;
-        if *parts > 0 {
+        let number = self.group_writes.iter().position(|it| it.permit == permit);
+        let number = number.expect("it was granted");
+        self.group_writes[number].parts -= 1;
+        if self.group_writes[number].parts > 0 {
             return;
         }
-        recording.permit = None;
+        let write = self.group_writes.swap_remove(number);
         self.note("write done: permit", [permit.0, 0, 0, 0]);
         self.engine.best_effort_done(self.now, permit);
-        self.round_advances(number);
-        self.write_next(number);
+        write.members.iter().for_each(|member| self.round_done(*member));
+        self.write_next(write.disk);
     }
 
     // Compares a round that is complete with the time when it was due.
-    fn round_advances(&mut self, number: usize) {
+    fn round_done(&mut self, number: usize) {
         let recording = &mut self.recordings[number];
-        if !recording.to_write.is_empty() || recording.id.is_none() {
+        let due = recording.due.pop_front().expect("it was written");
+        if recording.id.is_none() {
             return;
         }
-        let due = recording.due.pop_front().expect("it was written");
         let period = self.scenario.background.recording_period;
         let took = self.now.since(due);
         let periods = took.as_secs_f64() / period.as_secs_f64();
@@ -163,17 +170,15 @@ impl World<'_> {
         }
     }
 
-    fn round(&self) -> Vec<WriteJob> {
-        let bytes = self.scenario.background.recording_round;
-        let commit = ByteCount(8192);
-        [bytes, commit].map(|bytes| WriteJob { places: 2, bytes }).to_vec()
+    fn round(&self) -> WriteJob {
+        WriteJob { places: 2, bytes: self.scenario.background.recording_round }
     }
 }
 
-/// From when it is due, a round takes the time in which its tokens come, that of a round of the
-/// other recordings in front of it, and what the device is at.
+/// What the rounds of one write have once.
+const COMMIT: WriteJob = WriteJob { places: 2, bytes: ByteCount(8192) };
+
+/// From when it is due, a round takes the time in which its tokens come, that of the write in front
+/// of it, and what the device is at.
 const MOST_PERIODS: u32 = 3;
 const MOST_SLOTS: u32 = 2;
-
-/// The writers of a world do not know of each other.
-const NOTHING: WriteJob = WriteJob { places: 0, bytes: ByteCount(0) };

@@ -473,12 +473,13 @@ impl FragmentSink for RecordingSink<'_> {
 
     fn tracks(&mut self, tracks: &[TrackDescription]) -> Result<(), StoreError> {
         let writer = self.writer.take().expect("the tracks come once");
-        if let Some(rate) = self.rate {
-            let tracks = u32::try_from(tracks.len()).expect("tracks are few");
-            let kept = self.io.keep_time(RecordingLoad { rate, tracks });
-            kept.map_err(|reason| StoreError::RateNotHeld { rate, reason })?;
+        let count = u32::try_from(tracks.len()).expect("tracks are few");
+        let load = self.rate.map(|rate| RecordingLoad { rate, tracks: count });
+        if let Some(load) = load {
+            let kept = self.io.keep_time(load);
+            kept.map_err(|reason| StoreError::RateNotHeld { rate: load.rate, reason })?;
         }
-        self.recorder = Some(TitleRecorder::start(writer, tracks)?);
+        self.recorder = Some(TitleRecorder::start(writer, tracks, load)?);
         Ok(())
     }
 

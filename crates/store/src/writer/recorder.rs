@@ -1,7 +1,7 @@
 //! Writing a title while it is being recorded: what was committed survives a power cut.
 //!
 //! ```text
-//!   write    into the buffers of the tracks; full ones go to the device
+//!   write    into the buffers of the tracks
 //!   commit   whole blocks in place ──▶ flush ──▶ journal: for each track its new LDUs, the bytes in
 //!            place, and those behind the last whole block ──▶ flush
 //!   finish   the title is made of these records (`recording`), as after a power cut
@@ -11,6 +11,7 @@
 //! commits of several recordings share flushes and journal entries (`commit_group`).
 
 use super::{BLOCK_SIZE, TitleWriter, WRITE, full, unix_now};
+use crate::byte_runs::{pieces, runs};
 use crate::commit_group::Commit;
 use crate::format::label;
 use crate::format::record::{
@@ -18,7 +19,7 @@ use crate::format::record::{
     TrackProgress,
 };
 use crate::recording::split;
-use crate::{StoreError, TitleRecord};
+use crate::{RecordingLoad, StoreError, TitleRecord};
 use media::{IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum};
 use std::fmt;
 use units::{ByteCount, Encoder, Extent};
@@ -37,6 +38,8 @@ pub struct TitleRecorder<'a> {
     spilled: u64,
     /// The bytes of all parts, in the region and in the catalogue.
     part_bytes: u64,
+    /// The bytes that wait for a commit at most.
+    most_waiting: ByteCount,
 }
 
 /// What the catalogue has of a track of a recording.
@@ -56,10 +59,12 @@ struct RecordingExtents {
 }
 
 impl<'a> TitleRecorder<'a> {
-    /// Begins the recording of a title with these tracks, durably.
+    /// Begins the recording of a title with these tracks, durably. `load` is what its disk keeps
+    /// time for, if anything.
     pub fn start(
         mut writer: TitleWriter<'a>,
         tracks: &[TrackDescription],
+        load: Option<RecordingLoad>,
     ) -> Result<Self, StoreError> {
         writer.growth = (GROWTH_PART, u64::MAX);
         writer.declare(&vec![ByteCount::ZERO; tracks.len()])?;
@@ -94,6 +99,7 @@ impl<'a> TitleRecorder<'a> {
             index: of(RecordingRegion::Index),
             spilled: 0,
             part_bytes: described,
+            most_waiting: load.map_or(MOST_WAITING, RecordingLoad::most_waiting),
         };
         // From now on the chunks of the regions are given back with those of the writer.
         let mut records = vec![start];
@@ -107,9 +113,19 @@ impl<'a> TitleRecorder<'a> {
         Ok(recorder)
     }
 
-    /// Appends to a track's data.
-    pub fn write(&mut self, track: u16, bytes: &[u8]) -> Result<(), StoreError> {
-        self.writer.write(track, bytes)
+    /// Appends to a track's data. What waits for a commit is bounded: blocks that are more than
+    /// that are written at once.
+    pub fn write(&mut self, track: u16, mut bytes: &[u8]) -> Result<(), StoreError> {
+        let number = usize::from(track);
+        while self.writer.fill(number, &mut bytes) {
+            self.writer.take_whole_blocks(number)?;
+            let waiting = self.writer.tracks.iter().flat_map(|track| &track.waiting);
+            if waiting.map(|(_, bytes)| bytes.len() as u64).sum::<u64>() >= self.most_waiting.0 {
+                let commit = Commit { blocks: self.waiting_blocks(), records: Vec::new() };
+                self.writer.store.commit_recording(commit, self.writer.io)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the whole LDUs so far durable. `part` returns what a track has had since one of its
@@ -125,11 +141,8 @@ impl<'a> TitleRecorder<'a> {
     ) -> Result<(), StoreError> {
         let (mut records, mut progress) = (Vec::new(), Vec::new());
         let (mut committed, mut full) = (self.committed.clone(), None);
-        let mut blocks = Vec::new();
         for (number, known) in committed.iter_mut().enumerate() {
-            let (taken, is_full) = self.writer.take_whole_blocks(number);
-            blocks.extend(taken);
-            full = is_full.or(full);
+            full = self.writer.take_whole_blocks(number).err().or(full);
             let track = &self.writer.tracks[number];
             let filled = track.filled_within();
             let mut part = part(number, known.ldus, track.written + filled as u64);
@@ -162,21 +175,26 @@ impl<'a> TitleRecorder<'a> {
             }
         }
         if progress.is_empty() {
-            let commit = Commit { blocks, records };
+            let commit = Commit { blocks: self.waiting_blocks(), records };
             self.writer.store.commit_recording(commit, self.writer.io)?;
             return full.map_or(Ok(()), Err);
         }
         // The parts that are in the catalogue leave it before new ones come.
-        self.spill(&mut records)?;
+        let mut blocks = self.spill(&mut records)?;
         self.reserve_index()?;
         records.extend(self.index.record(self.writer.id));
         records.extend(progress);
+        blocks.extend(self.waiting_blocks());
         let commit = Commit { blocks, records };
         self.writer.store.commit_recording(commit, self.writer.io)?;
         self.committed = committed;
         self.parts.committed = chunks(&self.parts.extents);
         self.index.committed = chunks(&self.index.extents);
         full.map_or(Ok(()), Err)
+    }
+
+    fn waiting_blocks(&mut self) -> Vec<(u64, Vec<u8>)> {
+        self.writer.tracks.iter_mut().flat_map(|track| std::mem::take(&mut track.waiting)).collect()
     }
 
     /// The bytes of data so far.
@@ -199,8 +217,9 @@ impl<'a> TitleRecorder<'a> {
         self.writer.store.seal_recording(self.writer.id, self.writer.io)
     }
 
-    /// Writes the parts that the catalogue has into the region for them, if they are many.
-    fn spill(&mut self, records: &mut Vec<Record>) -> Result<(), StoreError> {
+    /// Moves the parts that the catalogue has into the region for them, if they are many: the
+    /// blocks to be written, and their places.
+    fn spill(&mut self, records: &mut Vec<Record>) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         let (store, id) = (self.writer.store, self.writer.id);
         let slot = &store.layout().checkpoints[0];
         let most = MOST_PARTS.min((slot.end - slot.start) / SLOT_PART);
@@ -209,7 +228,7 @@ impl<'a> TitleRecorder<'a> {
             let state = store.state();
             let log = state.catalogue.recording(id).expect("it is being recorded");
             if (log.part_bytes() as u64) < most {
-                return Ok(());
+                return Ok(Vec::new());
             }
             for progress in log.progress.iter().filter(|progress| !progress.part.is_empty()) {
                 let without_tail = TrackProgress { tail: Vec::new(), ..progress.clone() };
@@ -225,11 +244,13 @@ impl<'a> TitleRecorder<'a> {
         bytes.resize(bytes.len().next_multiple_of(BLOCK_SIZE), 0);
         let end = self.spilled + bytes.len() as u64;
         self.parts.grow_to(&self.writer, end)?;
-        store.write_pieces(&self.parts.extents, self.spilled, &bytes, self.writer.io)?;
+        let places = runs(&self.parts.extents, store.layout().chunk);
+        let places = pieces(&places, self.spilled, bytes.len()).into_iter();
+        let blocks = places.map(|(place, part)| (place, bytes[part].to_vec())).collect();
         self.spilled = end;
         records.extend(self.parts.record(id));
         records.push(Record::Spill(id, parts));
-        Ok(())
+        Ok(blocks)
     }
 
     /// Keeps room for the index region of the title, so that also a full store has it.
@@ -307,6 +328,10 @@ const MOST_PART: usize = MAX_RECORD - TAIL - 64;
 /// A track of a recording, whose length nobody knows, grows by a quarter of its size: 64 extents
 /// are enough for terabytes.
 const GROWTH_PART: u64 = 4;
+
+/// The bytes that wait for a commit where no rate is guaranteed: an input may come as fast as it is
+/// read.
+const MOST_WAITING: ByteCount = ByteCount(4 << 20);
 
 /// The bytes of parts of a recording in the catalogue from which on they are spilled; on a small
 /// store this part of a checkpoint.

@@ -34,11 +34,11 @@ fn so_many_recordings_are_held_by_an_idle_disk() {
         ("hdd-20tb", 4, 1, 17),
         ("hdd-20tb", 4, 2, 9),
         ("hdd-20tb", 20, 2, 7),
-        ("hdd-20tb", 50, 2, 1),
+        ("hdd-20tb", 50, 2, 5),
         ("ssd-sata", 4, 1, 845),
         ("ssd-sata", 4, 2, 758),
         ("ssd-sata", 20, 2, 178),
-        ("ssd-sata", 50, 2, 65),
+        ("ssd-sata", 50, 2, 71),
     ];
     let held = table.map(|(model, megabits, tracks, _)| {
         (model, megabits, tracks, held(&mut engine(model), megabits, tracks).len())
