@@ -68,6 +68,7 @@ impl RecordingLog {
             tracks.insert(progress.track, progress.in_place + progress.tail.len() as u64);
         }
         RunningRecording {
+            id: self.start.id,
             title: self.start.name.clone(),
             since: self.start.created,
             bytes: tracks.values().sum(),

@@ -27,6 +27,7 @@ mod rebuild;
 mod record;
 mod recording;
 mod recording_load;
+mod recording_reader;
 mod repair;
 mod scrub;
 mod store;
@@ -53,6 +54,7 @@ pub use record::{
     StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
 };
 pub use recording_load::RecordingLoad;
+pub use recording_reader::{RecordingReader, RecordingSnapshot};
 pub use repair::{RepairReport, repair};
 pub use scrub::ScrubStep;
 pub use store::Store;

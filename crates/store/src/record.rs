@@ -136,6 +136,8 @@ pub struct ScrubResult {
 /// A title that is being recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningRecording {
+    /// The identifier that the title will have.
+    pub id: TitleId,
     /// The title's name.
     pub title: String,
     /// The Unix time in seconds at which the recording began.

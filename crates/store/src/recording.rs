@@ -11,13 +11,16 @@
 use crate::byte_runs::{pieces, runs};
 use crate::catalogue::RecordingLog;
 use crate::format::label;
-use crate::format::record::{MAX_EXTENTS, Record, RecordingRegion, TrackProgress, check_limits};
+use crate::format::record::{
+    MAX_EXTENTS, Record, RecordingRegion, SpilledParts, TrackProgress, check_limits,
+};
+use crate::recording_reader::{append, described};
 use crate::writer::{BLOCK_SIZE, duration, full};
 use crate::{
     BackgroundIo, Finding, FindingKind, Store, StoreError, TitleId, TitleRecord, TrackRecord,
     Unthrottled,
 };
-use media::{CHECKSUM_SPAN, IndexPart, TitleIndex, TrackIndex, checksum};
+use media::{CHECKSUM_SPAN, TitleIndex, TrackIndex, checksum};
 use std::sync::Arc;
 use units::{Extent, Hinted, show};
 
@@ -127,18 +130,11 @@ impl Store {
         log: &RecordingLog,
         io: &dyn BackgroundIo,
     ) -> Result<TitleIndex, StoreError> {
-        let mut index = TitleIndex::decode(&log.start.index).expect("it was decoded before");
-        let spilled = self.spilled_progress(log)?;
-        for progress in spilled.iter().chain(&log.progress) {
-            let damaged = || damaged(log, "has parts that do not follow one another");
-            let track = index.tracks.get_mut(usize::from(progress.track)).ok_or_else(damaged)?;
-            if progress.part.is_empty() {
-                continue;
-            }
-            let part = IndexPart::decode(&progress.part).map_err(|_| damaged())?;
-            part.append_to(&mut track.ldus).map_err(|_| damaged())?;
-            track.checksums.extend(&part.checksums);
+        let mut index = described(log);
+        for parts in &log.spilled {
+            append(log, &mut index, &self.spilled_progress(log, parts)?)?;
         }
+        append(log, &mut index, &log.progress)?;
         for (number, track) in (0..).zip(&mut index.tracks) {
             track.ldus.end();
             track.data_len = track.ldus.data_len();
@@ -159,28 +155,30 @@ impl Store {
         Ok(index)
     }
 
-    /// The parts that are no longer in the catalogue.
-    fn spilled_progress(&self, log: &RecordingLog) -> Result<Vec<TrackProgress>, StoreError> {
+    /// Parts that are no longer in the catalogue.
+    pub(crate) fn spilled_progress(
+        &self,
+        log: &RecordingLog,
+        parts: &SpilledParts,
+    ) -> Result<Vec<TrackProgress>, StoreError> {
         let damaged = || damaged(log, "has index parts that cannot be read");
         let extents = log.extents.get(&RecordingRegion::Parts).map_or(&[][..], Vec::as_slice);
         let places = runs(extents, self.layout().chunk);
-        let mut all = Vec::new();
-        for parts in &log.spilled {
-            let length = usize::try_from(parts.bytes).map_err(|_| damaged())?;
-            let mut bytes = vec![0; length.next_multiple_of(BLOCK_SIZE)];
-            for (place, part) in pieces(&places, parts.offset, bytes.len()) {
-                self.device().read_at(place, &mut bytes[part])?;
-            }
-            bytes.truncate(length);
-            if checksum(&bytes) != parts.checksum {
-                return Err(damaged());
-            }
-            for record in Record::decode_all(&bytes).map_err(|_| damaged())? {
-                let Record::Progress(progress) = record else { return Err(damaged()) };
-                all.push(progress);
-            }
+        let length = usize::try_from(parts.bytes).map_err(|_| damaged())?;
+        let mut bytes = vec![0; length.next_multiple_of(BLOCK_SIZE)];
+        for (place, part) in pieces(&places, parts.offset, bytes.len()) {
+            self.device().read_at(place, &mut bytes[part])?;
         }
-        Ok(all)
+        bytes.truncate(length);
+        if checksum(&bytes) != parts.checksum {
+            return Err(damaged());
+        }
+        let records = Record::decode_all(&bytes).map_err(|_| damaged())?.into_iter();
+        let progress = records.map(|record| match record {
+            Record::Progress(progress) => Ok(progress),
+            _ => Err(damaged()),
+        });
+        progress.collect()
     }
 
     /// Computes the checksum of the last span, which no part has.
@@ -259,7 +257,7 @@ fn interrupted(name: &str, text: String) -> Finding {
     Finding { kind: FindingKind::Recording, title: Some(name.to_owned()), text }
 }
 
-fn damaged(log: &RecordingLog, what: &str) -> StoreError {
+pub(crate) fn damaged(log: &RecordingLog, what: &str) -> StoreError {
     StoreError::Damaged { what: format!("the recording '{}' {what}", log.start.name) }
 }
 

@@ -139,6 +139,13 @@ impl Store {
         self.state().catalogue.recordings().map(RecordingLog::summary).collect()
     }
 
+    /// The recording of a title with this name.
+    pub fn recording(&self, name: &str) -> Option<RunningRecording> {
+        let state = self.state();
+        let mut all = state.catalogue.recordings();
+        all.find(|log| log.start.name == name).map(RecordingLog::summary)
+    }
+
     /// The title with this name.
     pub fn title(&self, name: &str) -> Option<TitleRecord> {
         self.state().catalogue.title(name).cloned()

@@ -12,8 +12,8 @@ use media::{IndexPart, LduIndex, TitleKind, TrackKind};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use store::{
-    BackgroundIo, CheckOptions, FindingKind, Permit, RecordingLoad, Store, StoreError, TitleRecord,
-    TitleRecorder,
+    BackgroundIo, CheckOptions, FindingKind, Permit, RecordingLoad, RecordingReader, Store,
+    StoreError, TitleRecord, TitleRecorder,
 };
 use units::{BitRate, ByteCount};
 
@@ -481,4 +481,56 @@ fn many_recordings_commit_at_the_same_time() {
     });
     assert_sound(&store, "all ended");
     assert_eq!(store.titles().len(), 8);
+}
+
+/// What a look finds can be read from the device, and is what the title has in the end.
+#[test]
+fn a_recording_can_be_read_while_it_goes_on() {
+    let device = PowerCutDevice::new(ByteCount::mib(24));
+    let store = formatted(&device);
+    let mut recorded = Recorded::start(&store, "match", 2).unwrap();
+    let running = store.recording("match").unwrap();
+    let mut reader = RecordingReader::new(running.id);
+    let (mut looks, mut random) = (Vec::new(), fastrand::Rng::with_seed(3));
+    for second in 0..1_500 {
+        for _ in 0..25 {
+            let length = random.usize(1..200);
+            recorded.write(0, &noise(&mut random, length), true).unwrap();
+            recorded.write(1, &noise(&mut random, 3), true).unwrap();
+        }
+        recorded.commit().unwrap();
+        if second % 100 == 7 {
+            let look = reader.look(&store).unwrap().expect("it goes on");
+            assert_eq!((look.name.as_str(), look.created), ("match", running.since));
+            for (number, (ldus, _)) in recorded.expected.tracks.iter().enumerate() {
+                let track = &look.index.tracks[number];
+                assert_eq!(track.ldus.len(), ldus.len(), "at {second} s");
+                let data = ldus.concat();
+                assert_eq!(track.data_len, data.len() as u64);
+                let held = usize::try_from(look.in_place[number]).unwrap();
+                assert!(data.len() - held < 4096, "only a part of a block is missing");
+                let mut there = Vec::new();
+                for run in &look.runs[number] {
+                    let mut bytes = vec![0; usize::try_from(run.end - run.start).unwrap()];
+                    store.device().read_at(run.start, &mut bytes).unwrap();
+                    there.extend(bytes);
+                }
+                assert!(there[..held] == data[..held], "at {second} s, track {number}");
+            }
+            looks.push(look);
+        }
+    }
+    let title = recorded.recorder.finish().unwrap().unwrap();
+    assert_eq!(title.id, running.id);
+    assert!(reader.look(&store).unwrap().is_none(), "it has ended");
+    assert_eq!(store.recording("match"), None);
+    let index = store.index(title.id).unwrap();
+    for look in looks {
+        for (part, whole) in look.index.tracks.iter().zip(&index.tracks) {
+            let but_last = part.ldus.len() - 1;
+            let (part_ldus, ldus) = (part.ldus.iter(), whole.ldus.iter());
+            assert!(part_ldus.zip(ldus).take(but_last).all(|(a, b)| a == b));
+            assert!(whole.checksums.starts_with(&part.checksums));
+        }
+    }
 }
