@@ -28,6 +28,7 @@ mod clock;
 mod delivery;
 mod departure;
 mod drain;
+mod extension;
 mod handover;
 mod loss;
 mod overload;
@@ -48,6 +49,7 @@ mod tests;
 use scheduler::{DiskHistory, DiskTimings, Shortage, WriteDemand, WriteJob};
 use sessions::{Requests, Session};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 use stream::StreamId;
 use streams::Streams;
@@ -251,6 +253,19 @@ impl Engine {
     /// A viewer wants to be admitted. An acceptance holds from now on; a refusal changes nothing.
     pub fn admit(&mut self, now: Moment, request: AdmitRequest) -> AdmissionDecision {
         self.input(now, |engine| engine.decide_admission(now, request))
+    }
+
+    /// The title of a session, which is still being recorded, has become longer: `layout` has the
+    /// pieces of the session's layout, at the same places, and more of them. What is new is booked,
+    /// due by the session's clock; where it does not fit, says what is short, and the session goes
+    /// on with what it has.
+    pub fn extend(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        layout: Arc<Layout>,
+    ) -> Result<(), Shortage> {
+        self.input(now, |engine| engine.extend_session(now, session, layout))
     }
 
     /// Goes on with a session of an engine before this one, whose clock this one has. `request` has

@@ -145,6 +145,13 @@ impl Stream {
         }
     }
 
+    /// The stream with more pieces at its end.
+    pub(super) fn lengthened(&self, layout: &Arc<Layout>) -> Self {
+        let mut longer = Self { layout: Arc::clone(layout), ..self.clone() };
+        longer.end = longer.curve().pieces();
+        longer
+    }
+
     pub(super) fn curve(&self) -> TrackPieces<'_> {
         curve(&self.layout.tracks[usize::from(self.track)])
     }

@@ -5,6 +5,7 @@
 
 mod departures;
 mod drain;
+mod extension;
 mod fills;
 mod handover;
 mod history;

@@ -40,7 +40,7 @@ impl Streams {
     }
 
     /// [`Streams::evaluate`] of streams that are booked by the caller.
-    pub(super) fn evaluate_demand(
+    pub(in crate::engine) fn evaluate_demand(
         &mut self,
         placement: Placement,
         demand: &Demand,

@@ -24,6 +24,7 @@ mod evaluate;
 mod feeds;
 mod given_up;
 mod intervals;
+mod lengthening;
 mod look_ahead;
 mod memory;
 mod placement;

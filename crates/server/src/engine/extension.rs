@@ -1,0 +1,74 @@
+//! Extensions: a session of a title that is still being recorded goes on with more of it.
+//!
+//! ```text
+//!   pieces   first ....... cursor ....... end │ new ......... end
+//!            delivered     held, unread       │ unread, due by the same clock
+//! ```
+//!
+//! What is booked stays: the same pieces at the same places, due at the same moments. The new
+//! pieces are admitted as those of a newcomer are, all or nothing, so that whatever a session knows
+//! of is guaranteed. Its requests that are under way notice nothing.
+
+use super::departure::GiveWay;
+use super::pieces::validate;
+use super::{Engine, Layout, Resource, SessionId, TrackLayout};
+use scheduler::Shortage;
+use std::sync::Arc;
+use units::Moment;
+
+impl Engine {
+    /// Books the pieces that a session's layout does not have yet.
+    pub(super) fn extend_session(
+        &mut self,
+        now: Moment,
+        id: SessionId,
+        layout: Arc<Layout>,
+    ) -> Result<(), Shortage> {
+        let slot = self.streams.bookings.slot().next();
+        let unusable = Shortage { resource: Resource::Disk, slot, missing: 1 };
+        let session = self.sessions.get(&id).ok_or(unusable)?;
+        let (placement, ids) = (session.placement(), session.streams.clone());
+        let bookings = &self.streams.bookings;
+        let read_size = bookings.disks[placement.disk].guarantee.read_size.0;
+        let is_sound = |track: &TrackLayout| validate(track, read_size).is_ok();
+        if !continues(&session.layout, &layout) || !layout.tracks.iter().all(is_sound) {
+            return Err(unusable);
+        }
+        layout.tracks.iter().for_each(|track| bookings.time_track(placement.disk, track));
+        let streams = self.streams.begin_lengthening(&ids, &layout);
+        let approval = self.streams.evaluate_demand(placement, &streams.demand).or_else(|short| {
+            let short_of = [(placement, short.shortage.resource)];
+            let give_way = GiveWay::for_shortfalls(short_of).except(id);
+            let fits =
+                |engine: &mut Self| engine.streams.evaluate_demand(placement, &streams.demand).ok();
+            self.fit_in_place_of_others(now, &give_way, fits).ok_or(short)
+        });
+        match approval {
+            Ok(approval) => self.streams.end_lengthening(streams, approval),
+            Err(short) => {
+                self.streams.give_up_lengthening(streams);
+                return Err(short.shortage);
+            }
+        }
+        let session = &mut self.sessions[&id];
+        session.copies = Arc::from([Arc::clone(&layout)]);
+        session.layout = layout;
+        Ok(())
+    }
+}
+
+/// Whether `after` is the same title at the same place with the same pieces, and perhaps more.
+fn continues(before: &Layout, after: &Layout) -> bool {
+    let is_longer = |(before, after): (&TrackLayout, &TrackLayout)| {
+        let is_whole = before.bytes.is_multiple_of(before.piece.into());
+        (before.piece, before.lead, before.key_frames_of)
+            == (after.piece, after.lead, after.key_frames_of)
+            && before.stored.is_empty()
+            && after.stored.is_empty()
+            && (before.bytes == after.bytes || (is_whole && before.bytes < after.bytes))
+            && after.due.starts_with(&before.due)
+    };
+    (before.title, before.disk) == (after.title, after.disk)
+        && before.tracks.len() == after.tracks.len()
+        && before.tracks.iter().zip(&after.tracks).all(is_longer)
+}

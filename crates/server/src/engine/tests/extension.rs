@@ -1,0 +1,128 @@
+//! Sessions of a title that is still being recorded go on with more of it.
+
+use super::*;
+
+/// The first pieces of a title.
+fn part(title: u64, pieces: u32) -> Layout {
+    let duration = Duration::from_millis(500) * pieces;
+    Layout { title: TitleKey(title), disk: DiskNumber(0), duration, tracks: vec![track(pieces)] }
+}
+
+fn admitted(fixture: &mut Fixture, layout: Layout) -> SessionId {
+    let answer = fixture.engine.admit(fixture.now, request(Arc::new(layout)));
+    fixture.drain();
+    let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
+    session
+}
+
+fn extend(fixture: &mut Fixture, session: SessionId, layout: Layout) -> Result<(), Shortage> {
+    let extended = fixture.engine.extend(fixture.now, session, Arc::new(layout));
+    fixture.drain();
+    extended
+}
+
+/// Eight pieces are offered at first, and four more every two seconds, of which the viewers are
+/// told as they ask.
+#[test]
+fn viewers_of_a_growing_title_get_each_piece_on_time() {
+    for (policy, viewers) in
+        [(PolicyKind::VbrSim, 1), (PolicyKind::VbrSim, 3), (PolicyKind::TimeDomain, 3)]
+    {
+        let context = format!("{policy:?}, {viewers} viewers");
+        let mut fixture = Fixture::new(EngineConfig { policy, ..config(8, 200) });
+        let sessions: Vec<SessionId> =
+            (0..viewers).map(|_| admitted(&mut fixture, part(1, 8))).collect();
+        let (mut offered, mut asked) = (8, 0);
+        while asked < PIECES {
+            if asked % 4 == 0 && offered < PIECES {
+                offered += 4;
+                for session in &sessions {
+                    assert_eq!(
+                        extend(&mut fixture, *session, part(1, offered)),
+                        Ok(()),
+                        "{context}"
+                    );
+                }
+            }
+            for session in &sessions {
+                fixture.want(*session, asked..asked + 1);
+            }
+            asked += 1;
+            fixture.pass(500);
+        }
+        fixture.pass(2000);
+        assert_eq!(fixture.take_log("refused"), [""; 0], "{context}");
+        fixture.log.clear();
+        for session in &sessions {
+            fixture.engine.close(fixture.now, *session);
+            fixture.drain();
+        }
+        for ended in fixture.take_log("ended") {
+            assert!(ended.ends_with("40 on time 0 late"), "{context}: {ended}");
+        }
+        assert!(fixture.engine.is_empty(), "{context}: nothing is booked when all have left");
+    }
+}
+
+#[test]
+fn what_does_not_fit_leaves_the_session_with_what_it_has() {
+    let mut fixture = Fixture::new(config(2, 200));
+    let session = admitted(&mut fixture, part(1, 8));
+    let request = fixture.want(session, 0..8);
+    fixture.pass(0);
+    // Eight of the new pieces are due in each slot.
+    let mut due = track(8).due;
+    due.extend((0..392).map(|piece| 4000 + piece / 8 * 500));
+    let longer = Layout { tracks: vec![TrackLayout { due, ..track(400) }], ..part(1, 400) };
+    let short = extend(&mut fixture, session, longer).expect_err("eight reads in a slot");
+    assert_eq!(short.resource, Resource::Disk);
+    for _ in 0..12 {
+        fixture.pass(500);
+    }
+    let said = fixture.take_log("complete");
+    assert_eq!(said, [format!("complete {}", request.0)]);
+}
+
+#[test]
+fn only_what_continues_a_session_extends_it() {
+    let whole = || track(12);
+    let shifted = (0..12).map(|piece| piece * 400).collect();
+    let table: [(&str, Layout); 6] = [
+        ("another title", part(2, 12)),
+        ("fewer pieces", part(1, 6)),
+        (
+            "other due times",
+            Layout { tracks: vec![TrackLayout { due: shifted, ..whole() }], ..part(1, 12) },
+        ),
+        (
+            "larger pieces",
+            Layout { tracks: vec![TrackLayout { piece: 2 * PIECE, ..whole() }], ..part(1, 12) },
+        ),
+        ("one more track", Layout { tracks: vec![whole(), whole()], ..part(1, 12) }),
+        (
+            "no place for all",
+            Layout { tracks: vec![TrackLayout { runs: track(8).runs, ..whole() }], ..part(1, 12) },
+        ),
+    ];
+    for (case, layout) in table {
+        let mut fixture = Fixture::new(config(8, 200));
+        let session = admitted(&mut fixture, part(1, 8));
+        assert!(extend(&mut fixture, session, layout).is_err(), "{case}");
+        assert_eq!(extend(&mut fixture, session, part(1, 12)), Ok(()), "after {case}");
+    }
+    let mut fixture = Fixture::new(config(8, 200));
+    assert!(extend(&mut fixture, SessionId(7), part(1, 12)).is_err(), "there is no such session");
+}
+
+#[test]
+fn a_silent_session_is_extended_when_it_goes_on() {
+    let mut fixture = Fixture::new(config(8, 200));
+    let session = admitted(&mut fixture, part(1, 30));
+    fixture.want(session, 0..1);
+    fixture.pass(12_000);
+    assert!(!fixture.take_log("Released").is_empty(), "its player was silent");
+    assert_eq!(extend(&mut fixture, session, part(1, 36)), Ok(()));
+    fixture.want(session, 30..36);
+    fixture.pass(6000);
+    assert_eq!(fixture.take_log("complete").len(), 1);
+}
