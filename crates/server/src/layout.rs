@@ -41,7 +41,6 @@ pub(crate) fn layouts(
     copies: &[CopyLocation],
     format: DeliveryFormat,
 ) -> Vec<Layout> {
-    let numbers = (0u16..).take(packaging.index().tracks.len());
     let cut_track = |number: u16| {
         let of_copy = |copy: &CopyLocation| {
             let runs = &copy.runs[usize::from(number)];
@@ -57,6 +56,32 @@ pub(crate) fn layouts(
             DeliveryFormat::Progressive => (piece, 0, progressive_due(packaging, number, piece)),
         }
     };
+    cut_layouts(title, packaging, copies, cut_track)
+}
+
+/// The layout of a recording in segments, with pieces of these sizes for its tracks.
+pub(crate) fn recording_layout(
+    title: TitleKey,
+    packaging: &Packaging,
+    copy: &CopyLocation,
+    pieces: &[u32],
+) -> Layout {
+    let cut_track = |number: u16| {
+        let piece = pieces[usize::from(number)];
+        (piece, 0, packaging.due_segmented(number, piece, 0))
+    };
+    let mut layouts = cut_layouts(title, packaging, std::slice::from_ref(copy), cut_track);
+    layouts.pop().expect("one for each copy")
+}
+
+/// Layouts whose tracks have these pieces, leads and due times.
+fn cut_layouts(
+    title: TitleKey,
+    packaging: &Packaging,
+    copies: &[CopyLocation],
+    cut_track: impl Fn(u16) -> (u32, u64, Vec<u32>),
+) -> Vec<Layout> {
+    let numbers = (0u16..).take(packaging.index().tracks.len());
     let cut: Vec<(u32, u64, Vec<u32>)> = numbers.map(cut_track).collect();
     let layout = |copy: &CopyLocation| {
         let cut_tracks = packaging.index().tracks.iter().zip(&cut).zip(&copy.runs);

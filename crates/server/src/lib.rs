@@ -26,6 +26,7 @@ mod disk_thread;
 pub mod engine;
 mod exposure;
 mod file_version;
+mod growing;
 mod handover;
 mod http;
 mod layout;

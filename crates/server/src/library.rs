@@ -8,6 +8,7 @@
 //! stores. Of titles of the same name and different content, the one of the first store is served.
 
 use crate::engine::{DiskNumber, Layout, TitleKey};
+use crate::growing::GrowingTitles;
 use crate::layout::{CopyLocation, DeliveryFormat};
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
@@ -15,7 +16,8 @@ use crate::title_keys::{self, KeyProvider};
 use crate::wire;
 use device::FileIdentity;
 use media::{
-    Encryption, ExcerptError, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex,
+    Encryption, ExcerptError, Growth, Packaging, PackagingError, PackagingOptions, Slice,
+    TitleIndex,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -67,6 +69,7 @@ pub(crate) struct Library {
     title_keys: Option<Box<dyn KeyProvider>>,
     keys: Mutex<TitleKeys>,
     open: Mutex<OpenTitles>,
+    pub(crate) growing: GrowingTitles,
 }
 
 /// A title ready to be played.
@@ -87,6 +90,8 @@ pub(crate) struct OpenTitle {
     /// the length of segments, this program's version and the keys. Part of entity tags and of the
     /// addresses that caches keep.
     pub(crate) version: String,
+    /// The recording that it is, or was when its players began.
+    recording: Option<StoredCopy>,
     presentations: Mutex<VecDeque<(PlaybackParams, PresentationResult)>>,
     memory: u64,
 }
@@ -101,6 +106,10 @@ pub(crate) enum OpenError {
     NoTitle { nearest: Option<String> },
     /// The title was ingested as an opaque file, or has no playable track.
     NotPlayable(PackagingError),
+    /// The recording of the title has just begun, and has no whole segment yet.
+    NotYet,
+    /// The title is to be encrypted, and its recording goes on: it would be sent in the clear.
+    NotEncryptedYet,
     /// Sessions have reserved all disk time, and the index could not be read in time.
     DiskBusy,
     /// The store failed; the reason.
@@ -139,9 +148,9 @@ impl Library {
         memory: ByteCount,
         title_keys: Option<Box<dyn KeyProvider>>,
     ) -> Self {
-        let packaging = PackagingOptions { segment, encryption: None };
-        let (keys, open) = (Mutex::default(), Mutex::default());
-        Self { stores, packaging, memory, title_keys, keys, open }
+        let packaging = PackagingOptions { segment, encryption: None, growth: Growth::Complete };
+        let (keys, open, growing) = (Mutex::default(), Mutex::default(), GrowingTitles::default());
+        Self { stores, packaging, memory, title_keys, keys, open, growing }
     }
 
     /// The title of this name: its key, and its copies with the number of their store, the served
@@ -250,7 +259,7 @@ impl Library {
         let keys = self.title_keys.as_ref();
         let encryption = keys.and_then(|keys| keys.encryption(name, &content)).map(Arc::new);
         let version = self.version(&content, encryption.as_deref());
-        let options = PackagingOptions { segment: self.packaging.segment, encryption };
+        let options = PackagingOptions { encryption, ..self.packaging.clone() };
         let packaging = Packaging::new(index, &options).map_err(OpenError::NotPlayable)?;
         let mut copies = Vec::with_capacity(found.len());
         for (number, record) in &found {
@@ -276,12 +285,23 @@ impl Library {
             name: name.to_owned(),
             content,
             version,
+            recording: None,
             memory: segmented.map_or(0, |layout| memory_of(&whole.packaging, layout)),
             whole,
             presentations: Mutex::default(),
         });
         self.lock().keep(&open, self.memory.0);
         Ok(open)
+    }
+
+    /// The key of a title of which there is this copy alone.
+    pub(crate) fn key_of(&self, copy: StoredCopy) -> TitleKey {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).key(vec![copy])
+    }
+
+    /// The length of a segment, as far as key frames allow it.
+    pub(crate) fn segment(&self) -> Duration {
+        self.packaging.segment
     }
 
     fn version(&self, content: &str, encryption: Option<&Encryption>) -> String {
@@ -374,6 +394,52 @@ impl Library {
 }
 
 impl OpenTitle {
+    /// A recording as it is now, or the title that it has become.
+    pub(crate) fn of_recording(
+        copy: StoredCopy,
+        name: &str,
+        content: String,
+        library: &Library,
+        whole: Presentation,
+    ) -> Self {
+        Self {
+            key: library.key_of(copy),
+            id: copy.id,
+            name: name.to_owned(),
+            version: library.version(&content, None),
+            content,
+            whole: Arc::new(whole),
+            created: None,
+            created_date: String::new(),
+            recording: Some(copy),
+            presentations: Mutex::default(),
+            memory: 0,
+        }
+    }
+
+    /// The recording that it is, if it is one that goes on.
+    pub(crate) fn grows(&self) -> Option<StoredCopy> {
+        let grows = matches!(self.whole.packaging.growth(), Growth::Growing { .. });
+        self.recording.filter(|_| grows)
+    }
+
+    /// The bytes of all tracks.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.whole.packaging.index().tracks.iter().map(|track| track.data_len).sum()
+    }
+
+    /// Whether it is a recording, or was when its players began.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.recording.is_some()
+    }
+
+    /// Where newcomers begin: at the beginning, or of a recording three segments before its end, as
+    /// players of HLS do (RFC 8216, 6.3.3).
+    pub(crate) fn start(&self, segment: Duration) -> Duration {
+        let duration = self.whole.packaging.duration();
+        if self.grows().is_some() { duration.saturating_sub(3 * segment) } else { Duration::ZERO }
+    }
+
     /// The presentation with these parameters, if it has been built.
     pub(crate) fn cached_presentation(
         &self,

@@ -91,6 +91,9 @@ pub(crate) enum Event {
     /// A player requests admission, or a cache a fill. Answered with [`WorkerMessage::Admitted`]
     /// when the session's start time has come.
     Admit { caller: Caller, client: ClientAddress, request: PlayRequest },
+    /// The player of a session of a recording asks for what has come since. Answered with
+    /// [`WorkerMessage::Extended`].
+    Extend { caller: Caller, session: SessionId, title: Arc<OpenTitle> },
     /// A client requests the list of sessions. Answered with [`WorkerMessage::Listed`].
     List { caller: Caller },
     /// The list of sessions is needed outside of HTTP threads, or the session of this number alone.
@@ -233,6 +236,8 @@ pub(crate) enum WorkerMessage {
     Opened { connection: ConnectionId, result: Result<Arc<OpenTitle>, OpenError> },
     /// The verdict on an admission request.
     Admitted { connection: ConnectionId, result: Result<Arc<PlayerSession>, AdmissionError> },
+    /// A session goes on with more of its title if that fits, else with what it has.
+    Extended { connection: ConnectionId },
     /// The list of sessions.
     Listed { connection: ConnectionId, list: wire::SessionList },
     /// The engine has accepted a request for bytes.

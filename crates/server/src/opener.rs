@@ -4,7 +4,7 @@
 //! While no task waits it opens the titles of all stores ahead of demand, as far as memory allows:
 //! on a disk full of sessions, reading a title's index would wait behind their media.
 
-use crate::library::{OpenError, OpenTitle};
+use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
 use crate::playback_params::PlaybackParams;
 use crate::presentation::{BuiltFile, Presentation};
@@ -21,6 +21,8 @@ use std::time::Duration;
 pub(crate) enum Task {
     /// Open the title of this name.
     Open { caller: Caller, name: String },
+    /// Look at a recording.
+    Look { caller: Caller, copy: StoredCopy, name: String },
     /// Build a file of a presentation of a title.
     BuildFile {
         caller: Caller,
@@ -95,6 +97,7 @@ fn perform(
 ) -> (Caller, Result<Arc<OpenTitle>, OpenError>) {
     match task {
         Task::Open { caller, name } => (caller, shared.content.open(&name, core)),
+        Task::Look { caller, copy, name } => (caller, shared.content.look(copy, &name, core)),
         Task::BuildFile { caller, title, presentation, file } => {
             presentation.build_file(&file);
             (caller, Ok(title))

@@ -54,6 +54,7 @@ use crate::access::Permit;
 use crate::engine::{Layout, TitleKey, TrackLayout};
 use crate::layout::{
     CopyLocation, DeliveryFormat, LARGEST_PIECE, SMALLEST_PIECE, floor_power, layouts,
+    recording_layout,
 };
 use crate::playback_params::PlaybackParams;
 use media::{Body, ExcerptError, Packaging, Slice};
@@ -157,6 +158,30 @@ impl Presentation {
             files: Arc::default(),
             tag: String::new(),
             params,
+            packaging,
+        }
+    }
+
+    /// A recording at normal speed, in segments alone, with pieces of these sizes for its tracks.
+    pub(crate) fn of_recording(
+        packaging: Arc<Packaging>,
+        title: TitleKey,
+        copy: &CopyLocation,
+        pieces: &[u32],
+    ) -> Self {
+        let layout = recording_layout(title, &packaging, copy, pieces);
+        Self {
+            offers: packaging.offers(),
+            file_offers: Vec::new(),
+            transport_offers: Vec::new(),
+            part_reads: PartReads::of(std::slice::from_ref(copy)),
+            segmented: vec![Arc::new(layout)],
+            progressive: Vec::new(),
+            spans: Arc::new(vec![Vec::new(); packaging.index().tracks.len()]),
+            file_spans: Arc::default(),
+            files: Arc::default(),
+            tag: String::new(),
+            params: PlaybackParams::default(),
             packaging,
         }
     }

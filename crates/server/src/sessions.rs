@@ -43,7 +43,7 @@ impl FromStr for Token {
 }
 
 /// One player's admitted session, as the HTTP threads see it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PlayerSession {
     pub(crate) id: SessionId,
     /// `None`: a fill of a cache, which no address names.
@@ -67,12 +67,17 @@ pub(crate) struct PlayerSession {
     /// How much later than requested it begins.
     pub(crate) wait: Duration,
     /// Whether media has been delivered.
-    pub(crate) started: AtomicBool,
+    pub(crate) started: Arc<AtomicBool>,
     /// What its player reports of itself.
-    pub(crate) reported: SessionReports,
+    pub(crate) reported: Arc<SessionReports>,
 }
 
 impl PlayerSession {
+    /// The session, with more of its title.
+    pub(crate) fn extended(&self, title: &Arc<OpenTitle>) -> Self {
+        Self { presentation: Arc::clone(&title.whole), title: Arc::clone(title), ..self.clone() }
+    }
+
     /// The tracks of the admitted offer.
     pub(crate) fn tracks(&self) -> &[u16] {
         &self.presentation.offers(self.format)[self.offer]

@@ -15,29 +15,73 @@
 pub(super) fn nearest_cuts(places: &[i64], end: i64, target: i64) -> Vec<usize> {
     let target = target.max(1);
     let Some(&start) = places.first() else { return Vec::new() };
+    // The end is the cut at a multiple to which it is as near as the place.
+    let cuts = nearest_places(places, target, |multiple, place| {
+        distance(end - start, multiple, target) <= place
+    });
+    let mut cuts = divide_gaps(places, &cuts, end, target);
+    join_rest(places, &mut cuts, end, target);
+    cuts
+}
+
+/// The cuts of a title that is played while it is recorded. They differ from [`nearest_cuts`] at
+/// the end only, where a short rest stays a segment: the end counts like any other place, so that
+/// the places before one of the [`final_cuts`] are cut the same with that place as their end.
+pub(super) fn growing_cuts(places: &[i64], end: i64, target: i64) -> Vec<usize> {
+    let target = target.max(1);
+    let Some(&start) = places.first() else { return Vec::new() };
+    let last = nearest_multiple(end - start, target);
+    let cuts = nearest_places(places, target, |multiple, place| {
+        multiple == last && distance(end - start, multiple, target) < place
+    });
+    divide_gaps(places, &cuts, end, target)
+}
+
+/// The cuts among [`growing_cuts`] that stay whatever places follow at `known` or later, without
+/// those that divide a gap between them.
+pub(super) fn final_cuts(places: &[i64], known: i64, target: i64) -> Vec<usize> {
+    let target = target.max(1);
+    let Some(&start) = places.first() else { return Vec::new() };
+    let open = nearest_multiple(known - start, target);
+    nearest_places(places, target, |multiple, _| multiple >= open)
+}
+
+/// The first place, and for each multiple of the target the nearest of the places that compete for
+/// it: those that are nearer to no other multiple. `is_left_out`: whether a place that is this far
+/// from its multiple is no candidate.
+fn nearest_places(
+    places: &[i64],
+    target: i64,
+    is_left_out: impl Fn(i64, u64) -> bool,
+) -> Vec<usize> {
+    let Some(&start) = places.first() else { return Vec::new() };
     let mut cuts = vec![0];
     let mut last_multiple = 0;
     for (i, place) in places.iter().enumerate().skip(1) {
-        let at = place - start;
-        // A place competes for the multiple that it is nearest to.
-        let multiple = at.saturating_add(target / 2) / target;
-        let distance = |place: i64| (place - start).abs_diff(multiple.saturating_mul(target));
-        if distance(end) <= distance(*place) {
-            // The end is the cut at this multiple.
+        let multiple = nearest_multiple(place - start, target);
+        let from_multiple = |place: i64| distance(place - start, multiple, target);
+        if is_left_out(multiple, from_multiple(*place)) {
             continue;
         }
         if multiple > last_multiple {
             cuts.push(i);
             last_multiple = multiple;
         } else if let Some(last) = cuts.last_mut().filter(|_| multiple > 0)
-            && distance(*place) < distance(places[*last])
+            && from_multiple(*place) < from_multiple(places[*last])
         {
             *last = i;
         }
     }
-    let mut cuts = divide_gaps(places, &cuts, end, target);
-    join_rest(places, &mut cuts, end, target);
     cuts
+}
+
+/// The multiple of the target that is nearest to a time.
+fn nearest_multiple(at: i64, target: i64) -> i64 {
+    at.saturating_add(target / 2) / target
+}
+
+fn distance(at: i64, multiple: i64, target: i64) -> u64 {
+    at.abs_diff(multiple.saturating_mul(target))
 }
 
 /// The cuts with further ones where two are more than one and a half targets apart and a place
@@ -132,6 +176,27 @@ mod tests {
                 };
                 let long = (until - places[cut]) * 2 > target * 3;
                 assert!(!long || !(cut + 1..next).any(|i| divides(&i)), "seed {seed}: {cuts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn places_before_a_final_cut_are_cut_the_same_with_it_as_their_end() {
+        for seed in 0..2000 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            // Small numbers, so that many distances are equal.
+            let (mut at, mut places) = (0, Vec::new());
+            for _ in 0..random.usize(1..30) {
+                places.push(at);
+                at += random.i64(1..12);
+            }
+            let target = random.i64(1..10);
+            let whole = growing_cuts(&places, at + random.i64(0..12), target);
+            let known = random.usize(0..places.len());
+            for cut in final_cuts(&places[..known], places[known], target) {
+                let before = whole.iter().position(|&it| it == cut).unwrap();
+                let part = growing_cuts(&places[..cut], places[cut], target);
+                assert_eq!(part, whole[..before], "seed {seed}: {cut} of {whole:?}, {places:?}");
             }
         }
     }

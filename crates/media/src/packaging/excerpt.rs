@@ -15,6 +15,8 @@
 //! be decoded otherwise. The speed is unknown here: players themselves play faster.
 
 use super::clip::{Clip, is_before, time};
+use super::cuts::nearest_cuts;
+use super::growing::Growth;
 use super::segments::{self, LduRun, Segments, VideoCuts};
 use super::text::TextLine;
 use super::timeline::{Timeline, nearest, ticks};
@@ -113,6 +115,8 @@ impl Packaging {
                 Clip::of(&self.index.tracks[lead], &self.lines[lead], wanted)
             }),
             encryption: self.encryption.clone(),
+            // Of a title that still grows: a part of what was recorded until now.
+            growth: Growth::Complete,
         };
         excerpt.package(all_segments);
         Ok(excerpt)
@@ -133,7 +137,8 @@ impl Packaging {
         let cut = SegmentedClip { clip, from, playback_start };
         let cut_pictures = |i: usize, ldus: Range<usize>| {
             let (track, line) = (&self.index.tracks[i], &self.segment_lines[i]);
-            let firsts = segments::video_firsts(track, line, self.target, ldus.clone());
+            let firsts =
+                segments::video_firsts(track, line, self.target, ldus.clone(), nearest_cuts);
             let end = Clip::shown_until(track, line, ldus.clone());
             Segments::new(&firsts, ldus.end, end, track, line, from)
         };

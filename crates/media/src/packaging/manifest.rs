@@ -1,4 +1,5 @@
-//! The DASH manifest (ISO/IEC 23009-1, type `static`), written directly because it has few kinds of
+//! The DASH manifest (ISO/IEC 23009-1; type `static`, and `dynamic` of a title that is still being
+//! recorded), written directly because it has few kinds of
 //! elements.
 //!
 //! ```text
@@ -19,6 +20,7 @@
 //! rounded. Addresses are relative, to the caller's folder if there is one; the caller's query is
 //! appended to each.
 
+use super::growing::Growth;
 use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
 use super::thumbnails::{LAYOUT, image_seconds};
@@ -47,7 +49,7 @@ pub(super) fn mpd(
     links: Links<'_>,
     profile: ManifestProfile,
 ) -> String {
-    let Links { folder, query, text: form } = links;
+    let Links { folder, query, text: form, location } = links;
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
     let winding =
@@ -59,6 +61,7 @@ pub(super) fn mpd(
     let has_other_files = has_text && form == TextForm::WebVtt || images.is_some();
     let text_in_segments = has_text && (form, profile) == (TextForm::Imsc, ManifestProfile::Live);
     let longest = longest_segment(packaging, &all, &winding_sets, text_in_segments);
+    let longest = longest.max(images.unwrap_or_default());
     // Of the segments: a title's own duration has no pictures that an edit list hides.
     let end = all.iter().map(|&track| packaging.segments(track).end()).max();
     let buffers = all.iter().map(|&track| packaging.rates(track).buffer);
@@ -72,21 +75,33 @@ pub(super) fn mpd(
         }
         ManifestProfile::Live => (LIVE, "maxSegmentDuration"),
     };
+    let end = end.unwrap_or_default().since_start();
+    let (kind, times, longest) = match packaging.growth {
+        Growth::Growing { began } => {
+            // The longest that is expected, too: the value holds for segments to come.
+            let usual = Duration::from_secs(packaging.target_duration);
+            ("dynamic", growing_times(began, end, packaging.target), longest.max(usual))
+        }
+        Growth::Complete | Growth::Grown => {
+            ("static", format!("mediaPresentationDuration=\"{}\"", time(end)), longest)
+        }
+    };
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     line(
         &mut text,
         format_args!(
-            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\"{} type=\"static\" profiles=\"{}\" \
-             mediaPresentationDuration=\"{}\" {longest_name}=\"{}\" minBufferTime=\"{}\">",
+            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\"{} type=\"{kind}\" profiles=\"{profiles}\" \
+             {times} {longest_name}=\"{}\" minBufferTime=\"{}\">",
             if packaging.encryption().is_some() { CENC } else { "" },
-            profiles,
-            time(end.unwrap_or_default().since_start()),
-            time(longest.max(images.unwrap_or_default())),
+            time(longest),
             time(Duration::from_micros(buffer)),
         ),
     );
     if !folder.is_empty() {
         line(&mut text, format_args!("<BaseURL>{folder}</BaseURL>"));
+    }
+    if kind == "dynamic" && !location.is_empty() {
+        line(&mut text, format_args!("<Location>{location}</Location>"));
     }
     line(&mut text, format_args!("<Period id=\"0\" start=\"PT0S\">"));
     for (id, set) in sets.iter().enumerate() {
@@ -106,6 +121,19 @@ pub(super) fn mpd(
     }
     text.push_str("</Period>\n</MPD>\n");
     text
+}
+
+/// The times that a manifest states of a title that is being recorded since `began`, in Unix
+/// seconds, and has segments until `end`.
+fn growing_times(began: u64, end: Duration, target: Duration) -> String {
+    // The manifest was not published before its last segment was recorded.
+    let published = began.saturating_add(end.as_secs());
+    format!(
+        "availabilityStartTime=\"{}\" publishTime=\"{}\" minimumUpdatePeriod=\"{}\"",
+        date_time(began),
+        date_time(published),
+        time(target)
+    )
 }
 
 /// The longest time of a segment, or of an I-frame, of these tracks, and of text where it is in
@@ -352,7 +380,12 @@ fn are_aligned(packaging: &Packaging, set: &[u16]) -> bool {
         boundaries.map(|tick| MediaTime::from_ticks(ticks(*tick), scale)).collect()
     };
     let starts: Vec<Vec<MediaTime>> = set.iter().map(times).collect();
-    starts.windows(2).all(|pair| pair[0] == pair[1])
+    // While they grow, one may have more segments than another.
+    let growing = matches!(packaging.growth, Growth::Growing { .. });
+    starts.windows(2).all(|pair| {
+        let has_as_many = growing || pair[0].len() == pair[1].len();
+        has_as_many && pair[0].iter().zip(&pair[1]).all(|(a, b)| a == b)
+    })
 }
 
 /// The largest width and height of video tracks, as attributes.
@@ -503,8 +536,14 @@ fn timeline(text: &mut String, boundaries: &[u64]) {
 }
 
 /// The earliest presentation time of each segment of a track, in its ticks on the title's timeline,
-/// then the end of the last segment. Strictly rising.
-pub(super) fn boundaries(track: &TrackIndex, line: &Timeline, segments: &Segments) -> Vec<u64> {
+/// then the end of the last segment. Strictly rising. Of a title that is, or was, played while it
+/// is recorded, a segment begins where the one before ends.
+pub(super) fn boundaries(
+    track: &TrackIndex,
+    line: &Timeline,
+    segments: &Segments,
+    growth: Growth,
+) -> Vec<u64> {
     let shown = |ldu: crate::Ldu| {
         let delay = match track.description.kind {
             TrackKind::Video => i64::from(ldu.composition_offset),
@@ -517,7 +556,12 @@ pub(super) fn boundaries(track: &TrackIndex, line: &Timeline, segments: &Segment
         let first = run.ldus.clone().take(REORDERED).map(|ldu| shown(track.ldus.get(ldu))).min();
         first.unwrap_or(0).saturating_sub(run.earlier)
     };
-    let starts = (0..segments.count()).filter_map(|k| segments.parts(k)?.first().map(earliest));
+    let starts = (0..segments.count()).filter_map(|k| {
+        let first = segments.parts(k)?.first()?;
+        let follows = k > 0 && growth != Growth::Complete;
+        // The end of a manifest's last segment must not change when the next one is known.
+        Some(if follows { nearest(segments.time(k).start, line.scale) } else { earliest(first) })
+    });
     let end = nearest(segments.end(), line.scale);
     let mut boundaries: Vec<u64> = Vec::with_capacity(segments.count() + 1);
     for at in starts.chain([end]) {
@@ -557,6 +601,22 @@ fn time(time: Duration) -> String {
     format!("PT{}S", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// A time in Unix seconds as `xs:dateTime` in UTC: `2026-03-01T20:15:00Z`.
+fn date_time(unix: u64) -> String {
+    let (days, seconds) = (unix / 86_400, unix % 86_400);
+    // Years that begin in March end with the leap day; 400 of them have 146,097 days.
+    let days = days + DAYS_BEFORE_1970;
+    let (cycle, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = cycle * 400 + year + later;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}Z")
+}
+
 /// Text as content of an element or attribute.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -586,6 +646,8 @@ const LIVE_AND_CMAF: &str = "urn:mpeg:dash:profile:isoff-live:2011,urn:mpeg:dash
 const INIT: &str = "init-dash.mp4";
 /// The name of a track's segments for DASH.
 const SEGMENT: &str = "$RepresentationID$/$Number$.m4s";
+/// Days from 0000-03-01 to 1970-01-01 in the Gregorian calendar.
+const DAYS_BEFORE_1970: u64 = 719_468;
 /// Values of ISO/IEC 23091-2.
 const PQ: u16 = 16;
 const HLG: u16 = 18;
@@ -615,6 +677,16 @@ mod tests {
         assert_eq!(time(Duration::from_nanos(6_023_200_000)), "PT6.0232S");
         assert_eq!(time(Duration::from_secs(7200)), "PT7200S");
         assert_eq!(time(Duration::ZERO), "PT0S");
+        let unix = [0, 951_782_399, 951_782_400, 1_772_396_100, 4_107_542_400];
+        let wanted = [
+            "1970-01-01T00:00:00Z",
+            "2000-02-28T23:59:59Z",
+            "2000-02-29T00:00:00Z",
+            "2026-03-01T20:15:00Z",
+            "2100-03-01T00:00:00Z",
+        ];
+        assert_eq!(unix.map(date_time), wanted);
+        assert_eq!(date_time(u64::MAX).len(), "584554049253-01-01T00:00:00Z".len());
         assert_eq!(escape("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
     }
 

@@ -20,6 +20,7 @@ mod clip;
 mod cuts;
 mod encryption;
 mod excerpt;
+mod growing;
 mod iframes;
 mod imsc;
 mod manifest;
@@ -43,6 +44,7 @@ pub use encryption::{
     EncryptionScheme, uuid,
 };
 pub use excerpt::{Excerpt, ExcerptError};
+pub use growing::{Growth, settled};
 pub use on_demand::NoSegmentIndex;
 pub use pushed::PushedLdu;
 pub use text::{CueClock, TextForm};
@@ -70,16 +72,18 @@ use units::{BitRate, ByteCount, MediaTime};
 /// The options of packaging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackagingOptions {
-    /// The length of a segment, as far as key frames allow it. A title shorter than three of them
-    /// has segments of a third of it, of a second at least.
+    /// The length of a segment, as far as key frames allow it. A complete title shorter than three
+    /// of them has segments of a third of it, of a second at least.
     pub segment: Duration,
     /// How segments are encrypted; `None`: they are sent in the clear.
     pub encryption: Option<Arc<Encryption>>,
+    /// Whether further segments will follow those of the title.
+    pub growth: Growth,
 }
 
 impl Default for PackagingOptions {
     fn default() -> Self {
-        Self { segment: DEFAULT_SEGMENT, encryption: None }
+        Self { segment: DEFAULT_SEGMENT, encryption: None, growth: Growth::Complete }
     }
 }
 
@@ -93,6 +97,9 @@ pub struct Links<'a> {
     pub query: &'a str,
     /// The form in which text tracks are named.
     pub text: TextForm,
+    /// The address from which players fetch the DASH manifest of a growing title again; empty: the
+    /// one that they have used. HLS has no such address.
+    pub location: &'a str,
 }
 
 /// Addresses beside the manifest, with this query.
@@ -159,6 +166,7 @@ pub struct Packaging {
     /// The bounds of its file; `None` for the whole title, and where there is no file.
     file_clip: Option<Clip>,
     encryption: Option<Arc<Encryption>>,
+    growth: Growth,
 }
 
 /// The values that are computed once per track.
@@ -173,7 +181,7 @@ struct PackagedTrack {
     rates: Rates,
     /// The largest frame rate of video in pictures per 1000 s.
     frame_rate: Option<u64>,
-    /// Whether each segment can be decoded without the others.
+    /// Whether each segment can be decoded without the others, those to come included.
     independent: bool,
     /// What a player shows of it while its viewer winds.
     iframes: Option<IFrames>,
@@ -184,7 +192,8 @@ struct PackagedTrack {
 }
 
 impl Packaging {
-    /// Plans the segments. Fails only for a title without media.
+    /// Plans the segments. Fails only for a title without media, for example a growing one of which
+    /// no segment is settled.
     pub fn new(index: Arc<TitleIndex>, options: &PackagingOptions) -> Result<Self, PackagingError> {
         if index.kind == TitleKind::File {
             return Err(PackagingError::File);
@@ -195,13 +204,18 @@ impl Packaging {
             return Err(PackagingError::NotEncryptable(encryption::codec_name(track)));
         }
         let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
-        let prerolls = index.tracks.iter().zip(&lines).map(|(track, line)| line.preroll(track));
-        // The longest preroll moves all tracks, so that they stay in step.
-        let preroll = prerolls.max().unwrap_or_default();
+        let preroll = timeline::longest_preroll(&index.tracks, &lines);
         let segment_lines = lines.iter().map(|line| line.beginning(preroll)).collect();
         let end = lines.iter().map(|line| line.time(line.end)).max();
         let duration = end.unwrap_or_default().since_start();
-        let videos = picture::variants(&index, &lines, options.segment);
+        let (videos, target) = match options.growth {
+            Growth::Complete => (
+                picture::variants(&index, &lines, options.segment),
+                segment_length(options.segment, duration),
+            ),
+            // Neither may change while the title grows.
+            _ => (picture::all_videos(&index), options.segment),
+        };
         let mut packaging = Self {
             index,
             lines,
@@ -209,7 +223,7 @@ impl Packaging {
             tracks: Vec::new(),
             transport: OnceLock::new(),
             videos,
-            target: segment_length(options.segment, duration),
+            target,
             target_duration: 0,
             duration,
             text_line: Some(TextLine { later: preroll, end: None }),
@@ -218,6 +232,7 @@ impl Packaging {
             playback_start: MediaTime::ZERO,
             file_clip: None,
             encryption: options.encryption.clone(),
+            growth: options.growth,
         };
         packaging.package(packaging.cut_tracks());
         if packaging.playable(None).next().is_none() {
@@ -229,6 +244,11 @@ impl Packaging {
     /// The index from which it was built.
     pub fn index(&self) -> &Arc<TitleIndex> {
         &self.index
+    }
+
+    /// Whether further segments will follow.
+    pub fn growth(&self) -> Growth {
+        self.growth
     }
 
     /// The duration of the title, or of this part of it: the end of its longest track.
@@ -343,7 +363,8 @@ impl Packaging {
     }
 
     /// The HLS I-frame playlist of a video track; `None` if it has none: it has no second key frame
-    /// that is decoded by itself, or is an excerpt that leaves out groups of pictures.
+    /// that is decoded by itself, or is an excerpt that leaves out groups of pictures, or of a
+    /// title that is, or was, played while it is recorded ([`Growth`]).
     pub fn iframe_playlist(&self, track: u16, query: &str) -> Option<String> {
         self.iframes(track).map(|iframes| playlist::iframes(self, iframes, track, query))
     }
@@ -477,6 +498,9 @@ impl Packaging {
 
     /// The segments of each track of the whole title.
     fn cut_tracks(&self) -> Vec<Segments> {
+        if self.growth != Growth::Complete {
+            return growing::cut(&self.index.tracks, &self.segment_lines, self.target);
+        }
         let pairs = || self.index.tracks.iter().zip(&self.segment_lines);
         // All audio follows the first video track; aligned renditions have the same boundaries
         // anyway.
@@ -500,11 +524,16 @@ impl Packaging {
         // rounded to the nearest second (4.3.3.1).
         let longest = lengths.max().unwrap_or(0);
         self.target_duration = ((longest + 500_000) / 1_000_000).max(1);
+        let growth = self.growth;
+        let complete = growth == Growth::Complete;
+        if !complete {
+            self.target_duration = self.target_duration.max(growing::target_duration(self.target));
+        }
         let pairs = self.index.tracks.iter().zip(&self.segment_lines);
         let encryption = self.encryption.as_deref();
         let tracks =
             (0u16..).zip(pairs.zip(segments)).map(|(number, ((track, line), segments))| {
-                let boundaries = manifest::boundaries(track, line, &segments);
+                let boundaries = manifest::boundaries(track, line, &segments, growth);
                 let cipher =
                     encryption.and_then(|of| Some((of, TrackCipher::of(of, track, number)?)));
                 let of = cipher.as_ref().map(|(encryption, cipher)| (*encryption, cipher));
@@ -521,9 +550,19 @@ impl Packaging {
                         self.target_duration,
                     ),
                     frame_rate: picture::frame_rate(track),
-                    independent: segments::are_independent(&segments, track),
-                    iframes: IFrames::of(track, line, &segments, by),
-                    form: StreamForm::of(track).map(Arc::new),
+                    independent: if complete {
+                        segments::are_independent(&segments, track)
+                    } else {
+                        // Of pictures to come that is not known, and an EVENT playlist cannot take
+                        // it back.
+                        track.description.kind == TrackKind::Audio
+                    },
+                    iframes: if complete { IFrames::of(track, line, &segments, by) } else { None },
+                    form: if complete {
+                        StreamForm::of(track).map(Arc::new)
+                    } else {
+                        Err(NoTransportForm::growing(track.description.kind))
+                    },
                     init: media_segment::init(track, line, ManifestKind::Hls, of).into(),
                     cipher: cipher.map(|(_, cipher)| Arc::new(cipher)),
                     segments,

@@ -8,6 +8,7 @@
 //! The index follows from the sizes and times of the segments, which are known without them.
 
 use super::body::{Body, Slice};
+use super::growing::Growth;
 use super::{PackagedTrack, Packaging};
 use crate::boxes::write_atom;
 use mp4_atom::{SegmentReference, Sidx};
@@ -16,6 +17,9 @@ use std::ops::Range;
 /// The reason why a title has no files with an index of their segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoSegmentIndex {
+    /// The index of a file is complete before its first segment is sent.
+    #[error("it is, or was, played while it is recorded")]
+    Growing,
     /// An index counts its segments in 16 bits.
     #[error("it has more than {MAX_SEGMENTS} segments")]
     Segments,
@@ -27,6 +31,9 @@ pub enum NoSegmentIndex {
 impl Packaging {
     /// Whether each track can be a file with an index of its segments, or why not.
     pub fn on_demand(&self) -> Result<(), NoSegmentIndex> {
+        if self.growth != Growth::Complete {
+            return Err(NoSegmentIndex::Growing);
+        }
         self.playable(None).filter_map(|number| self.track(number)).try_for_each(check)
     }
 
@@ -35,7 +42,7 @@ impl Packaging {
     /// kept.
     pub fn track_file(&self, track: u16) -> Option<Body> {
         let packaged = self.track(track)?;
-        check(packaged).ok()?;
+        check(packaged).ok().filter(|()| self.growth == Growth::Complete)?;
         let mut body = Body::default();
         let bytes = self.dash_init_segment(track)?;
         let range = 0..bytes.len();

@@ -15,6 +15,16 @@ pub(super) fn variants(index: &TitleIndex, lines: &[Timeline], segment: Duration
         let line = &lines[usize::from(video)];
         line.time(line.end).since_start()
     };
+    let mut videos = all_videos(index);
+    let longest = videos.iter().map(|&video| end(video)).max().unwrap_or_default();
+    // In a short title less than a segment is a large part of it.
+    let tolerance = segment.min((longest / 10).max(SHORT));
+    videos.retain(|&video| longest - end(video) <= tolerance);
+    videos
+}
+
+/// The video tracks that have pictures, best first.
+pub(super) fn all_videos(index: &TitleIndex) -> Vec<u16> {
     let better = |video: u16| {
         let track = &index.tracks[usize::from(video)];
         let (description, time) = (&track.description, track.ldus.duration_ticks());
@@ -27,10 +37,6 @@ pub(super) fn variants(index: &TitleIndex, lines: &[Timeline], segment: Duration
         |track: &TrackIndex| track.description.kind == TrackKind::Video && !track.ldus.is_empty();
     let numbered = (0..=u16::MAX).zip(&index.tracks).filter(|(_, track)| is_video(track));
     let mut videos: Vec<u16> = numbered.map(|(number, _)| number).collect();
-    let longest = videos.iter().map(|&video| end(video)).max().unwrap_or_default();
-    // In a short title less than a segment is a large part of it.
-    let tolerance = segment.min((longest / 10).max(SHORT));
-    videos.retain(|&video| longest - end(video) <= tolerance);
     videos.sort_by_key(|&video| Reverse(better(video)));
     videos
 }

@@ -13,6 +13,7 @@
 //! names the others in the caller's folder. Audio tracks with one codec form
 //! one group, because a variant declares the codecs of its whole group.
 
+use super::growing::Growth;
 use super::iframes::IFrames;
 use super::rates::Rates;
 use super::{Links, Packaging, TextForm, encryption, imsc, picture};
@@ -72,22 +73,23 @@ pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
     playback_start(&mut text, packaging);
     let names = SegmentNames { number, before: "", after: "m4s" };
     let lengths = packaging.segments(number).lengths();
-    list_head(&mut text, packaging.target_duration);
+    list_head(&mut text, packaging.target_duration, packaging.growth);
     media_init(&mut text, packaging, number, query);
     list(&mut text, &names, lengths, query);
+    list_end(&mut text, packaging.growth);
     text
 }
 
 /// The media playlist of a text track, of segments of these lengths.
 pub(super) fn text(
-    target_duration: u64,
+    packaging: &Packaging,
     number: u16,
     form: TextForm,
     lengths: impl Iterator<Item = u64>,
     query: &str,
 ) -> String {
     let mut text = head(true);
-    list_head(&mut text, target_duration);
+    list_head(&mut text, packaging.target_duration, packaging.growth);
     let after = match form {
         TextForm::WebVtt => "vtt",
         TextForm::Imsc => {
@@ -96,6 +98,7 @@ pub(super) fn text(
         }
     };
     list(&mut text, &SegmentNames { number, before: "", after }, lengths, query);
+    list_end(&mut text, packaging.growth);
     text
 }
 
@@ -109,10 +112,11 @@ pub(super) fn iframes(
     // Each I-frame is decoded by itself, whatever the segments of its track need.
     let mut text = head(true);
     line(&mut text, format_args!("#EXT-X-I-FRAMES-ONLY"));
-    list_head(&mut text, iframes.target_duration);
+    list_head(&mut text, iframes.target_duration, Growth::Complete);
     media_init(&mut text, packaging, number, query);
     let names = SegmentNames { number, before: "iframe-", after: "m4s" };
     list(&mut text, &names, iframes.lengths(), query);
+    list_end(&mut text, Growth::Complete);
     text
 }
 
@@ -122,12 +126,13 @@ pub(super) fn images(lengths: impl Iterator<Item = u64>, tiles: &str, query: &st
     let lengths: Vec<u64> = lengths.collect();
     let longest = lengths.iter().max().map_or(1, |longest| longest.div_ceil(1_000_000));
     let mut text = head(true);
-    list_head(&mut text, longest);
+    list_head(&mut text, longest, Growth::Complete);
     line(&mut text, format_args!("#EXT-X-IMAGES-ONLY"));
     write_segments(&mut text, lengths.into_iter(), |text, k| {
         line(text, format_args!("#EXT-X-TILES:{tiles}"));
         line(text, format_args!("thumbnails/{k}.jpg{query}"));
     });
+    list_end(&mut text, Growth::Complete);
     text
 }
 
@@ -159,15 +164,24 @@ fn init(text: &mut String, number: u16, query: &str) {
     line(text, format_args!("#EXT-X-MAP:URI=\"{number}/init.mp4{query}\""));
 }
 
-/// Writes what a complete playlist states before its segments.
-fn list_head(text: &mut String, target_duration: u64) {
+/// Writes what a playlist states before its segments.
+fn list_head(text: &mut String, target_duration: u64, growth: Growth) {
+    // Later editions of an EVENT playlist have more lines at the end, and are otherwise the same
+    // (RFC 8216, 6.2.1). A recording that has ended stays one for the players that have begun.
+    let kind = if growth == Growth::Complete { "VOD" } else { "EVENT" };
     line(text, format_args!("#EXT-X-TARGETDURATION:{target_duration}"));
     line(text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
-    line(text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
+    line(text, format_args!("#EXT-X-PLAYLIST-TYPE:{kind}"));
 }
 
-/// Writes segments of these lengths in microseconds, and the end of a playlist. `address` writes
-/// that of a segment.
+/// Writes the end of a playlist, unless further segments will follow.
+pub(super) fn list_end(text: &mut String, growth: Growth) {
+    if !matches!(growth, Growth::Growing { .. }) {
+        line(text, format_args!("#EXT-X-ENDLIST"));
+    }
+}
+
+/// Writes segments of these lengths in microseconds. `address` writes that of a segment.
 pub(super) fn write_segments(
     text: &mut String,
     lengths: impl Iterator<Item = u64>,
@@ -178,7 +192,6 @@ pub(super) fn write_segments(
         line(text, format_args!("#EXTINF:{seconds}.{rest:06},"));
         address(text, k);
     }
-    line(text, format_args!("#EXT-X-ENDLIST"));
 }
 
 fn head(independent: bool) -> String {
@@ -243,7 +256,7 @@ fn rendition(
 
 /// Writes the text tracks as renditions of one group.
 fn text_renditions(text: &mut String, packaging: &Packaging, links: Links<'_>) {
-    let Links { folder, query, text: form } = links;
+    let Links { folder, query, text: form, .. } = links;
     let named = if form == TextForm::Imsc { "-imsc" } else { "" };
     let default = packaging.texts().find(|(_, track)| track.default && !track.forced);
     let default = default.map(|(number, _)| number);
@@ -335,7 +348,7 @@ fn variant(
     packaging: &Packaging,
     main: u16,
     group: Option<&Vec<u16>>,
-    Links { folder, query, text: form }: Links<'_>,
+    Links { folder, query, text: form, .. }: Links<'_>,
 ) {
     let track = packaging.description(main);
     let members = group.map_or(&[][..], Vec::as_slice);

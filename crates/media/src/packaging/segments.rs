@@ -60,6 +60,34 @@ impl Segments {
         Self { parts, cuts, times }
     }
 
+    /// Segments of one part each, of all LDUs of the title. Each begins where the one before ends,
+    /// by the LDUs before it alone: its start is known before its own first LDU is.
+    pub(super) fn back_to_back(firsts: &[usize], track: &TrackIndex, line: &Timeline) -> Self {
+        let shown_until = |ldu: crate::Ldu| {
+            let delay = match track.description.kind {
+                TrackKind::Video => i64::from(ldu.composition_offset),
+                _ => 0,
+            };
+            let decoded_until = ticks(ldu.decode_time).saturating_add(i64::from(ldu.duration));
+            line.time(line.place(decoded_until.saturating_add(delay)))
+        };
+        let after = firsts.iter().copied().skip(1).chain([track.ldus.len()]);
+        let parts: Vec<LduRun> =
+            firsts.iter().zip(after).map(|(&a, b)| LduRun { ldus: a..b, earlier: 0 }).collect();
+        let ends = parts.iter().scan(MediaTime::ZERO, |end, part| {
+            let last = track.ldus.range(part.ldus.clone()).map(shown_until).max();
+            *end = last.unwrap_or_default().max(*end);
+            Some(*end)
+        });
+        let mut times = Vec::with_capacity(parts.len() + 1);
+        if !parts.is_empty() {
+            times.push(MediaTime::ZERO);
+            times.extend(ends);
+        }
+        let cuts = if parts.is_empty() { Vec::new() } else { (0..=parts.len()).collect() };
+        Self { parts, cuts, times }
+    }
+
     /// Segments of these parts, each with its play-out time, of about the length `target`.
     pub(super) fn of_parts(parts: Vec<(LduRun, MediaTime)>, target: MediaTime) -> Self {
         let mut starts = Vec::with_capacity(parts.len());
@@ -126,16 +154,17 @@ impl Segments {
 
 /// Cuts a video track at its sync LDUs.
 pub(super) fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration) -> Segments {
-    let firsts = video_firsts(track, line, target, 0..track.ldus.len());
+    let firsts = video_firsts(track, line, target, 0..track.ldus.len(), nearest_cuts);
     Segments::new(&firsts, track.ldus.len(), line.time(line.end), track, line, MediaTime::ZERO)
 }
 
-/// The first LDUs of the segments of a video track.
+/// The first LDUs of the segments of a video track. `cut`: chooses the places, as [`nearest_cuts`].
 pub(super) fn video_firsts(
     track: &TrackIndex,
     line: &Timeline,
     target: Duration,
     ldus: Range<usize>,
+    cut: fn(&[i64], i64, i64) -> Vec<usize>,
 ) -> Vec<usize> {
     let (mut firsts, mut starts, mut end) = (Vec::new(), Vec::new(), 0);
     for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
@@ -147,7 +176,7 @@ pub(super) fn video_firsts(
         }
         end = at.saturating_add(i64::from(ldu.duration));
     }
-    let cuts = nearest_cuts(&starts, end, target_ticks(line, target));
+    let cuts = cut(&starts, end, target_ticks(line, target));
     cuts.into_iter().map(|cut| firsts[cut]).collect()
 }
 

@@ -76,7 +76,7 @@ impl Packaging {
     pub fn text_playlist(&self, text: u16, form: TextForm, query: &str) -> Option<String> {
         self.text(text)?;
         let lengths = self.text_segments()?.lengths();
-        Some(super::playlist::text(self.target_duration, text, form, lengths, query))
+        Some(super::playlist::text(self, text, form, lengths, query))
     }
 
     /// The initialization segment of a text track as IMSC; `None` if there is no such track.

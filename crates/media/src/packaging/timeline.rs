@@ -95,6 +95,13 @@ impl Timeline {
     }
 }
 
+/// The time by which all tracks begin later in segments than in the title: that of the longest
+/// preroll, so that they stay in step.
+pub(super) fn longest_preroll(tracks: &[TrackIndex], lines: &[Timeline]) -> MediaTime {
+    let prerolls = tracks.iter().zip(lines).map(|(track, line)| line.preroll(track));
+    prerolls.max().unwrap_or_default()
+}
+
 /// The number of first decoded pictures among which the first shown one is: no codec reorders
 /// further.
 pub(super) const REORDERED: usize = 16;

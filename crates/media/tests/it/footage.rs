@@ -239,7 +239,8 @@ impl Title {
     }
 
     pub(crate) fn encrypted(&self, segment: Duration, how: Option<Encryption>) -> Packaging {
-        let options = PackagingOptions { segment, encryption: how.map(Arc::new) };
+        let encryption = how.map(Arc::new);
+        let options = PackagingOptions { segment, encryption, ..PackagingOptions::default() };
         Packaging::new(Arc::new(self.index.clone()), &options).unwrap()
     }
 

@@ -2,8 +2,9 @@
 //! ISO/IEC 23009-1 finds. The check runs on the titles of `playback` and `excerpts`, too.
 
 use crate::footage::{Folder, Title, make, read, remux};
-use media::{Excerpt, Packaging, Slice};
+use media::{Excerpt, Growth, Packaging, PackagingOptions, Slice};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -89,6 +90,10 @@ fn a_manifest_states_what_its_tracks_are() {
         for text in *texts {
             assert!(manifest.contains(text), "{name}: {text} is not in\n{manifest}");
         }
+        // The check compares the times of segments with those of their pictures.
+        let options = PackagingOptions { segment: SECOND, growth: Growth::Grown, encryption: None };
+        let grown = Packaging::new(Arc::new(title.index.clone()), &options).unwrap();
+        title.check_dash(&grown, name, &grown.dash_manifest(&offered(&grown), ""));
         let tokens =
             manifest.matches(".m4s?s=T\"").count() + manifest.matches(".mp4?s=T\"").count();
         let all = manifest.matches("<Representation ").count();

@@ -4,8 +4,9 @@
 use crate::footage::{Folder, Title, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};
 use media::{
-    Body, CHECKSUM_SPAN, Ldu, LduIndex, NoSegmentIndex, Packaging, PackagingError,
+    Body, CHECKSUM_SPAN, Growth, Ldu, LduIndex, Links, NoSegmentIndex, Packaging, PackagingError,
     PackagingOptions, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
+    settled,
 };
 use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
 use std::sync::Arc;
@@ -49,10 +50,16 @@ fn sound(packets: u32) -> TrackIndex {
     track(TrackKind::Audio, 48_000, ldus)
 }
 
+fn title(tracks: Vec<TrackIndex>) -> TitleIndex {
+    TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None }
+}
+
 fn package(tracks: Vec<TrackIndex>, segment: Duration) -> Packaging {
-    let index = TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None };
-    Packaging::new(Arc::new(index), &PackagingOptions { segment, ..PackagingOptions::default() })
-        .unwrap()
+    Packaging::new(
+        Arc::new(title(tracks)),
+        &PackagingOptions { segment, ..PackagingOptions::default() },
+    )
+    .unwrap()
 }
 
 /// Asserts that the second parser finds the LDU's values.
@@ -394,6 +401,105 @@ fn playlists_as_text() {
 ";
     assert_eq!(packaging.media_playlist(2, "?s=T").as_deref(), Some(media));
     assert_eq!(packaging.media_playlist(4, ""), None);
+}
+
+/// A title that is recorded for eight seconds, and the same when it has grown.
+fn recorded() -> [Packaging; 2] {
+    let whole = title(vec![pictures(200, |_| 5000), sound(375)]);
+    let listed = settled(&whole, 2 * SECOND, &[u64::MAX; 2]);
+    let package = |index: TitleIndex, growth| {
+        let options = PackagingOptions { segment: 2 * SECOND, growth, encryption: None };
+        Packaging::new(Arc::new(index), &options).unwrap()
+    };
+    [package(listed, Growth::Growing { began: 1_772_396_100 }), package(whole, Growth::Grown)]
+}
+
+#[test]
+fn playlists_of_a_growing_title_as_text() {
+    let [growing, grown] = recorded();
+    let multivariant = "\
+#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"mp4a.40.2\",NAME=\"Audio\",DEFAULT=YES,AUTOSELECT=YES,CHANNELS=\"2\",URI=\"1.m3u8?s=T\"
+#EXT-X-STREAM-INF:BANDWIDTH=1124596,AVERAGE-BANDWIDTH=1124452,CODECS=\"avc1.64001f,mp4a.40.2\",RESOLUTION=1280x720,FRAME-RATE=25.000,AUDIO=\"mp4a.40.2\"
+0.m3u8?s=T
+";
+    assert_eq!(growing.multivariant_playlist(&[0], "?s=T"), multivariant);
+    let pictures = "\
+#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-TARGETDURATION:3
+#EXT-X-MEDIA-SEQUENCE:0
+#EXT-X-PLAYLIST-TYPE:EVENT
+#EXT-X-MAP:URI=\"0/init.mp4?s=T\"
+#EXTINF:2.000000,
+0/0.m4s?s=T
+#EXTINF:2.000000,
+0/1.m4s?s=T
+#EXTINF:2.000000,
+0/2.m4s?s=T
+";
+    assert_eq!(growing.media_playlist(0, "?s=T").as_deref(), Some(pictures));
+    let all = format!("{pictures}#EXTINF:2.000000,\n0/3.m4s?s=T\n#EXT-X-ENDLIST\n");
+    assert_eq!(grown.media_playlist(0, "?s=T"), Some(all));
+    let sound = "\
+#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-INDEPENDENT-SEGMENTS
+#EXT-X-TARGETDURATION:3
+#EXT-X-MEDIA-SEQUENCE:0
+#EXT-X-PLAYLIST-TYPE:EVENT
+#EXT-X-MAP:URI=\"1/init.mp4?s=T\"
+#EXTINF:2.005333,
+1/0.m4s?s=T
+#EXTINF:2.005334,
+1/1.m4s?s=T
+#EXTINF:2.005333,
+1/2.m4s?s=T
+";
+    assert_eq!(growing.media_playlist(1, "?s=T").as_deref(), Some(sound));
+}
+
+#[test]
+fn the_manifest_of_a_growing_title_as_text() {
+    let [growing, grown] = recorded();
+    let location = "https://tv.example/t/news/manifest.mpd?s=T";
+    let links = Links { folder: "news/", query: "?s=T", location, ..Links::default() };
+    let manifest = "\
+<?xml version=\"1.0\" encoding=\"UTF-8\"?>
+<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"dynamic\" profiles=\"urn:mpeg:dash:profile:isoff-live:2011\" availabilityStartTime=\"2026-03-01T20:15:00Z\" publishTime=\"2026-03-01T20:15:06Z\" minimumUpdatePeriod=\"PT2S\" maxSegmentDuration=\"PT3S\" minBufferTime=\"PT2.005318S\">
+<BaseURL>news/</BaseURL>
+<Location>https://tv.example/t/news/manifest.mpd?s=T</Location>
+<Period id=\"0\" start=\"PT0S\">
+<AdaptationSet id=\"0\" contentType=\"video\" mimeType=\"video/mp4\" segmentAlignment=\"true\" maxWidth=\"1280\" maxHeight=\"720\">
+<Representation id=\"0\" codecs=\"avc1.64001f\" bandwidth=\"1001232\" width=\"1280\" height=\"720\" frameRate=\"25\">
+<SegmentTemplate timescale=\"1000\" startNumber=\"0\" initialization=\"$RepresentationID$/init-dash.mp4?s=T\" media=\"$RepresentationID$/$Number$.m4s?s=T\">
+<SegmentTimeline>
+<S t=\"0\" d=\"2000\" r=\"2\"/>
+</SegmentTimeline>
+</SegmentTemplate>
+</Representation>
+</AdaptationSet>
+<AdaptationSet id=\"1\" contentType=\"audio\" mimeType=\"audio/mp4\" segmentAlignment=\"true\" startWithSAP=\"1\">
+<AudioChannelConfiguration schemeIdUri=\"urn:mpeg:mpegB:cicp:ChannelConfiguration\" value=\"2\"/>
+<Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"main\"/>
+<Representation id=\"1\" codecs=\"mp4a.40.2\" bandwidth=\"123364\" audioSamplingRate=\"48000\">
+<SegmentTemplate timescale=\"48000\" startNumber=\"0\" initialization=\"$RepresentationID$/init-dash.mp4?s=T\" media=\"$RepresentationID$/$Number$.m4s?s=T\">
+<SegmentTimeline>
+<S t=\"0\" d=\"96256\" r=\"2\"/>
+</SegmentTimeline>
+</SegmentTemplate>
+</Representation>
+</AdaptationSet>
+</Period>
+</MPD>
+";
+    assert_eq!(growing.dash_manifest(&[0], links), manifest);
+    assert!(!growing.dash_manifest(&[0], "?s=T").contains("Location"));
+    let grown = grown.dash_manifest(&[0], links);
+    assert!(grown.contains("type=\"static\""), "{grown}");
+    assert!(grown.contains("mediaPresentationDuration=\"PT8S\""), "{grown}");
+    assert!(!grown.contains("Location"), "{grown}");
 }
 
 #[test]

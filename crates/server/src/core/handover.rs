@@ -12,7 +12,6 @@ use crate::library::OpenError;
 use crate::messages::WorkerMessage;
 use crate::opening::disk_number;
 use crate::playback_params::PlaybackParams;
-use crate::player_reports::SessionReports;
 use crate::presentation::Presentation;
 use crate::sessions::PlayerSession;
 use crossbeam_channel::Sender;
@@ -168,8 +167,8 @@ impl Core {
             sent_to: None,
             admitted: Instant::now().checked_sub(record.age).unwrap_or_else(Instant::now),
             wait: record.wait,
-            started: AtomicBool::new(record.has_played),
-            reported: SessionReports::default(),
+            started: Arc::new(AtomicBool::new(record.has_played)),
+            reported: Arc::default(),
         });
         if fingerprints.of(&session) != record.fingerprint {
             return Err("the title is packaged differently now".to_owned());
@@ -186,6 +185,7 @@ impl Core {
             PlayingTitle { title, name: String::new(), sessions: 0 }
         });
         playing.sessions += 1;
+        playing.lengthen(&session.title);
         playing.name.clone_from(&session.name);
         if !session.is_fill() && !session.has_played() {
             self.unplayed.add(session.client);
@@ -216,6 +216,8 @@ fn why_not_open(why: &OpenError) -> String {
     match why {
         OpenError::NoTitle { .. } => "there is no such title any more".to_owned(),
         OpenError::NotPlayable(why) => why.to_string(),
+        OpenError::NotEncryptedYet => "it is to be encrypted, and is being recorded".to_owned(),
+        OpenError::NotYet => "its recording has just begun".to_owned(),
         OpenError::DiskBusy => "its disk is busy".to_owned(),
         OpenError::Failed(why) => why.clone(),
     }

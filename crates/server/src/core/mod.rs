@@ -196,6 +196,7 @@ impl Core {
         let now = self.clock.now();
         match event {
             Event::Admit { caller, client, request } => self.admit(caller, client, request),
+            Event::Extend { caller, session, title } => self.extend(caller, session, &title),
             Event::List { caller } => {
                 let (connection, list) = (caller.connection, self.session_list(None));
                 self.send(caller.worker, WorkerMessage::Listed { connection, list });

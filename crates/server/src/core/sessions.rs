@@ -9,13 +9,11 @@ use crate::engine::{
 };
 use crate::library::{OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
-use crate::player_reports::SessionReports;
 use crate::sessions::{PlayerSession, Token};
 use crate::wire;
 use crossbeam_channel::Sender;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use units::Moment;
 
@@ -50,6 +48,16 @@ pub(super) struct PlayingTitle {
     /// The name in the URL of the newest session.
     pub(super) name: String,
     pub(super) sessions: u64,
+}
+
+impl PlayingTitle {
+    /// A session has this much of the title. What is read for any of its sessions is verified by
+    /// the longest of their indexes.
+    pub(super) fn lengthen(&mut self, title: &Arc<OpenTitle>) {
+        if title.bytes() > self.title.bytes() {
+            self.title = Arc::clone(title);
+        }
+    }
 }
 
 impl Core {
@@ -150,13 +158,29 @@ impl Core {
                     sent_to,
                     admitted: Instant::now(),
                     wait,
-                    started: AtomicBool::new(false),
-                    reported: SessionReports::default(),
+                    started: Arc::default(),
+                    reported: Arc::default(),
                 });
                 self.open_session(&session);
                 Ok((session, wait))
             }
         }
+    }
+
+    /// A session's title has become longer: the session goes on with all of it, if that fits.
+    pub(super) fn extend(&mut self, caller: Caller, session: SessionId, title: &Arc<OpenTitle>) {
+        if let Some(open) = self.sessions.get_mut(&session)
+            && let Some(layout) = title.whole.layouts(open.session.format).first()
+            && self.engine.extend(self.clock.now(), session, Arc::clone(layout)).is_ok()
+        {
+            let longer = Arc::new(open.session.extended(title));
+            open.session = Arc::clone(&longer);
+            self.shared.sessions.insert(&longer);
+            if let Some(playing) = self.titles.get_mut(&title.key) {
+                playing.lengthen(title);
+            }
+        }
+        self.send(caller.worker, WorkerMessage::Extended { connection: caller.connection });
     }
 
     // The token of a player's new session. Before admission: a session that no token names could

@@ -15,7 +15,7 @@ use crate::access::Permit;
 use crate::console;
 use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
-use crate::library::{OpenError, OpenTitle};
+use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Manifest, PlayRequest};
 use crate::metrics;
 use crate::playback_params::{self, BadParameter, PlaybackParams};
@@ -24,7 +24,8 @@ use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
 use media::{
-    CueClock, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError, TrackKind,
+    CueClock, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError, TextForm,
+    TrackKind,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -41,6 +42,10 @@ pub(crate) enum Decision {
     Fill(Box<PlayRequest>, MediaBody),
     /// Let the opener open the title of this name, then decide again.
     Open(String),
+    /// Let the opener look at this recording, of this name, then decide again.
+    Look(StoredCopy, String),
+    /// Let the core extend a session to this, then decide again.
+    Extend(SessionId, Arc<OpenTitle>),
     /// Let the opener build a file of a presentation, then decide again.
     BuildFile(Arc<OpenTitle>, Arc<Presentation>, BuiltFile),
     /// Let the opener build a presentation of a title, then decide again.
@@ -117,8 +122,12 @@ fn decide(
         | Route::ThumbnailImage { ref title, .. } => {
             return in_memory(shared, request, &route, title, opened);
         }
-        Route::Playlist { ref title, .. }
-        | Route::TextPlaylist { ref title, .. }
+        Route::Playlist { ref title, .. } => {
+            let session = find_session(shared, request, title)?;
+            extend_first(shared, &session, opened)?;
+            return of_session(request, &route, session);
+        }
+        Route::TextPlaylist { ref title, .. }
         | Route::TextInit { ref title, .. }
         | Route::TextSegment { ref title, .. }
         | Route::ThumbnailPlaylist { ref title }
@@ -208,6 +217,17 @@ pub(crate) fn open_failed(name: &str, why: &OpenError) -> Response {
             "this title was ingested as a file, not as media; `tenuto export` writes it out",
         ),
         OpenError::NotPlayable(why) => Response::error(404, "not-playable", &why.to_string()),
+        OpenError::NotEncryptedYet => Response::error(
+            403,
+            "encrypted",
+            "this title is to be encrypted, which is done when its recording has ended; play it then",
+        ),
+        OpenError::NotYet => Response::unavailable(
+            "not-yet",
+            "the recording of this title has just begun, and no segment of it is there; try again \
+             in a few seconds",
+            NOT_YET_RETRY,
+        ),
         OpenError::DiskBusy => Response::unavailable(
             "busy",
             "all disk time is reserved by sessions, and this title could not be opened in time; \
@@ -226,7 +246,12 @@ fn segmented(
     manifest: Manifest,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
-    let title = open_title(shared, &name, opened)?;
+    if let Some(session) = session_of_recording(shared, request, &name, manifest) {
+        extend_first(shared, &session, opened)?;
+        let (videos, query) = (videos(&session), session.query());
+        return Ok(listing(&session.presentation, manifest, &videos, &query).into());
+    }
+    let title = title_or_recording(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
     if manifest == Manifest::HlsTransport {
         let packaging = &presentation.packaging;
@@ -254,8 +279,38 @@ fn segmented(
     let max_wait = max_wait(shared, request)?;
     let play = play(title, presentation, name, max_wait);
     let (format, permit) = (manifest.format(), permit(request)?);
-    let play = PlayRequest { format, replaces, permit, ..play };
+    let start = play.title.start(shared.content.segment());
+    let play = PlayRequest { format, start, replaces, permit, ..play };
     Ok(Decision::Admit(Box::new(play), manifest))
+}
+
+/// The session of a recording that a request's token names, if the manifest is of its format.
+fn session_of_recording(
+    shared: &Shared,
+    request: &HttpRequest,
+    name: &str,
+    manifest: Manifest,
+) -> Option<Arc<PlayerSession>> {
+    let TokenLookup::Live(session) = shared.sessions.find(request.query("s")?) else { return None };
+    let is_it = session.name == name
+        && session.title.is_recorded()
+        && session.format == manifest.format()
+        && !playback_params::has_any(&request.query);
+    is_it.then_some(session)
+}
+
+/// What is to be done before a session of a recording can be told of all of it, if anything.
+fn extend_first(
+    shared: &Shared,
+    session: &PlayerSession,
+    opened: Option<Arc<OpenTitle>>,
+) -> Result<(), Decision> {
+    let Some(copy) = session.title.grows() else { return Ok(()) };
+    match opened.or_else(|| shared.content.newest(copy)) {
+        None => Err(Decision::Look(copy, session.name.clone())),
+        Some(newest) if Arc::ptr_eq(&newest, &session.title) => Ok(()),
+        Some(newest) => Err(Decision::Extend(session.id, newest)),
+    }
 }
 
 /// The request of a player that takes the best offer of a file and plays from the beginning.
@@ -287,7 +342,13 @@ fn listing(
     videos: &[u16],
     query: &str,
 ) -> Response {
-    let (kind, text) = manifest_text(&presentation.packaging, manifest, videos, query.into());
+    // A player asks for the manifest of a recording again, with the token of its session.
+    let location = match manifest {
+        Manifest::Dash(TextForm::Imsc) => format!("manifest-imsc.mpd{query}"),
+        _ => format!("manifest.mpd{query}"),
+    };
+    let links = Links { query, location: &location, ..Links::default() };
+    let (kind, text) = manifest_text(&presentation.packaging, manifest, videos, links);
     uncached(Response::new(200, kind, text))
 }
 
@@ -326,6 +387,11 @@ fn find_presentation(
     title: &Arc<OpenTitle>,
 ) -> Result<Arc<Presentation>, Decision> {
     let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
+    if title.is_recorded() && params != PlaybackParams::default() {
+        let why = "this title is being recorded; parts of it and other speeds can be had when that \
+                   has ended";
+        return Err(bad_parameter(&BadParameter(why.to_owned())).into());
+    }
     match title.cached_presentation(&params) {
         Some(Ok(presentation)) => Ok(presentation),
         Some(Err(why)) => Err(bad_parameter(&BadParameter(why.to_string())).into()),
@@ -496,6 +562,25 @@ fn same_token(request: &HttpRequest) -> String {
     token("s").or_else(|| token("token")).unwrap_or_default()
 }
 
+/// The open title of this name, or a recording of it that is running, or what to do instead.
+fn title_or_recording(
+    shared: &Arc<Shared>,
+    name: &str,
+    opened: Option<Arc<OpenTitle>>,
+) -> Result<Arc<OpenTitle>, Decision> {
+    let recording = || match shared.content.opened(name) {
+        Err(OpenError::NoTitle { .. }) => shared.content.recording(name),
+        _ => None,
+    };
+    match opened.is_none().then(recording).flatten() {
+        Some(copy) if !shared.stopping.load(Ordering::Relaxed) => {
+            let newest = shared.content.newest(copy);
+            newest.ok_or_else(|| Decision::Look(copy, name.to_owned()))
+        }
+        _ => open_title(shared, name, opened),
+    }
+}
+
 /// The open title of this name, or what to do instead.
 pub(super) fn open_title(
     shared: &Arc<Shared>,
@@ -662,6 +747,8 @@ pub(super) fn not_found() -> Response {
 const ASK_EACH_TIME: &str = "private, no-cache";
 /// After this long, players behind the same address have begun to play.
 const UNPLAYED_RETRY: Duration = Duration::from_secs(2);
+/// A segment takes some seconds.
+const NOT_YET_RETRY: Duration = Duration::from_secs(2);
 const BUSY_RETRY: Duration = Duration::from_secs(2);
 /// A restart takes some seconds.
 const STOPPING_RETRY: Duration = Duration::from_secs(10);

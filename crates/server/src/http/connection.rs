@@ -72,6 +72,8 @@ pub(super) enum PendingAnswer {
     Opener,
     /// The core's verdict on an admission request.
     Admission { title: String, manifest: Manifest },
+    /// The core's, on whether a session goes on with more of its title.
+    Extension,
     /// The core's verdict on a fill, of which this is sent.
     Fill { title: String, media: Box<MediaBody> },
     /// The core's list of sessions.

@@ -289,6 +289,10 @@ impl Worker {
                 self.wait_for(id, exchange, request, pending);
                 return self.core.send(Event::Admit { caller, client, request: *play });
             }
+            Decision::Extend(session, title) => {
+                self.wait_for(id, exchange, request, PendingAnswer::Extension);
+                return self.core.send(Event::Extend { caller, session, title });
+            }
             Decision::ListSessions => {
                 self.wait_for(id, exchange, request, PendingAnswer::SessionList);
                 return self.core.send(Event::List { caller });
@@ -302,6 +306,7 @@ impl Worker {
                 Task::BuildPresentation { caller, title, params }
             }
             Decision::Open(name) => Task::Open { caller, name },
+            Decision::Look(copy, name) => Task::Look { caller, copy, name },
             Decision::BuildFile(title, presentation, file) => {
                 Task::BuildFile { caller, title, presentation, file }
             }
@@ -425,6 +430,7 @@ impl Worker {
             }
             WorkerMessage::Opened { connection, result } => self.opened(connection, result),
             WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
+            WorkerMessage::Extended { connection } => self.extended(connection),
             WorkerMessage::Listed { connection, list } => self.listed(connection, &list),
             WorkerMessage::BodyTaken { connection } => self.piece_taken(connection),
             WorkerMessage::Answered { connection, response } => {

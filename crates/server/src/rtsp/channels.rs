@@ -344,6 +344,7 @@ impl ChannelWorker {
             | WorkerMessage::Deliver { .. }
             | WorkerMessage::RequestFailed { .. }
             | WorkerMessage::Opened { .. }
+            | WorkerMessage::Extended { .. }
             | WorkerMessage::Listed { .. }
             | WorkerMessage::BodyTaken { .. }
             | WorkerMessage::Answered { .. }

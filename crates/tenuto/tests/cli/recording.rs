@@ -33,6 +33,12 @@ fn pictures(dir: &TestDir, file: &str) -> Vec<String> {
     lines.map(|line| line.rsplit(',').next().expect("a hash").trim().to_owned()).collect()
 }
 
+/// What there is at an address, if anything is.
+fn fetched(url: &str) -> Option<String> {
+    let got = Command::new("curl").args(["-sf", url]).output().expect("curl runs");
+    got.status.success().then(|| String::from_utf8(got.stdout).expect("text"))
+}
+
 /// A program that ends with the test.
 struct Running(Child);
 
@@ -280,6 +286,61 @@ fn a_served_store_records_and_serves() {
     assert_eq!(recording.0.wait().unwrap().code(), Some(0));
     assert_eq!(dir.ok("ls a.store"), "hall\nstage\n");
     assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+}
+
+/// FFmpeg plays from the beginning what is being recorded, and gets all of it; another player
+/// begins near the end.
+#[test]
+fn a_title_is_watched_while_it_is_recorded() {
+    let dir = TestDir::with_store();
+    let words = "-f lavfi -i testsrc2=s=320x180:r=25:d=16,noise=alls=20 -f lavfi -i \
+                 anoisesrc=d=16 -c:v libx264 -preset ultrafast -g 25 -c:a mp2 -b:a 384k -f mpegts \
+                 live.ts";
+    assert!(ffmpeg(&dir, words).status().expect("ffmpeg runs").success());
+    let server = dir.serve("--segment 2s");
+    let port = free_port(false);
+    let words = format!("-re -i live.ts -c copy -f mpegts tcp://127.0.0.1:{port}?listen=1");
+    let _sender = Running(ffmpeg(&dir, &words).stderr(Stdio::null()).spawn().unwrap());
+    std::thread::sleep(Duration::from_millis(500));
+    let mut command = program(&dir.path(""));
+    let input = format!("tcp://127.0.0.1:{port}");
+    command.args(["record", "a.store", "match", &input]).stdout(Stdio::null());
+    let mut recording = Running(command.spawn().unwrap());
+    let url = format!("{}/t/match/master.m3u8", server.origin);
+    let until = Instant::now() + Duration::from_secs(60);
+    // It is there when its first segment is.
+    let first = loop {
+        if let Some(text) = fetched(&url) {
+            break text;
+        }
+        assert!(Instant::now() < until, "no segment is offered");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let list = first.lines().find(|line| !line.starts_with('#')).expect("a playlist");
+    let list_url = format!("{}/t/match/{list}", server.origin);
+    let list = fetched(&list_url).expect("it is there");
+    assert!(list.contains("#EXT-X-PLAYLIST-TYPE:EVENT\n"), "{list}");
+    assert!(list.contains("\n#EXTINF:2.0") && !list.contains("ENDLIST"), "{list}");
+    let words = format!("-live_start_index 0 -i {url} -map 0 -c copy watched.mkv");
+    let mut from_start = Running(ffmpeg(&dir, &words).spawn().unwrap());
+    // The session that asked first is told of more as it comes.
+    while fetched(&list_url).expect("it goes on").matches("#EXTINF").count() < 5 {
+        assert!(Instant::now() < until, "no further segment is offered");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let words = format!("-i {url} -map 0 -c copy late.mkv");
+    let mut from_now = Running(ffmpeg(&dir, &words).spawn().unwrap());
+    for (player, title) in
+        [(&mut recording, "recorded"), (&mut from_start, "watched"), (&mut from_now, "late")]
+    {
+        assert_eq!(player.0.wait().unwrap().code(), Some(0), "{title}");
+    }
+    let source = pictures(&dir, "live.ts");
+    assert_eq!(pictures(&dir, "watched.mkv"), source, "{} pictures", source.len());
+    let late = pictures(&dir, "late.mkv");
+    assert!(late.len() < source.len() && source.ends_with(&late), "{} pictures", late.len());
+    assert_eq!(server.stop(), Some(0));
+    assert_eq!(dir.ok("ls a.store"), "match\n");
 }
 
 #[test]

@@ -55,7 +55,8 @@ pub(crate) struct Row<'a> {
     /// by the browser itself; `hls-text`, `dash-text` and `shaka-text` tell the subtitles,
     /// `dash-imsc` those that dash.js draws of documents,
     /// `dash-thumbnails` and `shaka-thumbnails` the pictures that are found for some times;
-    /// `hls-clip`, `dash-clip`, `shaka-clip` and `mp4-clip` the first and the last picture shown.
+    /// `hls-clip`, `dash-clip`, `shaka-clip` and `mp4-clip` the first and the last picture shown;
+    /// `hls-live`, `dash-live` and `shaka-live` where a recording that is watched ends.
     pub(crate) way: &'static str,
     pub(crate) url: String,
     /// Whether the player may report a stall and play on.
@@ -331,6 +332,12 @@ for (const way of ['hls', 'dash', 'shaka', 'mp4']) players[`${way}-clip`] = (vid
   on.ready = () => first.then(ready);
   return players[way](video, url, on);
 };
+// A recording is watched at its own speed, once.
+const isLive = way => way.endsWith('-live');
+for (const way of ['hls', 'dash', 'shaka']) players[`${way}-live`] = (video, url, on) => {
+  on.what = () => `ends at ${Math.round(video.currentTime)} s`;
+  return players[way](video, url, on);
+};
 // The numbers of the first and the last picture that is shown, when the first one is known: the
 // first one of the film has the brightness 16 of 255, and each 3 more than the one before.
 function picturesOf(video) {
@@ -400,7 +407,7 @@ function play([title, way, url, mayStall], rate) {
       resolve(`${title}: ${how}`);
     };
     // A film of half a minute at its own speed, and some patience.
-    const patience = rate === 1 ? 60000 : 30000;
+    const patience = rate === 1 || isLive(way) ? 60000 : 30000;
     const giveUp = setTimeout(() => done(`${slow} at ${video.currentTime} s, ${errors}`), patience);
     video.onended = () => {
       const pictures = video.getVideoPlaybackQuality().totalVideoFrames;
@@ -408,7 +415,7 @@ function play([title, way, url, mayStall], rate) {
       done(`${on.what ? on.what() : `${pictures} pictures, ${sound}`}, errors [${errors}]`);
     };
     const start = () => {
-      video.playbackRate = video.defaultPlaybackRate = rate;
+      if (!isLive(way)) video.playbackRate = video.defaultPlaybackRate = rate;
       video.play().catch(() => {});
     };
     const on = {
@@ -429,6 +436,7 @@ function play([title, way, url, mayStall], rate) {
   let next = 0;
   await Promise.all([player(), player(), player(), player()]);
   for (const [i, row] of rows.entries()) for (let tries = 0; tries < 2; tries++) {
+    if (isLive(row[1])) continue;
     const asWanted = said[i] === `${row[0]}: ${row[4]}`;
     const late = [slow, stalled, skipped].some(what => said[i].includes(what));
     if (!asWanted && (late || said[i].endsWith('errors []'))) said[i] = await play(row, 1);

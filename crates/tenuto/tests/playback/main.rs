@@ -16,6 +16,7 @@ mod encrypted;
 mod files;
 mod films;
 mod framemd5;
+mod growing;
 mod gstreamer;
 mod odd;
 mod origin;

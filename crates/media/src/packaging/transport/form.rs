@@ -44,8 +44,17 @@ enum Reason {
     NalLengths,
     #[error("ADTS has no form for this configuration of AAC ({0})")]
     NoAdts(&'static str),
+    #[error("the title is, or was, played while it is recorded")]
+    Growing,
     #[error("a packet has {0} bytes, more than a frame of the codec can have")]
     LargePacket(u32),
+}
+
+impl NoTransportForm {
+    /// The reason for a track of a title that is, or was, played while it is recorded.
+    pub(in crate::packaging) fn growing(kind: TrackKind) -> Self {
+        Self { kind, why: Reason::Growing }
+    }
 }
 
 /// The form of a track in a transport stream.

@@ -14,7 +14,8 @@ use super::plan::Rendition;
 use crate::TrackKind;
 use crate::packaging::encryption::key_address;
 use crate::packaging::playlist::{
-    audio_names, codec, language_tag, line, picture_attributes, playback_start, write_segments,
+    audio_names, codec, language_tag, line, list_end, picture_attributes, playback_start,
+    write_segments,
 };
 use crate::packaging::rates::Rates;
 use crate::packaging::{Links, Packaging};
@@ -76,6 +77,7 @@ pub(super) fn media(packaging: &Packaging, rendition: &Rendition, query: &str) -
     write_segments(&mut text, rendition.lengths.iter().copied(), |text, k| {
         line(text, format_args!("{number}/{k}.ts{query}"));
     });
+    list_end(&mut text, packaging.growth);
     text
 }
 

@@ -7,7 +7,7 @@ use crate::http::connection::{ConnectionState, PendingAnswer};
 use crate::http::response::Response;
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Event};
-use crate::sessions::PlayerSession;
+use crate::sessions::{PlayerSession, TokenLookup};
 use crate::wire;
 use device::sockets::ConnectionId;
 use std::sync::Arc;
@@ -62,6 +62,22 @@ impl Worker {
         // The player disconnected before the verdict: its reservation must not wait for a timeout.
         if let Ok(session) = result {
             self.core.send(Event::Close { session: session.id });
+        }
+    }
+
+    /// A session goes on with more of its title, or with what it had: the request is answered with
+    /// that.
+    pub(super) fn extended(&mut self, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
+            ConnectionState::Waiting(exchange, request, PendingAnswer::Extension) => {
+                let title = match request.query("s").map(|token| self.shared.sessions.find(token)) {
+                    Some(TokenLookup::Live(session)) => Some(Arc::clone(&session.title)),
+                    _ => None,
+                };
+                self.answer(id, exchange, *request, title);
+            }
+            state => connection.state = state,
         }
     }
 

@@ -25,6 +25,7 @@ impl RtspWorker {
             WorkerMessage::Accepted { .. }
             | WorkerMessage::Deliver { .. }
             | WorkerMessage::RequestFailed { .. }
+            | WorkerMessage::Extended { .. }
             | WorkerMessage::Listed { .. }
             | WorkerMessage::Begin(_)
             | WorkerMessage::BodyTaken { .. }

@@ -1,0 +1,473 @@
+//! Titles that are played while they are recorded: HLS EVENT playlists, DASH manifests of type
+//! `dynamic`.
+//!
+//! ```text
+//! recorded     |-------|------|--------|-----|..      segments of the title as it would be cut now
+//! settled      |-------|------|                       those that are the same whatever follows
+//! later        |-------|------|---------|------|..
+//! ended        |-------|------|---------|------|---|  a short rest stays a segment
+//! ```
+//! Players keep the segments that they have been told of, so each presentation of the recording
+//! begins with all segments of those before. [`settled`] is the part of the index that has such
+//! segments only. Its end is the end of a segment, and all rules here give that part the same
+//! segments with any continuation:
+//!
+//! - Pictures are cut by [`growing_cuts`]; a cut is settled when no later picture can be nearer to
+//!   its multiple of the target ([`final_cuts`]).
+//! - A segment begins where the one before ends ([`Segments::back_to_back`]).
+//! - Sound beside pictures is cut at the boundaries of the first video track, and is settled where
+//!   the first packet of the next segment is known.
+//! - Nothing that is stated beside the segments may need to be taken back: that they are
+//!   independent, for example.
+
+use super::cuts::{final_cuts, growing_cuts};
+use super::partition;
+use super::segments::{Segments, VideoCuts, audio_firsts, video_firsts};
+use super::timeline::{REORDERED, Timeline, longest_preroll};
+use crate::{CHECKSUM_SPAN, TitleIndex, TrackIndex, TrackKind};
+use std::time::Duration;
+use units::MediaTime;
+
+/// Whether further segments will follow those of a title.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Growth {
+    /// A title as it was ingested: none will follow.
+    #[default]
+    Complete,
+    /// A recording that goes on: more segments will follow those of this index, which has settled
+    /// ones only ([`settled`]).
+    Growing {
+        /// The start of the recording in Unix seconds.
+        began: u64,
+    },
+    /// A recording that has ended, cut as while it grew, so that players that have its first
+    /// segments can go on.
+    Grown,
+}
+
+/// The part of a growing title whose segments of about this length are final whatever follows, and
+/// whose bytes of track `i` all lie below `held[i]` (zero if there is no such entry). It has whole
+/// segments only, of some tracks or of all of them none, and neither texts nor thumbnails. The last
+/// known LDU of a track is never in it: its duration may change.
+///
+/// Nothing is settled before 16 pictures of each video track are known: pictures that are hidden by
+/// an edit list are among these, and move all tracks.
+pub fn settled(index: &TitleIndex, segment: Duration, held: &[u64]) -> TitleIndex {
+    let title_lines: Vec<Timeline> = index.tracks.iter().map(Timeline::new).collect();
+    let preroll = longest_preroll(&index.tracks, &title_lines);
+    let lines: Vec<Timeline> = title_lines.iter().map(|line| line.beginning(preroll)).collect();
+    let held = |i: usize| held.get(i).copied().unwrap_or(0);
+    let is_video = |track: &TrackIndex| track.description.kind == TrackKind::Video;
+    let mut tracks: Vec<TrackIndex> = Vec::with_capacity(index.tracks.len());
+    for (i, (track, line)) in index.tracks.iter().zip(&lines).enumerate() {
+        let count = if is_video(track) { settled_video(track, line, segment, held(i)) } else { 0 };
+        tracks.push(first_ldus(track, count));
+    }
+    // What the edit lists hide is the same in every later part, and in the whole recording.
+    let is_known = |track: &TrackIndex| track.ldus.len() >= REORDERED;
+    let has_all_hidden = index.tracks.iter().filter(|track| is_video(track)).all(is_known)
+        && longest_preroll(&tracks, &title_lines) == preroll;
+    if has_all_hidden {
+        let pictures = pictures(&tracks, &lines, segment);
+        for (i, (track, line)) in index.tracks.iter().zip(&lines).enumerate() {
+            if track.description.kind == TrackKind::Audio {
+                let count = settled_audio(track, line, pictures.as_ref(), segment, held(i));
+                tracks[i] = first_ldus(track, count);
+            }
+        }
+    } else {
+        tracks = index.tracks.iter().map(|track| first_ldus(track, 0)).collect();
+    }
+    TitleIndex { kind: index.kind, tracks, texts: Vec::new(), thumbnails: None }
+}
+
+/// The segments of each track of a title that is, or was, played while it is recorded.
+pub(super) fn cut(tracks: &[TrackIndex], lines: &[Timeline], target: Duration) -> Vec<Segments> {
+    let pictures = pictures(tracks, lines, target);
+    let cut = |(track, line): (&TrackIndex, &Timeline)| match track.description.kind {
+        TrackKind::Video => cut_video(track, line, target),
+        _ => {
+            let video = VideoCuts { segments: pictures.as_ref(), from: MediaTime::ZERO };
+            let firsts = audio_firsts(track, line, &video, target, 0..track.ldus.len());
+            Segments::back_to_back(&firsts, track, line)
+        }
+    };
+    tracks.iter().zip(lines).map(cut).collect()
+}
+
+/// `EXT-X-TARGETDURATION` in seconds of a title with segments of this length. Only long groups of
+/// pictures make a segment longer.
+pub(super) fn target_duration(segment: Duration) -> u64 {
+    let seconds = (segment.as_nanos() * 3).div_ceil(2_000_000_000);
+    // Far below the limit, so that multiples of it have room.
+    u64::from(u32::try_from(seconds).unwrap_or(u32::MAX))
+}
+
+/// The segments of the video track that sound follows. It is the first one even while it has no
+/// pictures yet.
+fn pictures(tracks: &[TrackIndex], lines: &[Timeline], target: Duration) -> Option<Segments> {
+    let mut pairs = tracks.iter().zip(lines);
+    let (track, line) = pairs.find(|(track, _)| track.description.kind == TrackKind::Video)?;
+    Some(cut_video(track, line, target))
+}
+
+fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration) -> Segments {
+    let firsts = video_firsts(track, line, target, 0..track.ldus.len(), growing_cuts);
+    Segments::back_to_back(&firsts, track, line)
+}
+
+/// The number of LDUs in the settled segments of a video track.
+fn settled_video(track: &TrackIndex, line: &Timeline, target: Duration, held: u64) -> usize {
+    // What follows is decoded when the last known LDU is, or later.
+    let Some(last) = track.ldus.len().checked_sub(1) else { return 0 };
+    let firsts = video_firsts(track, line, target, 0..last, final_cuts);
+    let within = track.ldus.count_within(held);
+    firsts.into_iter().rfind(|&first| first <= within).unwrap_or(0)
+}
+
+/// The number of LDUs in the settled segments of an audio track beside settled pictures.
+fn settled_audio(
+    track: &TrackIndex,
+    line: &Timeline,
+    pictures: Option<&Segments>,
+    target: Duration,
+    held: u64,
+) -> usize {
+    let all = 0..track.ldus.len();
+    let within = track.ldus.count_within(held);
+    let Some(pictures) = pictures else {
+        let none = VideoCuts { segments: None, from: MediaTime::ZERO };
+        let firsts = audio_firsts(track, line, &none, target, all);
+        return firsts.into_iter().rfind(|&first| first <= within).unwrap_or(0);
+    };
+    let ends = (0..pictures.count()).rev().map(|k| pictures.time(k).end);
+    let mut firsts = ends.map(|end| partition(all.clone(), |i| line.begins(track, i) < end));
+    firsts.find(|&first| first < all.end && first <= within).unwrap_or(0)
+}
+
+/// The track with its first LDUs only.
+fn first_ldus(track: &TrackIndex, count: usize) -> TrackIndex {
+    let ldus = track.ldus.part(0..count, track.ldus.subsamples());
+    let data_len = ldus.data_len();
+    let spans = usize::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap_or(usize::MAX);
+    let checksums = track.checksums.iter().copied().take(spans).collect();
+    TrackIndex { description: track.description.clone(), ldus, data_len, checksums }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packaging::{Packaging, PackagingOptions};
+    use crate::{Edit, LduIndex, NoSegmentIndex, TitleKind, TrackDescription};
+    use fastrand::Rng;
+    use std::ops::Range;
+    use std::sync::Arc;
+    use units::Timescale;
+
+    const S: i64 = 1_000_000_000;
+    const ALL: &[u64] = &[u64::MAX; 3];
+
+    fn track(kind: TrackKind, scale: u32, ldus: LduIndex, edits: Vec<Edit>) -> TrackIndex {
+        let description =
+            TrackDescription { edits, ..TrackDescription::plain(kind, Timescale(scale)) };
+        let data_len = ldus.data_len();
+        let checksums = (0..u32::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap()).collect();
+        TrackIndex { description, data_len, ldus, checksums }
+    }
+
+    fn title(tracks: Vec<TrackIndex>) -> TitleIndex {
+        TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None }
+    }
+
+    /// Pictures at 25 per second in groups of these lengths, in pictures.
+    fn groups(lengths: &[u32]) -> TrackIndex {
+        let mut ldus = LduIndex::default();
+        for &length in lengths {
+            (0..length).for_each(|i| ldus.push(1000, 40, 0, i == 0, false));
+        }
+        track(TrackKind::Video, 1000, ldus, Vec::new())
+    }
+
+    fn sound(packets: u32) -> TrackIndex {
+        let mut ldus = LduIndex::default();
+        (0..packets).for_each(|_| ldus.push(300, 1024, 0, true, false));
+        track(TrackKind::Audio, 48_000, ldus, Vec::new())
+    }
+
+    /// An edit list that waits, and shows what is stored from `from` on.
+    fn edits(wait: i64, from: i64) -> Vec<Edit> {
+        let wait = Edit { duration: Some(MediaTime(wait)), media_time: None };
+        vec![wait, Edit { duration: None, media_time: Some(from) }]
+    }
+
+    /// Pictures in groups of 0.3 s to 9 s, in order or reordered, perhaps in open groups, at a
+    /// constant rate or not.
+    fn any_video(random: &mut Rng, seconds: u32) -> TrackIndex {
+        let scale = [25, 1000, 12_800, 90_000][random.usize(0..4)];
+        let picture = scale / 25;
+        // Of groups of four pictures, in pictures: in order, closed groups, open groups.
+        let offsets: [i32; 4] =
+            [[0, 0, 0, 0], [1, 3, 0, 0], [3, 0, 0, 1], [2, 4, -1, 1]][random.usize(0..4)];
+        let (is_even, is_constant) = (random.bool(), random.bool());
+        let even = random.u32(8..225);
+        let mut ldus = LduIndex::default();
+        let (mut in_group, mut length) = (0, even);
+        while ldus.duration_ticks() < u64::from(seconds * scale) {
+            if in_group == length {
+                in_group = 0;
+                length = if is_even { even } else { random.u32(8..225) };
+            }
+            let offset = offsets[in_group as usize % 4] * i32::try_from(picture).unwrap();
+            let duration = if is_constant { picture } else { random.u32(0..=2 * picture) };
+            let size = random.u32(0..2000);
+            ldus.push(size, duration, offset, in_group == 0, false);
+            in_group += 1;
+        }
+        let edits = match random.u32(0..4) {
+            0 => edits(random.i64(0..6 * S), random.i64(0..i64::from(scale))),
+            1 => edits(0, i64::from(random.u32(0..4) * picture)),
+            _ => Vec::new(),
+        };
+        track(TrackKind::Video, scale, ldus, edits)
+    }
+
+    fn any_audio(random: &mut Rng, seconds: u32) -> TrackIndex {
+        let mut ldus = sound(seconds * 48_000 / 1024).ldus;
+        if random.u32(0..4) == 0 {
+            // A pause, into which boundaries may fall.
+            ldus.push(10, random.u32(0..20 * 48_000), 0, true, false);
+        }
+        (0..random.u32(0..200)).for_each(|_| ldus.push(300, 1024, 0, true, false));
+        let edits = match random.u32(0..3) {
+            0 => edits(random.i64(0..9 * S), 0),
+            1 => edits(0, 1024),
+            _ => Vec::new(),
+        };
+        track(TrackKind::Audio, 48_000, ldus, edits)
+    }
+
+    fn any_recording(random: &mut Rng) -> TitleIndex {
+        let seconds = random.u32(1..60);
+        let kinds = ["va", "a", "vva", "v", "av", "vv", "aa", "vaa"][random.usize(0..8)];
+        let tracks = kinds.chars().map(|kind| {
+            let seconds = seconds.saturating_sub(random.u32(0..4)).max(1);
+            if kind == 'v' { any_video(random, seconds) } else { any_audio(random, seconds) }
+        });
+        title(tracks.collect())
+    }
+
+    /// A recording when this many LDUs of each track are known, the last with a wrong duration.
+    fn known(whole: &TitleIndex, counts: &[usize], random: &mut Rng) -> TitleIndex {
+        let tracks = whole.tracks.iter().zip(counts).map(|(track, &count)| {
+            let mut ldus = track.ldus.part(0..count, None);
+            ldus.set_last_duration(random.u32(0..5000));
+            TrackIndex { data_len: ldus.data_len(), ldus, ..track.clone() }
+        });
+        title(tracks.collect())
+    }
+
+    fn package(index: TitleIndex, segment: Duration, growth: Growth) -> Option<Packaging> {
+        let options = PackagingOptions { segment, growth, ..PackagingOptions::default() };
+        Packaging::new(Arc::new(index), &options).ok()
+    }
+
+    fn growing(index: TitleIndex, segment: Duration) -> Option<Packaging> {
+        package(index, segment, Growth::Growing { began: 0 })
+    }
+
+    /// Segments as text: the first LDU of each, and the boundaries in ms.
+    fn shown(packaging: Option<&Packaging>, track: u16) -> String {
+        let Some(packaging) = packaging else { return "none".to_owned() };
+        let segments = packaging.segments(track);
+        let ends: Vec<usize> = segments.runs().iter().map(|part| part.ldus.end).collect();
+        let times = (0..segments.count()).map(|k| segments.time(k).end.0 / 1_000_000);
+        format!("{ends:?} {:?}", times.collect::<Vec<_>>())
+    }
+
+    /// What players know of one track: of each segment its LDUs, its time, and its bytes.
+    fn told(
+        packaging: &Packaging,
+        track: u16,
+    ) -> Vec<(Range<usize>, Range<MediaTime>, crate::Body)> {
+        let segments = packaging.segments(track);
+        let segment = |k: usize| {
+            let body = packaging.segment(track, u32::try_from(k).unwrap()).unwrap();
+            (segments.parts(k).unwrap()[0].ldus.clone(), segments.time(k), body)
+        };
+        (0..segments.count()).map(segment).collect()
+    }
+
+    fn assert_continues(earlier: &Packaging, later: &Packaging, what: &str) {
+        for track in 0..u16::try_from(earlier.index().tracks.len()).unwrap() {
+            let what = format!("{what}, track {track}");
+            if earlier.segment_count(track) == 0 {
+                continue;
+            }
+            let (first, all) = (told(earlier, track), told(later, track));
+            assert!(first.len() <= all.len(), "{what}: {first:?}\n{all:?}");
+            let same = first.iter().zip(&all).take_while(|(a, b)| a == b).count();
+            assert_eq!(same, first.len(), "{what}: {:?}\n{:?}", &first[same..], &all[same..]);
+            assert!(later.boundaries(track).starts_with(earlier.boundaries(track)), "{what}");
+            assert_eq!(earlier.init_segment(track), later.init_segment(track), "{what}");
+            assert_eq!(earlier.dash_init_segment(track), later.dash_init_segment(track), "{what}");
+            if earlier.target_duration == later.target_duration {
+                let [a, b] = [earlier, later].map(|it| it.media_playlist(track, "?s=T").unwrap());
+                assert!(b.starts_with(&a), "{what}: {a}\n{b}");
+            }
+        }
+    }
+
+    #[test]
+    fn segments_stay_the_same_while_a_title_grows_and_when_it_has_grown() {
+        let (mut listed, mut told) = (0, 0);
+        for seed in 0..200 {
+            let mut random = Rng::with_seed(seed);
+            let whole = any_recording(&mut random);
+            let segment = Duration::from_millis([500, 2000, 4000, 3333][random.usize(0..4)]);
+            let grown = package(whole.clone(), segment, Growth::Grown).unwrap();
+            told += grown.segment_count(0);
+            let mut counts = vec![0; whole.tracks.len()];
+            let mut held = vec![0; whole.tracks.len()];
+            let (mut before, mut was_listed) = (None, 0);
+            for step in 0..8 {
+                for (i, track) in whole.tracks.iter().enumerate() {
+                    counts[i] += random.usize(0..=(track.ldus.len() - counts[i]) / 2);
+                    held[i] += random.u64(0..=track.data_len / 4);
+                }
+                if random.u32(0..3) == 0 {
+                    held = whole.tracks.iter().map(|track| track.data_len).collect();
+                }
+                let what = format!("seed {seed}, step {step}");
+                let part = settled(&known(&whole, &counts, &mut random), segment, &held);
+                for (i, track) in part.tracks.iter().enumerate() {
+                    assert!(track.ldus.is_empty() || track.ldus.len() < counts[i], "{what}");
+                    assert!(track.data_len <= held[i], "{what}");
+                    let spans = track.data_len.div_ceil(CHECKSUM_SPAN);
+                    assert_eq!(track.checksums.len() as u64, spans, "{what}");
+                }
+                let Some(now) = growing(part, segment) else { continue };
+                if let Some(before) = &before {
+                    assert_continues(before, &now, &what);
+                }
+                assert_continues(&now, &grown, &what);
+                was_listed = now.segment_count(0);
+                before = Some(now);
+            }
+            listed += was_listed;
+        }
+        // Most segments are listed before the end.
+        assert!(listed * 2 > told, "{listed} of {told}");
+    }
+
+    #[test]
+    fn pictures_are_settled_soon_after_their_group_has_ended() {
+        let target = Duration::from_secs(4);
+        for seed in 0..300 {
+            let mut random = Rng::with_seed(seed);
+            let video = any_video(&mut random, 40);
+            let known = random.usize(1..=video.ldus.len());
+            let video = first_ldus(&video, known);
+            let line = Timeline::new(&video);
+            let at = |i: usize| if i < known { video.ldus.get(i).decode_time } else { 0 };
+            let mut starts: Vec<u64> =
+                video.ldus.iter().filter(|ldu| ldu.sync).map(|ldu| ldu.decode_time).collect();
+            starts.push(at(known - 1));
+            let longest = starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+            let delay = longest + 2 * 4 * u64::from(line.scale.0);
+            let end = at(settled_video(&video, &line, target, u64::MAX));
+            assert!(end + delay >= at(known - 1), "seed {seed}: {end} of {}", at(known - 1));
+        }
+    }
+
+    #[test]
+    fn segments_are_settled_when_no_later_picture_can_change_them() {
+        let target = Duration::from_secs(4);
+        // (groups in pictures, packets of sound, bytes of pictures held, pictures, sound)
+        type Row<'a> = (&'a [u32], u32, u64, &'a str, &'a str);
+        let table: &[Row<'_>] = &[
+            // The picture at 6 s is the first that cannot be nearer to 4 s.
+            (&[50, 50, 50], 300, u64::MAX, "none", "none"),
+            (&[50, 50, 50, 1], 300, u64::MAX, "[100] [4000]", "[188] [4010]"),
+            (&[50, 50, 51], 300, u64::MAX, "[100] [4000]", "[188] [4010]"),
+            // The sound is behind the pictures: packet 188 is not known yet.
+            (&[50, 50, 51], 188, u64::MAX, "[100] [4000]", "[] []"),
+            (&[50, 50, 51], 189, u64::MAX, "[100] [4000]", "[188] [4010]"),
+            (&[50, 50, 51], 300, 100_000, "[100] [4000]", "[188] [4010]"),
+            (&[50, 50, 51], 300, 99_999, "none", "none"),
+            // A long group, and the gap after a picture that is near to no further multiple.
+            (&[225, 26], 500, u64::MAX, "[225] [9000]", "[422] [9002]"),
+            (&[75, 50, 125, 100, 10], 900, u64::MAX, "[75, 125, 250] [3000, 5000, 10000]", ""),
+            (&[50], 0, u64::MAX, "none", "none"),
+            (&[], 0, u64::MAX, "none", "none"),
+        ];
+        for (lengths, packets, held, pictures, sounds) in table {
+            let index = title(vec![groups(lengths), sound(*packets)]);
+            let part = settled(&index, target, &[*held, u64::MAX]);
+            let packaging = growing(part, target);
+            let what = format!("{lengths:?} {packets} {held}");
+            assert_eq!(shown(packaging.as_ref(), 0), *pictures, "{what}");
+            if !sounds.is_empty() {
+                assert_eq!(shown(packaging.as_ref(), 1), *sounds, "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn sound_without_pictures_is_settled_where_its_next_segment_begins() {
+        let target = Duration::from_secs(4);
+        for (packets, held, wanted) in [
+            (188, u64::MAX, "none"),
+            (189, u64::MAX, "[188] [4010]"),
+            (376, u64::MAX, "[188, 375] [4010, 8000]"),
+            (376, 188 * 300, "[188] [4010]"),
+            (376, 188 * 300 - 1, "none"),
+        ] {
+            let part = settled(&title(vec![sound(packets)]), target, &[held]);
+            assert_eq!(shown(growing(part, target).as_ref(), 0), wanted, "{packets} {held}");
+        }
+        assert_eq!(settled(&title(vec![sound(376)]), target, &[]).tracks[0].data_len, 0);
+    }
+
+    #[test]
+    fn nothing_is_settled_before_what_edit_lists_hide_is_known() {
+        let target = Duration::from_millis(400);
+        let mut video = groups(&[10; 5]);
+        video.description.edits = edits(0, 200);
+        let mut counts = [0; 51];
+        for (known, count) in counts.iter_mut().enumerate() {
+            let part = settled(&title(vec![first_ldus(&video, known)]), target, ALL);
+            *count = part.tracks[0].ldus.len();
+        }
+        let wanted: Vec<usize> =
+            (0..51).map(|known| if known < 16 { 0 } else { (known - 6) / 10 * 10 }).collect();
+        assert_eq!(counts, wanted[..]);
+        // A second video track of which nothing is known may hide more.
+        let second = settled(&title(vec![video, groups(&[])]), target, ALL);
+        assert!(second.tracks[0].ldus.is_empty());
+    }
+
+    #[test]
+    fn a_growing_title_is_in_no_form_that_states_its_end() {
+        let index = title(vec![groups(&[50; 8]), sound(800)]);
+        for growth in [Growth::Growing { began: 0 }, Growth::Grown] {
+            let packaging = package(index.clone(), Duration::from_secs(4), growth).unwrap();
+            assert_eq!(packaging.on_demand(), Err(NoSegmentIndex::Growing));
+            assert_eq!((packaging.track_file(0), packaging.iframe_playlist(0, "")), (None, None));
+            let refused = packaging.transport_offers().unwrap_err().to_string();
+            assert!(refused.ends_with("is, or was, played while it is recorded"), "{refused}");
+            assert_eq!(packaging.transport_playlist(0, ""), None);
+            // A part of it is complete.
+            let part = packaging.excerpt(&crate::Excerpt::default()).unwrap();
+            assert_eq!(part.on_demand(), Ok(()));
+            assert!(part.media_playlist(0, "").unwrap().contains("TYPE:VOD"));
+        }
+    }
+
+    #[test]
+    fn the_target_duration_has_room_for_one_and_a_half_segments() {
+        let millis = [0, 500, 2000, 3000, 3333, 4000, 10_000];
+        let given = millis.map(|it| target_duration(Duration::from_millis(it)));
+        assert_eq!(given, [0, 1, 3, 5, 5, 6, 15]);
+        assert_eq!(target_duration(Duration::MAX), u64::from(u32::MAX));
+    }
+}
