@@ -7,15 +7,15 @@
 //!   the next     ├── OpenTitle ─────────────────┤    and go over to it (`engine::extension`)
 //! ```
 //!
-//! All looks at a recording have the same pieces, of a size that is chosen at the first: large
+//! All looks at a recording have the same pieces, of a size that its beginning decides: large
 //! enough for a disk, and no more than [`PIECE_TIME`] of media, because a segment is offered when
 //! its last piece is there. When the recording has ended, its players go over to the whole title,
 //! cut as before; newcomers play it as any other.
 
 use crate::layout::{CopyLocation, LARGEST_PIECE, SMALLEST_PIECE, floor_power};
-use crate::library::{IndexReads, Library, OpenError, OpenTitle, StoredCopy};
+use crate::library::{IndexReads, Library, OpenError, OpenStore, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
-use media::{CHECKSUM_SPAN, Growth, Packaging, PackagingOptions, TitleIndex, settled};
+use media::{CHECKSUM_SPAN, Growth, Packaging, PackagingOptions, TitleIndex, TrackIndex, settled};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -26,132 +26,120 @@ use units::{BitRate, ByteCount, MediaTime, align_up, locked};
 /// The recordings that players have asked for.
 #[derive(Debug, Default)]
 pub(crate) struct GrowingTitles {
-    newest: Mutex<BTreeMap<StoredCopy, (Arc<OpenTitle>, Instant)>>,
+    newest: Mutex<BTreeMap<StoredCopy, (LookResult, Instant)>>,
     /// Locked during a look: there is one at a time.
-    readers: Mutex<BTreeMap<StoredCopy, Growing>>,
+    readers: Mutex<BTreeMap<StoredCopy, RecordingReader>>,
 }
 
-/// What is kept from one look at a recording to the next.
-#[derive(Debug)]
-struct Growing {
-    reader: RecordingReader,
-    /// The bytes of a piece of each track.
-    pieces: Vec<u32>,
-    /// When the recording began, in Unix seconds.
-    began: u64,
-}
+/// A recording as it was at a look, or why there is nothing to play.
+type LookResult = Result<Arc<OpenTitle>, OpenError>;
 
 /// The state of a recording, or of the title that has become of it.
 struct Look {
     index: TitleIndex,
     runs: Vec<Vec<Range<u64>>>,
+    pieces: Vec<u32>,
     growth: Growth,
     record: Option<TitleRecord>,
 }
 
-impl GrowingTitles {
-    /// The newest look, if it is new enough.
-    fn fresh(&self, copy: StoredCopy) -> Option<Arc<OpenTitle>> {
-        let newest = locked(&self.newest);
-        let (title, at) = newest.get(&copy)?;
-        let lasts = title.grows().is_none() || at.elapsed() < LOOK_TIME;
-        lasts.then(|| Arc::clone(title))
-    }
-}
-
 impl Library {
-    /// The recording of this name, if one is running.
+    /// The recording of this name, if one is running and no store has a title of the name.
     pub(crate) fn recording(&self, name: &str) -> Option<StoredCopy> {
+        if self.stores.iter().any(|opened| opened.store.title(name).is_some()) {
+            return None;
+        }
         let mut stores = self.stores.iter().enumerate();
         stores.find_map(|(store, opened)| {
             Some(StoredCopy { store, id: opened.store.recording(name)?.id })
         })
     }
 
-    /// The newest look at a recording; `None` where it is time for another.
-    pub(crate) fn newest(&self, copy: StoredCopy) -> Option<Arc<OpenTitle>> {
-        self.growing.fresh(copy)
+    /// The result of the newest look at a recording; `None` where it is time for another.
+    pub(crate) fn newest(&self, copy: StoredCopy) -> Option<LookResult> {
+        let newest = locked(&self.growing.newest);
+        let (result, at) = newest.get(&copy)?;
+        let has_ended = result.as_ref().is_ok_and(|title| title.grows().is_none());
+        (has_ended || at.elapsed() < LOOK_TIME).then(|| result.clone())
     }
 
     /// Looks at a recording. May wait for the disk, and takes time in proportion to the length of
     /// the recording.
-    pub(crate) fn look(
-        &self,
-        copy: StoredCopy,
-        name: &str,
-        reads: &dyn IndexReads,
-    ) -> Result<Arc<OpenTitle>, OpenError> {
-        if self.is_encrypted(name) {
-            return Err(OpenError::NotEncryptedYet);
-        }
+    pub(crate) fn look(&self, copy: StoredCopy, name: &str, reads: &dyn IndexReads) -> LookResult {
         let mut readers = locked(&self.growing.readers);
         // Another player's look may have been made while this one waited.
-        if let Some(title) = self.newest(copy) {
-            return Ok(title);
+        if let Some(result) = self.newest(copy) {
+            return result;
         }
-        let before = locked(&self.growing.newest).get(&copy).map(|(title, _)| Arc::clone(title));
-        let growing = readers.entry(copy).or_insert_with(|| Growing {
-            reader: RecordingReader::new(copy.id),
-            pieces: Vec::new(),
-            began: 0,
-        });
-        let look = match self.look_at(copy, growing, reads) {
-            // What is known goes on to be played.
-            Err(OpenError::DiskBusy) if before.is_some() => None,
-            look => Some(look?),
+        let before = locked(&self.growing.newest).get(&copy).and_then(|(it, _)| it.clone().ok());
+        let reader = readers.entry(copy).or_insert_with(|| RecordingReader::new(copy.id));
+        let look = match self.is_encrypted(name) {
+            true => Err(OpenError::NotEncryptedYet),
+            false => self.look_at(copy, reader, reads),
         };
-        let title = match (look, before) {
-            (Some(look), before) => match before.filter(|before| !is_more(before, &look)) {
-                Some(same) => same,
-                None => self.open_look(copy, name, &growing.pieces, look)?,
-            },
-            (None, before) => before.expect("looked at"),
+        let result = match (look, before) {
+            // What is known goes on to be played.
+            (Err(OpenError::DiskBusy), Some(before)) => Ok(before),
+            (Ok(look), Some(before)) if !is_more(&before, &look) => Ok(before),
+            (look, _) => look.and_then(|look| self.open_look(copy, name, look)),
         };
         let mut newest = locked(&self.growing.newest);
-        newest.insert(copy, (Arc::clone(&title), Instant::now()));
-        // Of an ended recording nothing is kept that nobody plays.
-        newest.retain(|_, (title, _)| title.grows().is_some() || Arc::strong_count(title) > 1);
+        newest.retain(|_, (_, at)| at.elapsed() < KEPT);
+        newest.insert(copy, (result.clone(), Instant::now()));
         readers.retain(|copy, _| newest.contains_key(copy));
-        Ok(title)
+        result
     }
 
     fn look_at(
         &self,
         copy: StoredCopy,
-        growing: &mut Growing,
+        reader: &mut RecordingReader,
         reads: &dyn IndexReads,
     ) -> Result<Look, OpenError> {
         let opened = &self.stores[copy.store];
-        let permit = |bytes: u64| {
-            let permit = (bytes > 0).then(|| reads.permit(opened, ByteCount(bytes), LOOK_TIMEOUT));
-            permit.is_none_or(|permit| permit.is_some()).then_some(()).ok_or(OpenError::DiskBusy)
-        };
-        permit(growing.reader.to_read(&opened.store))?;
-        let look = growing.reader.look(&opened.store).map_err(|error| OpenError::from(&error))?;
-        let Some(snapshot) = look else {
+        let permit =
+            |bytes| reads.permit(opened, ByteCount(bytes), LOOK_TIMEOUT).ok_or(OpenError::DiskBusy);
+        let failed = |error| OpenError::from(&error);
+        let to_read = reader.to_read(&opened.store);
+        let held = (to_read > 0).then(|| permit(to_read)).transpose()?;
+        let snapshot = reader.look(&opened.store).map_err(failed)?;
+        drop(held);
+        let Some(snapshot) = snapshot else {
             let gone = OpenError::NoTitle { nearest: None };
             let record = opened.store.record_of(copy.id).ok_or_else(|| gone.clone())?;
-            permit(record.index_bytes)?;
-            let index = opened.store.index(copy.id).map_err(|error| OpenError::from(&error))?;
+            let _held = permit(record.index_bytes.max(1))?;
+            let index = opened.store.index(copy.id).map_err(failed)?;
             let numbers = (0..).take(record.tracks.len());
             let runs = numbers.map(|track| opened.store.runs(copy.id, track));
             let runs = runs.collect::<Option<_>>().ok_or(gone)?;
-            let index = Arc::unwrap_or_clone(index);
-            return Ok(Look { index, runs, growth: Growth::Grown, record: Some(record) });
+            let pieces = self.pieces(opened, &index);
+            let (index, growth) = (Arc::unwrap_or_clone(index), Growth::Grown);
+            return Ok(Look { index, runs, pieces, growth, record: Some(record) });
         };
-        if growing.pieces.is_empty() {
-            let most = opened.read_size.0.min(opened.store.info().chunk.0);
-            growing.pieces = snapshot.index.tracks.iter().map(|it| piece_size(it, most)).collect();
-            growing.began = snapshot.created;
-        }
-        let index = self.settled(&snapshot, &growing.pieces);
-        if index.tracks.iter().any(|track| track.ldus.is_empty()) {
-            // The rates are those of a longer beginning then.
-            growing.pieces.clear();
+        let pieces = self.pieces(opened, &snapshot.index);
+        let index = self.settled(&snapshot, &pieces);
+        let has_begun = |track: &TrackIndex| {
+            let last = track.ldus.len().checked_sub(1).map(|last| track.ldus.get(last));
+            last.is_some_and(|last| decoded_at(track, last.decode_time) >= self.beginning())
+        };
+        let has_segments = index.tracks.iter().all(|track| !track.ldus.is_empty());
+        if !has_segments || !snapshot.index.tracks.iter().all(has_begun) {
             return Err(OpenError::NotYet);
         }
-        let growth = Growth::Growing { began: growing.began };
-        Ok(Look { index, runs: snapshot.runs, growth, record: None })
+        let growth = Growth::Growing { began: snapshot.created };
+        Ok(Look { index, runs: snapshot.runs, pieces, growth, record: None })
+    }
+
+    /// The bytes of a piece of each track: the same for all looks, because they follow from the
+    /// beginning of a recording, which has passed before anything is played.
+    fn pieces(&self, opened: &OpenStore, index: &TitleIndex) -> Vec<u32> {
+        let most = opened.read_size.0.min(opened.store.info().chunk.0);
+        index.tracks.iter().map(|track| piece_size(track, self.beginning(), most)).collect()
+    }
+
+    /// The part of a recording that tells the rates of its tracks.
+    fn beginning(&self) -> Duration {
+        self.segment() / 2
     }
 
     /// The segments of a recording that are final, in whole pieces.
@@ -173,15 +161,9 @@ impl Library {
         index
     }
 
-    fn open_look(
-        &self,
-        copy: StoredCopy,
-        name: &str,
-        pieces: &[u32],
-        look: Look,
-    ) -> Result<Arc<OpenTitle>, OpenError> {
+    fn open_look(&self, copy: StoredCopy, name: &str, look: Look) -> LookResult {
         let opened = &self.stores[copy.store];
-        let Look { index, runs, growth, record } = look;
+        let Look { index, runs, pieces, growth, record } = look;
         // Names this look: playlists change from one to the next.
         let bytes: u64 = index.tracks.iter().map(|track| track.data_len).sum();
         let content = match record {
@@ -198,7 +180,7 @@ impl Library {
             runs,
         };
         let key = self.key_of(copy);
-        let whole = Presentation::of_recording(Arc::new(packaging), key, &location, pieces);
+        let whole = Presentation::of_recording(Arc::new(packaging), key, &location, &pieces);
         Ok(Arc::new(OpenTitle::of_recording(copy, name, content, self, whole)))
     }
 }
@@ -209,18 +191,54 @@ fn is_more(before: &OpenTitle, look: &Look) -> bool {
     look.growth == Growth::Grown || tracks.into_iter().any(|(a, b)| a.data_len != b.data_len)
 }
 
-/// The bytes of a piece of a track that has these LDUs so far, at most `most`.
-fn piece_size(track: &media::TrackIndex, most: u64) -> u32 {
-    let ticks = i64::try_from(track.ldus.duration_ticks()).unwrap_or(i64::MAX);
-    let lasts = MediaTime::from_ticks(ticks, track.description.timescale).since_start();
-    let rate = BitRate::of(ByteCount(track.ldus.data_len()), lasts);
+/// The bytes of a piece of a track whose LDUs of the first `beginning` have its rate, at most
+/// `most`.
+fn piece_size(track: &TrackIndex, beginning: Duration, most: u64) -> u32 {
+    let first = track.ldus.iter().take_while(|ldu| decoded_at(track, ldu.decode_time) < beginning);
+    let rate = BitRate::of(ByteCount(first.map(|ldu| u64::from(ldu.size)).sum()), beginning);
     let piece = floor_power(rate.bytes_in(PIECE_TIME).0.min(most)).min(LARGEST_PIECE);
     u32::try_from(piece.max(SMALLEST_PIECE)).expect("at most LARGEST_PIECE")
+}
+
+/// A decode time in ticks as the time since the first.
+fn decoded_at(track: &TrackIndex, ticks: u64) -> Duration {
+    let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
+    MediaTime::from_ticks(ticks, track.description.timescale).since_start()
 }
 
 /// The most media in a piece. Sound of 128 kb/s has four seconds in the smallest.
 const PIECE_TIME: Duration = Duration::from_secs(2);
 /// How long a look is new: players look again about every segment.
 const LOOK_TIME: Duration = Duration::from_secs(1);
+/// How long a look is kept for the next.
+const KEPT: Duration = Duration::from_secs(60);
 /// How long a look may wait for a busy disk.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use media::{LduIndex, TrackDescription, TrackKind};
+    use units::Timescale;
+
+    /// A track of 25 LDUs a second, of `size` bytes in the first two seconds and 100 after that.
+    fn track(size: u32, ldus: u32) -> TrackIndex {
+        let mut index = LduIndex::default();
+        (0..ldus).for_each(|i| index.push(if i < 50 { size } else { 100 }, 1, 0, true, false));
+        let description = TrackDescription::plain(TrackKind::Video, Timescale(25));
+        let (data_len, checksums) = (index.data_len(), Vec::new());
+        TrackIndex { description, ldus: index, data_len, checksums }
+    }
+
+    #[test]
+    fn pieces_follow_from_the_beginning_of_a_recording() {
+        let (beginning, mib) = (Duration::from_secs(2), 1 << 20);
+        // Bytes of an LDU, KiB of a piece: at most two seconds, at least 64 KiB, at most a read.
+        for (size, piece) in [(300, 64), (4000, 128), (20_000, 512), (1_000_000, 1024)] {
+            for ldus in [51, 100, 5000] {
+                let given = piece_size(&track(size, ldus), beginning, mib);
+                assert_eq!(given / 1024, piece, "{ldus} LDUs, the first of {size} bytes");
+            }
+        }
+    }
+}

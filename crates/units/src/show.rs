@@ -31,6 +31,11 @@ pub fn http_date(time: SystemTime) -> String {
     date(Some(time)).strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
+/// A Unix time in ISO 8601: `2026-11-21T05:41:58Z`.
+pub fn iso_seconds(unix: u64) -> String {
+    date(SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(unix))).to_string()
+}
+
 /// A time in ISO 8601 with milliseconds: `2026-11-21T05:41:58.123Z`.
 pub fn iso_date(time: SystemTime) -> String {
     format!("{:.3}", date(Some(time)))
@@ -159,6 +164,15 @@ mod tests {
         assert_eq!(shown(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(shown(951_827_696), "Tue, 29 Feb 2000 12:34:56 GMT");
         assert_eq!(shown(4_107_542_399), "Sun, 28 Feb 2100 23:59:59 GMT");
+        let unix = [0, 951_782_399, 951_782_400, 1_772_396_100, 4_107_542_400];
+        let wanted = [
+            "1970-01-01T00:00:00Z",
+            "2000-02-28T23:59:59Z",
+            "2000-02-29T00:00:00Z",
+            "2026-03-01T20:15:00Z",
+            "2100-03-01T00:00:00Z",
+        ];
+        assert_eq!(unix.map(iso_seconds), wanted);
         let shown = iso_date(SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_239_718_045));
         assert_eq!(shown, "2026-11-21T05:41:58.045Z");
     }

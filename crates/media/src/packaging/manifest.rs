@@ -1,6 +1,5 @@
 //! The DASH manifest (ISO/IEC 23009-1; type `static`, and `dynamic` of a title that is still being
-//! recorded), written directly because it has few kinds of
-//! elements.
+//! recorded), written directly because it has few kinds of elements.
 //!
 //! ```text
 //! MPD ─ Period ─ AdaptationSet   video of one codec and one colour space ─ Representation ...
@@ -31,6 +30,7 @@ use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
 use std::time::Duration;
 use units::MediaTime;
+use units::show::iso_seconds;
 
 /// How a manifest addresses segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +130,8 @@ fn growing_times(began: u64, end: Duration, target: Duration) -> String {
     let published = began.saturating_add(end.as_secs());
     format!(
         "availabilityStartTime=\"{}\" publishTime=\"{}\" minimumUpdatePeriod=\"{}\"",
-        date_time(began),
-        date_time(published),
+        iso_seconds(began),
+        iso_seconds(published),
         time(target)
     )
 }
@@ -601,22 +601,6 @@ fn time(time: Duration) -> String {
     format!("PT{}S", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A time in Unix seconds as `xs:dateTime` in UTC: `2026-03-01T20:15:00Z`.
-fn date_time(unix: u64) -> String {
-    let (days, seconds) = (unix / 86_400, unix % 86_400);
-    // Years that begin in March end with the leap day; 400 of them have 146,097 days.
-    let days = days + DAYS_BEFORE_1970;
-    let (cycle, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = cycle * 400 + year + later;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}Z")
-}
-
 /// Text as content of an element or attribute.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -646,8 +630,6 @@ const LIVE_AND_CMAF: &str = "urn:mpeg:dash:profile:isoff-live:2011,urn:mpeg:dash
 const INIT: &str = "init-dash.mp4";
 /// The name of a track's segments for DASH.
 const SEGMENT: &str = "$RepresentationID$/$Number$.m4s";
-/// Days from 0000-03-01 to 1970-01-01 in the Gregorian calendar.
-const DAYS_BEFORE_1970: u64 = 719_468;
 /// Values of ISO/IEC 23091-2.
 const PQ: u16 = 16;
 const HLG: u16 = 18;
@@ -677,16 +659,6 @@ mod tests {
         assert_eq!(time(Duration::from_nanos(6_023_200_000)), "PT6.0232S");
         assert_eq!(time(Duration::from_secs(7200)), "PT7200S");
         assert_eq!(time(Duration::ZERO), "PT0S");
-        let unix = [0, 951_782_399, 951_782_400, 1_772_396_100, 4_107_542_400];
-        let wanted = [
-            "1970-01-01T00:00:00Z",
-            "2000-02-28T23:59:59Z",
-            "2000-02-29T00:00:00Z",
-            "2026-03-01T20:15:00Z",
-            "2100-03-01T00:00:00Z",
-        ];
-        assert_eq!(unix.map(date_time), wanted);
-        assert_eq!(date_time(u64::MAX).len(), "584554049253-01-01T00:00:00Z".len());
         assert_eq!(escape("<a & \"b\">"), "&lt;a &amp; &quot;b&quot;&gt;");
     }
 

@@ -306,10 +306,21 @@ fn extend_first(
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<(), Decision> {
     let Some(copy) = session.title.grows() else { return Ok(()) };
-    match opened.or_else(|| shared.content.newest(copy)) {
-        None => Err(Decision::Look(copy, session.name.clone())),
-        Some(newest) if Arc::ptr_eq(&newest, &session.title) => Ok(()),
-        Some(newest) => Err(Decision::Extend(session.id, newest)),
+    let newest = match opened {
+        Some(newest) => newest,
+        None => newest_look(shared, copy, &session.name)?,
+    };
+    match Arc::ptr_eq(&newest, &session.title) {
+        true => Ok(()),
+        false => Err(Decision::Extend(session.id, newest)),
+    }
+}
+
+/// The newest look at a recording, or what to do instead.
+fn newest_look(shared: &Shared, copy: StoredCopy, name: &str) -> Result<Arc<OpenTitle>, Decision> {
+    match shared.content.newest(copy) {
+        Some(look) => look.map_err(|why| open_failed(name, &why).into()),
+        None => Err(Decision::Look(copy, name.to_owned())),
     }
 }
 
@@ -568,16 +579,11 @@ fn title_or_recording(
     name: &str,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Arc<OpenTitle>, Decision> {
-    let recording = || match shared.content.opened(name) {
-        Err(OpenError::NoTitle { .. }) => shared.content.recording(name),
-        _ => None,
-    };
+    let is_stopping = shared.stopping.load(Ordering::Relaxed);
+    let recording = || shared.content.recording(name).filter(|_| !is_stopping);
     match opened.is_none().then(recording).flatten() {
-        Some(copy) if !shared.stopping.load(Ordering::Relaxed) => {
-            let newest = shared.content.newest(copy);
-            newest.ok_or_else(|| Decision::Look(copy, name.to_owned()))
-        }
-        _ => open_title(shared, name, opened),
+        Some(copy) => newest_look(shared, copy, name),
+        None => open_title(shared, name, opened),
     }
 }
 
