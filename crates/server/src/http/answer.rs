@@ -602,6 +602,9 @@ pub(super) fn open_title(
     match shared.content.opened(name) {
         Ok(Some(title)) => Ok(title),
         Ok(None) => Err(Decision::Open(name.to_owned())),
+        Err(OpenError::NoTitle { .. }) if shared.content.recording(name).is_some() => {
+            Err(is_recorded(name).into())
+        }
         Err(why) => Err(open_failed(name, &why).into()),
     }
 }
@@ -718,6 +721,17 @@ fn health(shared: &Shared) -> Response {
 fn stopping() -> Response {
     let message = "this server is stopping and admits no new session; try again later";
     Response::unavailable("stopping", message, STOPPING_RETRY)
+}
+
+/// The response to a request for a form of a title that is not there while it is recorded.
+fn is_recorded(name: &str) -> Response {
+    let message = format!("the title '{}' is being recorded", name.escape_debug());
+    let url = format!("/t/{}", escape(name));
+    let hint = format!(
+        "play {url}/master.m3u8 or {url}/manifest.mpd; its other forms are there when the recording \
+         has ended"
+    );
+    Response::json(404, &json!({ "error": "no-title", "message": message, "hint": hint }))
 }
 
 fn no_title(name: &str, nearest: Option<&str>) -> Response {

@@ -321,6 +321,10 @@ fn a_title_is_watched_while_it_is_recorded() {
     let list = fetched(&list_url).expect("it is there");
     assert!(list.contains("#EXT-X-PLAYLIST-TYPE:EVENT\n"), "{list}");
     assert!(list.contains("\n#EXTINF:2.0") && !list.contains("ENDLIST"), "{list}");
+    let file = format!("{}/t/match.mp4", server.origin);
+    let told = Command::new("curl").args(["-s", &file]).output().expect("curl runs").stdout;
+    let told = String::from_utf8(told).expect("text");
+    assert!(told.contains("is being recorded") && told.contains("/t/match/master.m3u8"), "{told}");
     let words = format!("-live_start_index 0 -i {url} -map 0 -c copy watched.mkv");
     let mut from_start = Running(ffmpeg(&dir, &words).spawn().unwrap());
     // The session that asked first is told of more as it comes.
