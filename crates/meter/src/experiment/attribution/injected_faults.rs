@@ -406,8 +406,15 @@ fn compare(count: u64) {
     assert_eq!(ALL.iter().filter(none).collect::<Vec<_>>(), [&Injected::Nothing]);
 }
 
-/// Two thousand runs: `cargo test -p meter --lib injected -- --nocapture` prints what was counted.
+/// `cargo test -p meter --lib injected -- --nocapture` prints what was counted.
 #[test]
 fn late_frames_and_their_causes_are_those_injected() {
+    compare(500);
+}
+
+/// `cargo test --release -p meter --lib -- --ignored two_thousand`
+#[test]
+#[ignore = "takes minutes without optimisation"]
+fn late_frames_of_two_thousand_runs_and_their_causes_are_those_injected() {
     compare(2000);
 }
