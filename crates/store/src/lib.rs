@@ -12,12 +12,14 @@ mod byte_runs;
 mod catalogue;
 mod check;
 mod commit_group;
+mod copying;
 mod error;
 mod export;
 mod finding;
 mod format;
 mod free;
 mod ingest;
+mod library_plan;
 mod log;
 mod nearest;
 mod open;
@@ -38,12 +40,16 @@ mod writer;
 
 pub use background_io::{BackgroundIo, JobProgress, Permit, Unthrottled};
 pub use check::{CheckOptions, CheckReport};
+pub use copying::copy_title;
 pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
 pub use ingest::{
     FileOutcome, IngestOptions, IngestReport, RecordingEnd, RecordingInput, RecordingOptions,
     RecordingReport, SubtitleFile, ingest, record,
+};
+pub use library_plan::{
+    LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft,
 };
 pub use nearest::nearest;
 pub use owner::{SoleOwner, StoreAccess, TitleOwner};

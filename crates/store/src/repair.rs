@@ -11,15 +11,15 @@
 //! loss.
 
 use crate::byte_runs::{pieces, runs};
+use crate::copying::copy;
 use crate::format::label;
 use crate::writer::BLOCK_SIZE;
 use crate::{
-    BorrowedReader, Finding, FindingKind, JobProgress, StoreAccess, StoreError, TitleReader,
-    TitleRecord,
+    BorrowedReader, Finding, FindingKind, JobProgress, StoreAccess, StoreError, TitleRecord,
 };
 use media::CHECKSUM_SPAN;
 use std::sync::atomic::{AtomicBool, Ordering};
-use units::{ByteCount, Hinted};
+use units::Hinted;
 
 /// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub fn repair(
         report.titles += 1;
     }
     for (source, title) in missing {
-        match copy(target, source, &title, &mut seen) {
+        match copy(target, &[source], &title, &mut seen) {
             Ok(copied) => report.copied.push(copied),
             Err(StoreError::Cancelled) => return Err(StoreError::Cancelled),
             Err(error) => report.left.push(Finding {
@@ -86,7 +86,10 @@ pub fn repair(
 }
 
 /// Readers of the copies of a title whose indexes can be read.
-fn copies_of<'a>(title: &TitleRecord, sources: &[&'a dyn StoreAccess]) -> Vec<BorrowedReader<'a>> {
+pub(crate) fn copies_of<'a>(
+    title: &TitleRecord,
+    sources: &[&'a dyn StoreAccess],
+) -> Vec<BorrowedReader<'a>> {
     let copy = |source: &&'a dyn StoreAccess| {
         let record = source.store().title(&title.name)?;
         let is_copy = record.content() == title.content();
@@ -192,38 +195,5 @@ impl TitleRepair<'_> {
     }
 }
 
-/// Copies a title from another store. The copy has the same content, and the time of the original.
-fn copy(
-    target: &dyn StoreAccess,
-    source: &dyn StoreAccess,
-    title: &TitleRecord,
-    seen: &mut dyn FnMut(u64) -> Result<(), StoreError>,
-) -> Result<TitleRecord, StoreError> {
-    let reader = TitleReader::open((source.store(), source.background_io()), title.id)?;
-    let writer = target.store().begin(&title.name, title.kind)?;
-    let mut writer = writer.with_io(target.background_io()).created(title.created);
-    let sizes: Vec<ByteCount> = title.tracks.iter().map(|track| ByteCount(track.bytes)).collect();
-    writer.declare(&sizes)?;
-    for (number, track) in (0..).zip(&title.tracks) {
-        let mut at = 0;
-        while at < track.bytes {
-            let bytes = reader.piece(number, at, PIECE)?;
-            writer.write(number, &bytes)?;
-            at += bytes.len() as u64;
-            seen(bytes.len() as u64)?;
-        }
-    }
-    let index = reader.index();
-    writer.set_texts(index.texts.clone());
-    if let Some(thumbnails) = &index.thumbnails {
-        writer.set_thumbnails(thumbnails.clone());
-    }
-    let tracks = index.tracks.iter();
-    writer.seal(tracks.map(|track| (track.description.clone(), track.ldus.clone())).collect())
-}
-
 #[expect(clippy::cast_possible_truncation, reason = "64 KiB")]
 const SPAN: usize = CHECKSUM_SPAN as usize;
-
-/// Bytes that are copied at a time.
-const PIECE: usize = 1 << 20;
