@@ -47,8 +47,13 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     };
     // Without a server, an interrupted command must clean up by itself. With one, the server
     // cleans up when this process has disconnected.
-    let copies =
-        matches!(request, Request::Ingest { .. } | Request::Record { .. } | Request::Export { .. });
+    let copies = matches!(
+        request,
+        Request::Ingest { .. }
+            | Request::Record { .. }
+            | Request::Export { .. }
+            | Request::Copy { .. }
+    );
     let long =
         copies || matches!(request, Request::Check { .. } | Request::Repair { .. } | Request::Trim);
     let cancel = if long { stop_on_signals()? } else { Arc::default() };

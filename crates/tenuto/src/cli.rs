@@ -230,6 +230,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("get extract download", "export"),
     ("delete del remove", "rm"),
     ("mv move", "rename"),
+    ("rebalance balance replicate mirror drain", "library"),
     ("fsck verify scrub repair", "check"),
     ("run server start", "serve"),
     ("view watch", "play"),

@@ -6,7 +6,7 @@
 use super::{Reply, Request};
 use crate::wire;
 use media::{TitleIndex, TitleKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
@@ -107,6 +107,14 @@ pub fn execute(
     execute_on_store(owner, request, cancel, progress).map_err(|error| (&error).into())
 }
 
+/// The other stores of a request.
+fn others(
+    owner: &dyn StoreOwner,
+    paths: &[PathBuf],
+) -> Result<Vec<Arc<dyn TitleOwner>>, StoreError> {
+    paths.iter().map(|path| owner.other_store(path)).collect()
+}
+
 /// Keeps with a store how much damage was found, or left, when all of it was read.
 fn keep_result(store: &Store, pieces: usize) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -196,14 +204,19 @@ fn execute_on_store(
             Reply::Check(wire::CheckReport::from(&report))
         }
         Request::Repair { from } => {
-            let others = from.iter().map(|path| owner.other_store(path));
-            let others = others.collect::<Result<Vec<_>, StoreError>>()?;
-            let sources: Vec<&dyn StoreAccess> =
-                others.iter().map(|other| other as &dyn StoreAccess).collect();
+            let others = others(owner, from)?;
+            let sources: Vec<_> = others.iter().map(|other| other as &dyn StoreAccess).collect();
             let target: &dyn StoreAccess = &(store, io);
             let report = store::repair(target, &sources, &mut on_bytes, cancel)?;
             keep_result(store, report.left.len());
             Reply::Repaired(wire::RepairReport::from(&report))
+        }
+        Request::Copy { title, from } => {
+            let others = others(owner, from)?;
+            let sources: Vec<_> = others.iter().map(|other| other as &dyn StoreAccess).collect();
+            let target: &dyn StoreAccess = &(store, io);
+            let copied = store::copy_title(target, &sources, title, &mut on_bytes, cancel)?;
+            Reply::Copied(wire::ListedTitle::from(&copied))
         }
         Request::Calibrate { seconds } => {
             // An impossible number means no time of its own: the calibration then takes its

@@ -114,6 +114,13 @@ pub enum Request {
         /// Absolute paths of the other stores: served by the same server, or by none.
         from: Vec<PathBuf>,
     },
+    /// Copy a title into the store from others that have it.
+    Copy {
+        /// The title's name.
+        title: String,
+        /// Absolute paths of the other stores: served by the same server, or by none.
+        from: Vec<PathBuf>,
+    },
     /// Measure the device again. On a served store a measurement during active sessions is returned
     /// and not stored.
     Calibrate {
@@ -155,8 +162,8 @@ pub enum Request {
 impl Request {
     /// Whether it is work that takes long, and is lost if the server ends.
     pub(crate) fn takes_long(&self) -> bool {
-        use Request::{Calibrate, Check, Export, Ingest, Record, Repair, Trim};
-        let copies = matches!(self, Ingest { .. } | Record { .. } | Export { .. });
+        use Request::{Calibrate, Check, Copy, Export, Ingest, Record, Repair, Trim};
+        let copies = matches!(self, Ingest { .. } | Record { .. } | Export { .. } | Copy { .. });
         copies || matches!(self, Check { .. } | Repair { .. } | Calibrate { .. } | Trim)
     }
 }
@@ -189,6 +196,8 @@ pub enum Reply {
     Trimmed(wire::TrimReport),
     /// Reply to `Repair`.
     Repaired(wire::RepairReport),
+    /// Reply to `Copy`.
+    Copied(wire::ListedTitle),
     /// Reply to `Calibrate`.
     Calibration(Box<wire::Calibration>),
     /// Reply to `Status`.

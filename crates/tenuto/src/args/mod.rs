@@ -20,8 +20,8 @@ use disks::{CalibrateArgs, DiskCommand, PlanArgs};
 use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
 use stores::{
-    CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LsArgs, MountArgs, RecordArgs,
-    RelabelArgs, RenameArgs, ResizeArgs, RmArgs, TrimArgs,
+    CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LibraryArgs, LsArgs, MountArgs,
+    RecordArgs, RelabelArgs, RenameArgs, ResizeArgs, RmArgs, TrimArgs,
 };
 use viewing::{PlayArgs, ServeArgs, TokenArgs};
 
@@ -106,6 +106,20 @@ pub(crate) enum RootCommand {
     /// Fails if another title has the new name. Running streams continue under the old name. Titles
     /// in other stores are copies only under the same name: rename all of them, with --replica.
     Rename(RenameArgs),
+    /// Keep every title in as many of several stores as wanted.
+    ///
+    /// Compares the titles of the stores and shows which copies are missing, and which titles are
+    /// to leave a store: nothing is changed without --apply. The exit code is 0 when nothing is to
+    /// be done, and 1 otherwise, so that one command tells whether everything is there twice.
+    ///
+    /// With --apply titles are copied, each part from a store that has it undamaged, and only then
+    /// removed where they are not wanted. A served store is read and written by its server, in disk
+    /// time that no viewer has reserved. An interrupted command leaves whole titles, and goes on
+    /// where it was when it is run again. A dead store is left out: an empty one takes its place.
+    ///
+    /// All stores belong to one server, or to none. Titles of one name with different content are
+    /// reported, and nothing is done to them.
+    Library(LibraryArgs),
     /// Give a copied store an identity of its own.
     ///
     /// A copy of a store (cp, dd, a snapshot) has the identity of the original, and only one of the
@@ -242,7 +256,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
         "Stores",
         &[
             "format", "ingest", "record", "ls", "info", "export", "mount", "rm", "rename",
-            "relabel", "resize", "trim", "check",
+            "library", "relabel", "resize", "trim", "check",
         ],
     ),
     ("Serving and watching", &["serve", "token", "play"]),

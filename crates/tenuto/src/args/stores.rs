@@ -1,7 +1,7 @@
 //! Arguments of the commands on a store.
 
 use super::shared::{OverwriteArgs, ReportArgs, StoresArgs};
-use super::values::{interval, some_time, subtitle_file, text};
+use super::values::{interval, some_time, subtitle_file, text, whole};
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{RecordingInput, SubtitleFile};
@@ -221,6 +221,39 @@ pub(crate) struct RenameArgs {
     /// The title's new name.
     #[arg(value_parser = text())]
     pub(crate) new: String,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto library`.
+#[derive(clap::Args)]
+pub(crate) struct LibraryArgs {
+    /// The stores: files or block devices.
+    #[arg(required = true, value_name = "STORE")]
+    pub(crate) stores: Vec<PathBuf>,
+    /// Also all other stores of the server that has these.
+    #[arg(long)]
+    pub(crate) served: bool,
+    /// In how many stores each title is wanted.
+    ///
+    /// A copy goes to the store with the largest part free; where parts differ by no more than 5 %,
+    /// to the one with the fewest sessions. Copies beyond this number stay.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<usize>(1, 1000))]
+    pub(crate) copies: usize,
+    /// A store that all titles are to leave.
+    ///
+    /// A title is removed from it after the other stores have as many copies as wanted. May be
+    /// given several times.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) empty: Vec<PathBuf>,
+    /// Move titles from full stores to emptier ones.
+    ///
+    /// Until the used parts of the stores differ by no more than 5 %, or no title is small enough.
+    #[arg(long)]
+    pub(crate) balance: bool,
+    /// Do what is to be done; without it, only show it.
+    #[arg(long)]
+    pub(crate) apply: bool,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

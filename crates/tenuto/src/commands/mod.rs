@@ -4,6 +4,7 @@ mod calibrate;
 mod check;
 mod disk_show;
 mod emulation;
+mod library;
 mod meter;
 mod models;
 mod mount;
@@ -36,6 +37,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Mount(args) => mount::mount(&args),
         RootCommand::Rm(args) => stores::rm(&args),
         RootCommand::Rename(args) => stores::rename(&args),
+        RootCommand::Library(args) => library::library(&args),
         RootCommand::Relabel(args) => stores::relabel(&args),
         RootCommand::Resize(args) => stores::resize(&args),
         RootCommand::Trim(args) => stores::trim(&args),

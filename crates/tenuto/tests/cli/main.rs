@@ -9,6 +9,7 @@ mod copies;
 mod emulated;
 mod fleet;
 mod fleet_ssh;
+mod library;
 mod measuring;
 mod mounted;
 mod plans;

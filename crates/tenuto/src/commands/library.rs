@@ -1,0 +1,333 @@
+//! `library`: titles in several stores, each as often as is wanted.
+
+use super::stores::mismatched;
+use crate::access::{absolute, ask};
+use crate::args::stores::LibraryArgs;
+use crate::failure::{Code, Failure};
+use crate::out::{self, Table};
+use serde::Serialize;
+use server::control::{Reply, Request};
+use server::wire;
+use std::path::{Path, PathBuf};
+use store::{LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft};
+use units::ByteCount;
+use units::show::count;
+
+pub(crate) fn library(args: &LibraryArgs) -> Result<(), Failure> {
+    let stores = named(args)?;
+    let staying = stores.iter().filter(|store| !store.leaves).count();
+    if args.copies > staying {
+        let (copies, stores) = (args.copies, count(staying, "store"));
+        return Err(Failure::usage(format!("{copies} copies need as many stores, not {stores}"))
+            .hint("name more stores, or fewer copies"));
+    }
+    let plan = LibraryPlan::new(
+        &stores.iter().map(LibraryMember::planned).collect::<Vec<_>>(),
+        LibraryGoal { copies: args.copies, balance: args.balance },
+    );
+    let mut report = LibraryReport::new(&stores, &plan, args.copies);
+    if args.apply {
+        report.apply(&stores, &plan);
+        // The stores as they are now, as far as they can still be read.
+        if let Ok(stores) = named(args) {
+            report.stores = stores.iter().map(StoreReport::of).collect();
+        }
+    }
+    report.done = report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE);
+    args.report.show(&report, || page(&report, args.apply));
+    if report.done { Ok(()) } else { Err(Failure::reported(Code::Failed)) }
+}
+
+/// A store of the library.
+struct LibraryMember {
+    path: PathBuf,
+    leaves: bool,
+    info: wire::StoreInfo,
+    /// Sessions that are read from it; `None` where no server has it.
+    sessions: Option<u64>,
+    titles: Vec<wire::ListedTitle>,
+}
+
+impl LibraryMember {
+    fn look(path: &Path, leaves: bool) -> Result<Self, Failure> {
+        let about = |failure: Failure| Failure {
+            sentence: format!("{}: {}", path.display(), failure.sentence),
+            ..failure
+        };
+        let Reply::Store(info) = ask(path, &Request::Info { title: None }).map_err(about)? else {
+            mismatched()
+        };
+        let Reply::Titles(titles) = ask(path, &Request::Ls).map_err(about)? else { mismatched() };
+        let status = status(path);
+        let disks = status.into_iter().flat_map(|status| status.disks);
+        let sessions = disks.filter(|disk| disk.uuid == info.uuid).map(|disk| disk.sessions).next();
+        Ok(Self { path: path.to_owned(), leaves, info, sessions, titles })
+    }
+
+    fn planned(&self) -> LibraryStore {
+        let titles = self.titles.iter().map(|title| LibraryTitle {
+            name: title.name.clone(),
+            content: title.content.clone(),
+            bytes: title.bytes,
+            tracks: title.tracks,
+        });
+        LibraryStore {
+            size: self.info.data_bytes,
+            free: self.info.free_bytes,
+            chunk: self.info.chunk,
+            sessions: self.sessions.unwrap_or(0),
+            leaves: self.leaves,
+            titles: titles.collect(),
+        }
+    }
+}
+
+/// The status of the server that has a store; `None` where none has it.
+fn status(store: &Path) -> Option<wire::ServerStatus> {
+    match ask(store, &Request::Status) {
+        Ok(Reply::Status(status)) => Some(*status),
+        _ => None,
+    }
+}
+
+/// The stores of a command line, each once.
+fn named(args: &LibraryArgs) -> Result<Vec<LibraryMember>, Failure> {
+    let mut stores: Vec<LibraryMember> = Vec::new();
+    let leaving = args.empty.iter().map(|path| (path, true));
+    for (path, leaves) in args.stores.iter().map(|path| (path, false)).chain(leaving) {
+        let store = LibraryMember::look(path, leaves)?;
+        match stores.iter_mut().find(|before| before.info.uuid == store.info.uuid) {
+            // A store that is to be emptied may be named among the others.
+            Some(before) if leaves && !before.leaves => before.leaves = true,
+            Some(before) => {
+                let (store, before) = (path.display(), before.path.display());
+                return Err(Failure::usage(format!("{store} is the same store as {before}"))
+                    .hint("name each store once"));
+            }
+            None => stores.push(store),
+        }
+    }
+    if args.served {
+        for number in 0..stores.len() {
+            let path = stores[number].path.clone();
+            let status = status(&path).ok_or_else(|| {
+                Failure::usage(format!("{} is not served", path.display()))
+                    .hint("leave out --served, and name all stores")
+            })?;
+            for disk in status.disks {
+                if stores.iter().any(|store| store.info.uuid == disk.uuid) {
+                    continue;
+                }
+                let path = PathBuf::from(&disk.store);
+                if path.is_relative() {
+                    return Err(Failure::new(format!(
+                        "the server has a store as '{}'",
+                        disk.store
+                    ))
+                    .hint("leave out --served, and name all stores: this path is relative"));
+                }
+                stores.push(LibraryMember::look(&path, false)?);
+            }
+        }
+    }
+    Ok(stores)
+}
+
+/// What `library` found and did.
+#[derive(Serialize)]
+struct LibraryReport {
+    /// Whether each title is in as many stores as wanted, and nothing is left to do.
+    done: bool,
+    /// In how many stores each title is wanted.
+    copies: usize,
+    /// Number of different titles.
+    titles: usize,
+    stores: Vec<StoreReport>,
+    steps: Vec<StepReport>,
+    left: Vec<LeftReport>,
+}
+
+#[derive(Serialize)]
+struct StoreReport {
+    store: PathBuf,
+    uuid: String,
+    data_bytes: u64,
+    free_bytes: u64,
+    titles: usize,
+    /// Sessions that are read from it; `null` where no server has it.
+    sessions: Option<u64>,
+    /// Whether it is to be emptied.
+    leaves: bool,
+}
+
+impl StoreReport {
+    fn of(store: &LibraryMember) -> Self {
+        Self {
+            store: store.path.clone(),
+            uuid: store.info.uuid.clone(),
+            data_bytes: store.info.data_bytes,
+            free_bytes: store.info.free_bytes,
+            titles: store.titles.len(),
+            sessions: store.sessions,
+            leaves: store.leaves,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct StepReport {
+    /// `copy` or `remove`.
+    step: &'static str,
+    title: String,
+    bytes: u64,
+    /// The stores that have it; of a removal the store that loses it.
+    from: Vec<PathBuf>,
+    /// The store that gets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<PathBuf>,
+    /// `planned`, `done`, `failed`, or `skipped` after a failed copy of the same title.
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+const PLANNED: &str = "planned";
+const DONE: &str = "done";
+const FAILED: &str = "failed";
+const SKIPPED: &str = "skipped";
+
+/// A title that no step can help.
+#[derive(Serialize)]
+struct LeftReport {
+    title: String,
+    /// In how many stores it is when the steps are done; `null` where the stores have different
+    /// titles of this name.
+    copies: Option<usize>,
+}
+
+impl LibraryReport {
+    fn new(stores: &[LibraryMember], plan: &LibraryPlan, copies: usize) -> Self {
+        let path = |store: &usize| stores[*store].path.clone();
+        let steps = plan.steps.iter().map(|step| {
+            let (step, title, from, to) = match step {
+                LibraryStep::Copy { title, from, to } => {
+                    ("copy", title, from.iter().map(path).collect(), Some(path(to)))
+                }
+                LibraryStep::Remove { title, from } => ("remove", title, vec![path(from)], None),
+            };
+            let (title, bytes) = (title.name.clone(), title.bytes);
+            StepReport { step, title, bytes, from, to, state: PLANNED, error: None }
+        });
+        let left = plan.left.iter().map(|left| match left.clone() {
+            TitleLeft::TooFew { title, copies } => LeftReport { title, copies: Some(copies) },
+            TitleLeft::Unlike { title } => LeftReport { title, copies: None },
+        });
+        Self {
+            done: plan.is_done(),
+            copies,
+            titles: plan.titles,
+            stores: stores.iter().map(StoreReport::of).collect(),
+            steps: steps.collect(),
+            left: left.collect(),
+        }
+    }
+
+    /// Follows the plan. A title whose copy fails is left as it is, and the others go on.
+    fn apply(&mut self, stores: &[LibraryMember], plan: &LibraryPlan) {
+        let total = self.steps.len();
+        for (number, step) in plan.steps.iter().enumerate() {
+            let title = self.steps[number].title.clone();
+            let before = &self.steps[..number];
+            if before.iter().any(|step| step.title == title && step.state != DONE) {
+                self.steps[number].state = SKIPPED;
+                continue;
+            }
+            let result = follow(stores, step);
+            let report = &mut self.steps[number];
+            report.state = if result.is_ok() { DONE } else { FAILED };
+            report.error = result.as_ref().err().map(|failure| failure.sentence.clone());
+            out::note(&format!("{} ({} of {total})", line(report), number + 1));
+            // An interrupted copy ends the command; what was copied before stays.
+            if result.is_err_and(|failure| failure.sentence == Failure::interrupted().sentence) {
+                break;
+            }
+        }
+    }
+}
+
+fn follow(stores: &[LibraryMember], step: &LibraryStep) -> Result<(), Failure> {
+    match step {
+        LibraryStep::Copy { title, from, to } => {
+            let from = from.iter().map(|store| absolute(&stores[*store].path));
+            let from = from.collect::<Result<_, _>>()?;
+            let request = Request::Copy { title: title.name.clone(), from };
+            let Reply::Copied(copy) = ask(&stores[*to].path, &request)? else { mismatched() };
+            if copy.content != title.content {
+                return Err(Failure::new("the title was replaced while it was copied"));
+            }
+        }
+        LibraryStep::Remove { title, from } => {
+            let request = Request::Rm { title: title.name.clone() };
+            let Reply::Removed(_) = ask(&stores[*from].path, &request)? else { mismatched() };
+        }
+    }
+    Ok(())
+}
+
+fn line(step: &StepReport) -> String {
+    let (title, from) = (&step.title, step.from[0].display());
+    let bytes = ByteCount(step.bytes);
+    let what = match &step.to {
+        Some(to) => format!("copy '{title}' from {from} to {} ({bytes})", to.display()),
+        None => format!("remove '{title}' from {from} ({bytes})"),
+    };
+    match &step.error {
+        Some(error) => format!("{}: {what}: {error}", step.state),
+        None => format!("{}: {what}", step.state),
+    }
+}
+
+fn page(report: &LibraryReport, applied: bool) -> String {
+    let mut table = Table::new(&["store", ">size", ">free", ">titles", ">sessions", ""]);
+    for store in &report.stores {
+        table.row(vec![
+            store.store.display().to_string(),
+            ByteCount(store.data_bytes).to_string(),
+            ByteCount(store.free_bytes).to_string(),
+            store.titles.to_string(),
+            store.sessions.map_or("-".to_owned(), |sessions| sessions.to_string()),
+            if store.leaves { "to be emptied".to_owned() } else { String::new() },
+        ]);
+    }
+    let mut page = table.show() + "\n";
+    for step in &report.steps {
+        page += &format!("{}\n", line(step));
+    }
+    for LeftReport { title, copies } in &report.left {
+        page += &match copies {
+            Some(copies) => {
+                format!("left: '{title}': there is room for {}\n", count_of(*copies))
+            }
+            None => format!("left: '{title}': the stores have different titles of this name\n"),
+        };
+    }
+    let titles = count(report.titles, "title");
+    page + &match (report.done, applied) {
+        (true, _) => format!("{titles}, each in at least {}\n", count(report.copies, "store")),
+        (false, true) => format!("{titles}, not all done: run the command again\n"),
+        (false, false) if report.steps.is_empty() => format!("{titles}, nothing can be done\n"),
+        (false, false) => {
+            let steps = count(report.steps.len(), "step");
+            format!("{titles}, {steps} to do: --apply does them\n")
+        }
+    }
+}
+
+/// Copies in words.
+fn count_of(copies: usize) -> String {
+    match copies {
+        0 => "no copy in another store".to_owned(),
+        1 => "one copy only".to_owned(),
+        copies => format!("{copies} copies only"),
+    }
+}

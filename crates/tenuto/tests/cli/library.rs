@@ -1,0 +1,147 @@
+//! Titles in several stores, each as often as is wanted: served by one server, or by none.
+
+use crate::program::{Run, TestDir};
+use serde_json::{Value, json};
+use std::os::unix::fs::FileExt;
+
+fn report(run: &Run) -> Value {
+    serde_json::from_str(&run.out).expect(&run.err)
+}
+
+/// What became of each step: `copy film to b.store: done`.
+fn steps(report: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let steps = report["steps"].as_array().unwrap().iter();
+    let line = |step: &Value| {
+        let store = if step["to"].is_null() { &step["from"][0] } else { &step["to"] };
+        let way = if step["to"].is_null() { "from" } else { "to" };
+        let (what, title, state) =
+            (text(&step["step"]), text(&step["title"]), text(&step["state"]));
+        format!("{what} {title} {way} {}: {state}", text(store))
+    };
+    steps.map(line).collect()
+}
+
+#[test]
+fn everything_is_there_twice_after_a_disk_has_died() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB --chunk 256KiB");
+    dir.film("film.mkv");
+    dir.write("words.txt", "a file title\n");
+    dir.ok("ingest a.store film.mkv");
+    dir.ok("ingest b.store words.txt --as file");
+
+    // Only shown.
+    let run = dir.run("library a.store b.store --copies 2 --json");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let planned = ["copy film to b.store: planned", "copy words to a.store: planned"];
+    assert_eq!(steps(&report(&run)), planned);
+    assert_eq!(dir.ok("ls b.store"), "words\n");
+    assert_eq!(dir.json("library a.store b.store")["done"], json!(true), "each is there once");
+
+    let done = dir.json("library a.store b.store --copies 2 --apply");
+    assert_eq!((&done["done"], &done["titles"]), (&json!(true), &json!(2)));
+    assert_eq!(done["stores"][1]["titles"], json!(2), "as it is afterwards");
+    let words = dir.ok("library a.store b.store --copies 2");
+    assert!(words.ends_with("\n2 titles, each in at least 2 stores\n"), "{words}");
+    let same = dir.ok("check a.store --replica b.store --scrub");
+    assert!(same.ends_with("2 titles are alike in 2 stores\n"), "{same}");
+
+    std::fs::remove_file(dir.path("a.store")).unwrap();
+    dir.fails("library a.store b.store", 1, "a.store: ");
+    dir.ok("format new.store --size 64MiB");
+    dir.ok("library b.store new.store --copies 2 --apply");
+    let same = dir.ok("check b.store --replica new.store --scrub");
+    assert!(same.ends_with("2 titles are alike in 2 stores\n"), "{same}");
+}
+
+#[test]
+fn titles_leave_a_store_and_a_served_one_goes_on() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    dir.ok("format c.store --size 64MiB");
+    dir.film("film.mkv");
+    dir.write("words.txt", "a file title\n");
+    dir.ok("ingest a.store film.mkv --replica b.store");
+    dir.ok("ingest a.store words.txt --as file");
+    let server = dir.serve("b.store c.store");
+    // An unserved store cannot be written from a served one.
+    dir.ok("format alone.store --size 64MiB");
+    let run = dir.run("library a.store alone.store --copies 2 --apply --json");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let failed = ["copy film to alone.store: failed", "copy words to alone.store: failed"];
+    assert_eq!(steps(&report(&run)), failed);
+    assert_eq!(dir.ok("ls alone.store"), "");
+
+    let run = dir.run("library b.store c.store --empty a.store --copies 2 --apply --json");
+    let done = report(&run);
+    assert_eq!(run.code, Some(0), "{} {}", run.out, run.err);
+    let mut all = steps(&done);
+    all.sort();
+    let expected = [
+        "copy film to c.store: done",
+        "copy words to b.store: done",
+        "copy words to c.store: done",
+        "remove film from a.store: done",
+        "remove words from a.store: done",
+    ];
+    assert_eq!(all, expected);
+    assert_eq!(done["stores"][2]["sessions"], json!(0), "served: {done}");
+    assert_eq!(dir.ok("ls a.store"), "");
+    dir.ok(&format!("play {}/t/film/master.m3u8", server.origin));
+    let run = dir.run("library b.store --served");
+    assert!(run.err.contains("the server has a store as 'a.store'"), "{}", run.err);
+    assert_eq!(server.stop(), Some(0));
+    dir.fails("library b.store --served", 2, "b.store is not served");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_and_loses_nothing() {
+    let dir = TestDir::with_store();
+    dir.ok("format small.store --size 16MiB");
+    dir.write("large.bin", vec![7; 20 << 20]);
+    dir.write("words.txt", "one\n");
+    dir.ok("ingest a.store large.bin words.txt --as file");
+    dir.write("words.txt", "other\n");
+    dir.ok("ingest small.store words.txt --as file");
+    let run = dir.run("library small.store --empty a.store --apply --json");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let done = report(&run);
+    assert_eq!(steps(&done), Vec::<String>::new());
+    let left = json!([{"title": "large", "copies": 0}, {"title": "words", "copies": null}]);
+    assert_eq!(done["left"], left, "{done}");
+    assert_eq!(dir.ok("ls a.store"), "large\nwords\n");
+    let words = dir.run("library small.store --empty a.store").out;
+    assert!(
+        words.contains("left: 'large': there is room for no copy in another store\n"),
+        "{words}"
+    );
+
+    // Damage in the only copy: nothing is made of it, and nothing removed.
+    dir.ok("format b.store --size 64MiB");
+    dir.ok("rm a.store words");
+    let track = &dir.json("info a.store large")["track_list"][0];
+    let place = track["extents"][0]["start"].as_u64().unwrap() << 20;
+    let file = std::fs::OpenOptions::new().write(true).open(dir.path("a.store")).unwrap();
+    file.write_all_at(b"rotten", place + 7).unwrap();
+    let run = dir.run("library b.store --empty a.store --apply --json");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let done = report(&run);
+    assert_eq!(
+        steps(&done),
+        ["copy large to b.store: failed", "remove large from a.store: skipped"]
+    );
+    let error = done["steps"][0]["error"].as_str().unwrap();
+    assert!(error.contains("damaged data"), "{error}");
+    assert_eq!((dir.ok("ls a.store"), dir.ok("ls b.store")), ("large\n".into(), String::new()));
+
+    dir.fails(
+        "library a.store b.store --copies 3",
+        2,
+        "3 copies need as many stores, not 2 stores",
+    );
+    dir.fails("library a.store --empty b.store --copies 2", 2, "2 copies need as many stores");
+    dir.fails("library a.store a.store", 2, "a.store is the same store as a.store");
+    dir.fails("library a.store absent", 1, "absent: ");
+    dir.fails("library", 2, "STORE");
+}
