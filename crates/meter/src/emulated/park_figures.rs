@@ -155,12 +155,15 @@ fn fill(bench: &mut Bench<'_>, results: &mut Results) -> Result<(), MeterError> 
     let stored = |system: &System| matches!(system, System::Store | System::StoreMount);
     let stores: Vec<_> = bench.options.systems.iter().copied().filter(stored).collect();
     if !stores.is_empty() {
-        let mut titles = Titles::make(bench, plan)?;
+        let mut titles = StoredTitles::make(bench, plan)?;
         for system in stores {
             let mounted = system == System::StoreMount;
             let read_ahead = if mounted { "mount's own" } else { "store's own" };
-            let mut source =
-                if mounted { Source::Mount(&mut titles) } else { Source::Library(&mut titles) };
+            let mut source = if mounted {
+                StreamSource::Mount(&mut titles)
+            } else {
+                StreamSource::Library(&mut titles)
+            };
             each_number(bench, results, &mut source, [system.name(), read_ahead])?;
         }
     }
@@ -178,7 +181,7 @@ fn fill(bench: &mut Bench<'_>, results: &mut Results) -> Result<(), MeterError> 
             let note = ahead.map_or(format!("{kib} KiB, default"), |_| format!("{kib} KiB"));
             let files = filled.files().to_vec();
             let mut cold = || filled.mounted.mount_cold(ahead).map(drop);
-            let mut source = Source::Files { files: &files, cold: &mut cold };
+            let mut source = StreamSource::Files { files: &files, cold: &mut cold };
             each_number(bench, results, &mut source, [kind.name(), &note])?;
         }
     }
@@ -186,7 +189,7 @@ fn fill(bench: &mut Bench<'_>, results: &mut Results) -> Result<(), MeterError> 
 }
 
 /// The titles of a store, in the order of their streams.
-struct Titles {
+struct StoredTitles {
     store: Box<dyn TitlesOnDisk>,
     numbers: Vec<u32>,
     folder: MountFolder,
@@ -201,7 +204,7 @@ impl Drop for MountFolder {
     }
 }
 
-impl Titles {
+impl StoredTitles {
     fn make(bench: &mut Bench<'_>, plan: TitlesPlan) -> Result<Self, MeterError> {
         let make = bench.options.titles.ok_or_else(|| MeterError::usage("no store can be made"))?;
         bench.disk.set_fast(true);
@@ -223,20 +226,20 @@ impl Titles {
 }
 
 /// Where streams read.
-enum Source<'a> {
-    Library(&'a mut Titles),
-    Mount(&'a mut Titles),
+enum StreamSource<'a> {
+    Library(&'a mut StoredTitles),
+    Mount(&'a mut StoredTitles),
     Files { files: &'a [PathBuf], cold: &'a mut dyn FnMut() -> Result<(), MeterError> },
 }
 
-impl Source<'_> {
+impl StreamSource<'_> {
     /// Readers of the first `count` files, none of whose bytes are in memory.
     fn readers(&mut self, count: u32) -> Result<Vec<Box<dyn Read + Send>>, MeterError> {
         let count = usize::try_from(count).expect("few streams");
         match self {
             Self::Library(titles) => titles.store.readers(&titles.numbers[..count]),
             Self::Mount(titles) => {
-                let Titles { store, numbers, folder } = &mut **titles;
+                let StoredTitles { store, numbers, folder } = &mut **titles;
                 store.mount_cold(&folder.0)?;
                 numbers[..count].iter().map(|number| opened(&store.file(*number))).collect()
             }
@@ -256,7 +259,7 @@ fn opened(path: &Path) -> Result<Box<dyn Read + Send>, MeterError> {
 fn each_number(
     bench: &mut Bench<'_>,
     results: &mut Results,
-    source: &mut Source<'_>,
+    source: &mut StreamSource<'_>,
     [system, read_ahead]: [&str; 2],
 ) -> Result<(), MeterError> {
     let ParkOptions { streams, units, alone } = &bench.options.park;
@@ -274,7 +277,7 @@ fn each_number(
                 spread.mean, spread.sd
             );
             let (system, read_ahead) = (system.to_owned(), read_ahead.to_owned());
-            results.add(Row { system, read_ahead, unit, streams: count, times }, late);
+            results.add(FileRow { system, read_ahead, unit, streams: count, times }, late);
             bench.done += 1;
             bench.tell(&found, true);
         }
@@ -299,7 +302,7 @@ fn each_number(
 
 fn read(
     bench: &mut Bench<'_>,
-    source: &mut Source<'_>,
+    source: &mut StreamSource<'_>,
     count: u32,
     unit: ByteCount,
     what: &str,
@@ -314,7 +317,7 @@ fn read(
 }
 
 /// A row of the table of streams.
-struct Row {
+struct FileRow {
     system: String,
     read_ahead: String,
     unit: ByteCount,
@@ -326,7 +329,7 @@ struct Row {
 struct Results {
     streams: Table,
     alone: Table,
-    rows: Vec<Row>,
+    rows: Vec<FileRow>,
     spreads_alone: Vec<Spread>,
 }
 
@@ -340,7 +343,7 @@ impl Results {
         }
     }
 
-    fn add(&mut self, row: Row, late: Cell) {
+    fn add(&mut self, row: FileRow, late: Cell) {
         let head = [
             cell("system", "system", row.system.as_str()),
             cell("read_ahead", "read-ahead", row.read_ahead.as_str()),
@@ -374,11 +377,11 @@ impl Results {
             "compared",
             "The store relative to file systems with the kernel's default read-ahead",
         );
-        let is_store = |row: &&Row| {
+        let is_store = |row: &&FileRow| {
             [System::Store, System::StoreMount].map(System::name).contains(&row.system.as_str())
         };
         for ours in self.rows.iter().filter(is_store) {
-            let same = |row: &&Row| (row.unit, row.streams) == (ours.unit, ours.streams);
+            let same = |row: &&FileRow| (row.unit, row.streams) == (ours.unit, ours.streams);
             let theirs = self.rows.iter().filter(same);
             for theirs in theirs.filter(|row| row.read_ahead.ends_with("default")) {
                 let [us, them] = [ours, theirs].map(|row| &row.times);

@@ -16,7 +16,7 @@ pub struct TitlesPlan {
 }
 
 /// Makes a store with titles on a block device, whose content is overwritten. The last argument is
-/// called after each title with their number so far; if it returns false, making ends with an error.
+/// called before each title with its number; if it returns false, the making ends with an error.
 pub type MakeTitles =
     fn(&Path, TitlesPlan, &mut dyn FnMut(u32) -> bool) -> Result<Box<dyn TitlesOnDisk>, MeterError>;
 

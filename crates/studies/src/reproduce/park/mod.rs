@@ -1,6 +1,6 @@
-//! Park, Won and Srivastava's figures 2 to 5 in virtual time: streams that each read a file of 30 MB
-//! as fast as they can, from where a store places its titles, in the scheduler's sweeps; and the same
-//! files in turn, 128 KiB of each, as a file system reads ahead.
+//! Park, Won and Srivastava, figures 2 to 5 in virtual time: streams that each read a file of 30 MB
+//! as fast as they can, from where a store places its titles, in the sweeps of the scheduler; and
+//! the same files in turn, 128 KiB of each, as a file system reads ahead.
 //!
 //! The figures are not in numbers; what the text says of them is compared.
 
@@ -20,7 +20,7 @@ use sweeps::{BUFFERS, StreamTitle, Sweeps};
 use units::{ByteCount, Moment};
 
 /// The times of so many streams on both systems.
-struct Row {
+struct ParkRow {
     streams: u32,
     store: ReadTimes,
     file_system: ReadTimes,
@@ -32,14 +32,14 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let mut all = Vec::new();
     for streams in numbers {
         let titles = placed(streams, park_file(model.capacity()));
-        all.push(Row {
+        all.push(ParkRow {
             streams,
             store: in_sweeps(&model, &titles),
             file_system: in_turn(&model, &titles),
         });
         progress(f64::from(streams) / 60.0);
     }
-    let line = |name, shape, points: fn(&ReadTimes) -> Vec<f64>, of: fn(&Row) -> &ReadTimes| {
+    let line = |name, shape, points: fn(&ReadTimes) -> Vec<f64>, of: fn(&ParkRow) -> &ReadTimes| {
         let points = all.iter().flat_map(|row| {
             points(of(row)).into_iter().map(|seconds| (f64::from(row.streams), seconds))
         });
@@ -131,7 +131,7 @@ impl Timed {
     }
 }
 
-fn table(all: &[Row]) -> Table {
+fn table(all: &[ParkRow]) -> Table {
     let rows = all.iter().flat_map(|row| {
         [("store", &row.store), ("file system", &row.file_system)].map(|(system, times)| {
             let head = [cell("system", "system", system), cell("streams", ">streams", row.streams)];
@@ -141,11 +141,11 @@ fn table(all: &[Row]) -> Table {
     Table::of("streams", "Files read side by side, a stream each: seconds", rows)
 }
 
-fn claims(all: &[Row]) -> Table {
+fn claims(all: &[ParkRow]) -> Table {
     let mut claims = Claims::of("park-figures");
     let mean = |times: &ReadTimes| times.spread().mean;
     let of = |streams: u32| all.iter().find(|row| row.streams == streams).expect("a row");
-    let both = |row: &Row, value: fn(&ReadTimes) -> f64| {
+    let both = |row: &ParkRow, value: fn(&ReadTimes) -> f64| {
         format!("{:.1} s, {:.1} s", value(&row.store), value(&row.file_system))
     };
     let ten = of(10);
@@ -154,7 +154,7 @@ fn claims(all: &[Row]) -> Table {
     let more = all.iter().filter(|row| row.streams > 10);
     let smaller = more.clone().all(|row| mean(&row.store) < mean(&row.file_system));
     claims.add("2", both(of(60), mean), smaller, None);
-    let longest = |row: &Row| row.store.wall() < row.file_system.wall();
+    let longest = |row: &ParkRow| row.store.wall() < row.file_system.wall();
     claims.add("3", both(of(60), ReadTimes::wall), all.iter().all(longest), None);
     claims.into_table()
 }

@@ -173,14 +173,14 @@ impl Drop for StoreOnDisk {
 }
 
 /// What a stream gets for a read.
-type Piece = Result<VerifiedBytes, StoreError>;
+type FilledBuffer = Result<VerifiedBytes, StoreError>;
 
 /// Reads for streams until all of them are dropped.
 fn serve(
     mut sweeps: Sweeps,
     readers: &[TitleReader<Arc<dyn TitleOwner>>],
     freed: &Receiver<usize>,
-    outputs: &[Sender<Piece>],
+    outputs: &[Sender<FilledBuffer>],
 ) {
     let _ = device::enter_realtime();
     let most = usize::try_from(READ.0).expect("a read fits into memory");
@@ -203,7 +203,7 @@ struct TitleStream {
     left: u64,
     free: Sender<usize>,
     has_begun: bool,
-    input: Receiver<Piece>,
+    input: Receiver<FilledBuffer>,
     /// The buffer that it takes bytes out of, and how many it has taken.
     current: Option<(VerifiedBytes, usize)>,
 }
