@@ -5,9 +5,13 @@
 //! Needs root, /dev/fuse and e2fsprogs; without them the tests are skipped.
 
 use device::DiskStop;
-use meter::emulated::{EmulatedOptions, EmulatedProgress, FileSystem, Reproduction, System};
+use meter::emulated::{
+    EmulatedOptions, EmulatedProgress, FileSystem, ParkOptions, Reproduction, System, TitlesOnDisk,
+    TitlesPlan,
+};
 use meter::{MeterError, MeterErrorKind};
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::channel;
@@ -35,6 +39,60 @@ fn options(name: &str) -> EmulatedOptions {
         rounds: 5,
         block: ByteCount(64_000),
         speed: 20,
+        park: ParkOptions { streams: vec![1, 3], units: vec![ByteCount::kib(32)], alone: 2 },
+        titles: Some(make_titles),
+    }
+}
+
+/// In place of a store: titles one after another on the device itself. Its mount is a directory
+/// with files.
+struct TitlesInARow {
+    device: PathBuf,
+    len: u64,
+    mounted: Option<PathBuf>,
+}
+
+fn make_titles(
+    device: &Path,
+    plan: TitlesPlan,
+    go_on: &mut dyn FnMut(u32) -> bool,
+) -> Result<Box<dyn TitlesOnDisk>, MeterError> {
+    for number in 0..plan.count {
+        if !go_on(number) {
+            return Err(MeterError::new("ended"));
+        }
+    }
+    Ok(Box::new(TitlesInARow { device: device.into(), len: plan.len.0, mounted: None }))
+}
+
+impl TitlesOnDisk for TitlesInARow {
+    fn readers(&mut self, titles: &[u32]) -> Result<Vec<Box<dyn Read + Send>>, MeterError> {
+        let opened = titles.iter().map(|title| {
+            let mut file = File::open(&self.device).unwrap();
+            file.seek(SeekFrom::Start(u64::from(*title) * self.len)).unwrap();
+            Box::new(file.take(self.len)) as Box<dyn Read + Send>
+        });
+        Ok(opened.collect())
+    }
+
+    fn mount_cold(&mut self, at: &Path) -> Result<(), MeterError> {
+        self.mounted = Some(at.into());
+        for title in 0..3 {
+            std::fs::write(self.file(title), vec![1; usize::try_from(self.len).unwrap()]).unwrap();
+        }
+        Ok(())
+    }
+
+    fn file(&self, title: u32) -> PathBuf {
+        self.mounted.as_ref().unwrap().join(title.to_string())
+    }
+}
+
+impl Drop for TitlesInARow {
+    fn drop(&mut self) {
+        if self.mounted.is_some() {
+            (0..3).for_each(|title| std::fs::remove_file(self.file(title)).unwrap());
+        }
     }
 }
 
@@ -57,8 +115,15 @@ fn tables_are_complete_and_nothing_is_left() {
         ("alderman-table1", [12, 13, 2].as_slice()),
         ("alderman-rounds", &[2]),
         ("lee-drift", &[40]),
+        // Two numbers of streams, and one alone, on the store, its mount, and ext2 with two
+        // read-aheads; both ways of the store beside ext2.
+        ("park-figures", &[8, 4, 4]),
     ] {
-        let options = options(name);
+        let mut options = options(name);
+        if name == "park-figures" {
+            options.systems[0] = System::Store;
+            options.systems.push(System::StoreMount);
+        }
         let mut found = Vec::new();
         let mut hear = |progress: EmulatedProgress<'_>| {
             assert!((0.0..=1.0).contains(&progress.done), "{progress:?}");
@@ -71,7 +136,9 @@ fn tables_are_complete_and_nothing_is_left() {
         assert!(made.ended.is_none());
         let tables = &made.report.tables;
         assert_eq!(tables.iter().map(|table| table.rows.len()).collect::<Vec<_>>(), rows);
-        assert_eq!(found.len(), rows[0], "{found:?}");
+        // One alone is a result as well.
+        let alone = tables.iter().find(|table| table.name == "alone").map_or(0, |it| it.rows.len());
+        assert_eq!(found.len(), rows[0] + alone, "{found:?}");
         let charted = made.report.figures.iter().all(|figure| figure.plot.svg().is_ok());
         assert!(charted && !made.report.figures.is_empty());
         let late = made.report.notes.iter().any(|note| note.contains("the longest of all was"));
@@ -214,6 +281,28 @@ const KILLED: &str = "TENUTO_TEST_SYSTEMS";
 
 /// The number of checks whether the process has ended.
 const LOOKS: u32 = 600;
+
+#[test]
+fn what_cannot_be_read_is_refused_before_anything_is_made() {
+    let one = Reproduction::named("park-figures").unwrap();
+    let on = |systems, park| EmulatedOptions { systems, park, ..options("not-read") };
+    let store = || vec![System::Store];
+    let usual = ParkOptions::default;
+    for (options, what) in [
+        (on(vec![System::Raw], usual()), "does not measure 'raw'"),
+        (on(store(), ParkOptions { streams: Vec::new(), ..usual() }), "1 to 200 streams"),
+        (on(store(), ParkOptions { streams: vec![10, 0], ..usual() }), "1 to 200 streams"),
+        (on(store(), ParkOptions { streams: vec![201], ..usual() }), "1 to 200 streams"),
+        (on(store(), ParkOptions { units: Vec::new(), ..usual() }), "one or two sizes"),
+        (on(store(), ParkOptions { units: vec![ByteCount(0)], ..usual() }), "one or two sizes"),
+        (on(store(), ParkOptions { units: vec![ByteCount(1); 3], ..usual() }), "one or two sizes"),
+    ] {
+        let said = one.run(&options, &mut |_| {}, &DiskStop::default()).unwrap_err();
+        assert_eq!(said.kind, MeterErrorKind::Usage, "{said:?}");
+        assert!(said.one_line().contains(what), "{said:?}");
+        nothing_is_left(&options.backing);
+    }
+}
 
 #[test]
 fn rounds_longer_than_a_streams_file_are_refused_before_anything_is_made() {

@@ -11,8 +11,11 @@ use crate::rounds::{
 use crate::target::{Port, QueuedPort};
 use device::{DiskStatistics, DiskStop, EmulateOptions, EmulatedDisk, FileDevice, OpenOptions};
 use disk::DiskModel;
+use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 use units::{BitRate, ByteCount};
 
@@ -50,6 +53,40 @@ pub(super) struct MostStreams {
     pub(super) capacity: Capacity,
     /// The disk's statistics over the attempts.
     pub(super) disk: DiskStatistics,
+}
+
+/// The times of a stream that was read to its end, in the model's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StreamTimes {
+    pub(super) took: Duration,
+    /// The longest time from one unit to the next.
+    pub(super) longest_gap: Duration,
+    pub(super) bytes: ByteCount,
+}
+
+impl StreamTimes {
+    fn of(
+        reader: &mut dyn Read,
+        memory: &mut [u8],
+        speed: u32,
+        stop: &DiskStop,
+    ) -> io::Result<Self> {
+        let (began, mut last, mut longest) = (Instant::now(), Duration::ZERO, Duration::ZERO);
+        let (mut bytes, mut filled) = (0, 0);
+        while !stop.is_asked() {
+            let got = reader.read(&mut memory[filled..])?;
+            (bytes, filled) = (bytes + got as u64, filled + got);
+            if got == 0 || filled == memory.len() {
+                let now = began.elapsed();
+                (longest, last, filled) = (longest.max(now - last), now, 0);
+            }
+            if got == 0 {
+                break;
+            }
+        }
+        let bytes = ByteCount(bytes);
+        Ok(Self { took: last * speed, longest_gap: longest * speed, bytes })
+    }
 }
 
 /// An emulated disk that is removed when dropped.
@@ -201,6 +238,47 @@ impl<'a> Bench<'a> {
                 })
             }
         }
+    }
+
+    /// Lets each reader read to its end in units of `unit`, in a thread of its own and as fast as
+    /// it can.
+    pub(super) fn streams(
+        &mut self,
+        readers: Vec<Box<dyn Read + Send>>,
+        unit: ByteCount,
+        what: &str,
+    ) -> Result<Vec<StreamTimes>, MeterError> {
+        let unit = usize::try_from(unit.0).expect("a unit fits into memory");
+        let (stop, speed, at_end) = (self.stop, self.options.speed, AtomicUsize::new(0));
+        let (all, start) = (readers.len(), Barrier::new(readers.len()));
+        self.disk.set_fast(false);
+        let read = |mut reader: Box<dyn Read + Send>| {
+            let _ = device::enter_realtime();
+            let mut memory = vec![0; unit];
+            start.wait();
+            let times = StreamTimes::of(reader.as_mut(), &mut memory, speed, stop);
+            at_end.fetch_add(1, Ordering::Relaxed);
+            times
+        };
+        let read = &read;
+        let outcome = std::thread::scope(|scope| {
+            let streams: Vec<_> =
+                readers.into_iter().map(|reader| scope.spawn(move || read(reader))).collect();
+            while !streams.iter().all(ScopedJoinHandle::is_finished) {
+                let at_end = at_end.load(Ordering::Relaxed);
+                self.say(&format!("{what}: {at_end} of {all} at their end"));
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            let join = |stream: ScopedJoinHandle<'_, io::Result<StreamTimes>>| {
+                stream.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            // All are joined before the first error is returned.
+            let times: Vec<_> = streams.into_iter().map(join).collect();
+            times.into_iter().collect::<io::Result<Vec<_>>>()
+        });
+        self.disk.set_fast(true);
+        self.still()?;
+        outcome.map_err(|error| MeterError::new(format!("cannot read ({what}): {error}")))
     }
 
     /// Reports progress to the user.

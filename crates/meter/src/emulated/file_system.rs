@@ -77,10 +77,7 @@ impl FileSystem {
             Self::Xfs => call(&program, &["-q", "-f", "-d", &format!("size={bytes}"), &on])?,
             Self::Btrfs => call(&program, &["-q", "-f", "-b", &bytes, &on])?,
         }
-        let on_what = device.file_name().unwrap_or_default().display();
-        let name = format!("{FOLDER}{}-{on_what}", std::process::id());
-        let at = std::env::temp_dir().join(name);
-        fs::create_dir_all(&at).map_err(MeterError::cannot("make", &at))?;
+        let at = make_folder(device)?;
         let queue = queue_of(device);
         let own_kib = read_kib(&queue)?;
         let mut mounted = Mounted { kind: self, device: device.into(), at, own_kib, is: false };
@@ -192,6 +189,14 @@ impl Drop for Mounted {
     }
 }
 
+/// Makes the directory on which what is on a device is mounted.
+pub(super) fn make_folder(device: &Path) -> Result<PathBuf, MeterError> {
+    let on_what = device.file_name().unwrap_or_default().display();
+    let at = std::env::temp_dir().join(format!("{FOLDER}{}-{on_what}", std::process::id()));
+    fs::create_dir_all(&at).map_err(MeterError::cannot("make", &at))?;
+    Ok(at)
+}
+
 fn queue_of(device: &Path) -> PathBuf {
     let name = device.file_name().unwrap_or_default();
     Path::new("/sys/block").join(name).join("queue/read_ahead_kb")
@@ -203,7 +208,8 @@ fn read_kib(path: &Path) -> Result<u32, MeterError> {
     Ok(said.trim().parse().unwrap_or_default())
 }
 
-/// Removes the mount points of killed runs. A directory that is not empty stays.
+/// Removes the mount points of killed runs, also of stores whose mount died with them. A directory
+/// that is not empty stays.
 pub(super) fn remove_stale_disks() {
     let all = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
     for entry in all {
@@ -211,7 +217,12 @@ pub(super) fn remove_stale_disks() {
         let process = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.split('-').next());
         let is_gone = |process: &str| !Path::new("/proc").join(process).exists();
         if process.is_some_and(is_gone) {
-            let _ = fs::remove_dir(entry.path());
+            let at = entry.path();
+            // What a FUSE file system without its program answers.
+            if fs::metadata(&at).is_err_and(|error| error.kind() == ErrorKind::NotConnected) {
+                let _ = call("umount", &["-l", &at.display().to_string()]);
+            }
+            let _ = fs::remove_dir(at);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A file system on the bench's disk, filled with files as in the paper; and sequential reads of
-//! one of them, or of the raw disk.
+//! A file system on the bench's disk with files, as many as fill it or as are read; and sequential
+//! reads of one of them, or of the raw disk.
 
 use super::bench::{Bench, MB, MPEG1, SEED, system_name};
 use super::{FileSystem, Mounted, THEIR_DISK};
@@ -31,20 +31,34 @@ impl Filled {
         let open = |path: &PathBuf| FileDevice::open(path, buffered);
         Ok(self.files.iter().take(count).map(open).collect::<Result<Vec<_>, _>>()?)
     }
+
+    /// The files, in the order of their streams.
+    pub(super) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
 }
 
 impl Bench<'_> {
-    /// Makes a new file system and fills it with files one after another, 1 MB at a time. Streams
-    /// use them in another order than they were written in.
+    /// Makes a new file system and fills it with files.
     pub(super) fn fill(&mut self, kind: FileSystem) -> Result<Filled, MeterError> {
+        self.fill_with(kind, FILES, file_of(self.model.capacity()))
+    }
+
+    /// Makes a new file system with up to `count` files, written one after another, 1 MB at a time.
+    /// Streams use them in another order than they were written in.
+    pub(super) fn fill_with(
+        &mut self,
+        kind: FileSystem,
+        count: u32,
+        len: ByteCount,
+    ) -> Result<Filled, MeterError> {
         self.disk.set_fast(true);
         let size = self.model.capacity();
         self.say(&format!("making {}", kind.name()));
         let mounted = kind.make(self.device(), units::align_down(size.0, 1 << 20))?;
-        let len = file_of(size);
         let mut files = Vec::new();
-        for number in 0..FILES {
-            self.say(&format!("filling {}: {number} of {FILES} files", kind.name()));
+        for number in 0..count {
+            self.say(&format!("filling {}: {number} of {count} files", kind.name()));
             let path = mounted.folder().join(format!("film-{number:02}"));
             let stop = self.stop;
             match mounted.write(&path, len.0, &|| !stop.is_asked()) {

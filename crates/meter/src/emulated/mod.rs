@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   backing file ─ EmulatedDisk ─ loop device ─┬─ raw: QueuedPort ────────────────┐
-//!     (as fast as needed to fill it)           └─ ext2, ext4, XFS, btrfs ─ files: FileAStream ─ rounds
+//!     (as fast as needed to fill it)           ├─ ext2, ext4, XFS, btrfs ─ files: FileAStream ─ rounds
+//!                                              └─ a store's titles: TitlesOnDisk ─ streams
 //! ```
 //!
 //! The disk, and the clock by which rounds are counted, run faster than the model by a factor
@@ -17,11 +18,15 @@ mod bench;
 mod file_system;
 mod filled;
 mod lee_drift;
+mod park_figures;
+mod titles_on_disk;
 mod ways;
 
 pub use bench::{MB, MPEG1};
 pub use file_system::{FileSystem, Mounted};
 pub use lee_drift::{MJPEG, MJPEG_FRAME, fewest_frames};
+pub use park_figures::{ParkOptions, ReadTimes, park_file};
+pub use titles_on_disk::{MakeTitles, TitlesOnDisk, TitlesPlan};
 
 use crate::error::MeterError;
 use crate::report::{Cell, Report};
@@ -49,6 +54,10 @@ pub struct EmulatedOptions {
     pub block: ByteCount,
     /// The factor by which the disk is faster than the model.
     pub speed: u32,
+    /// What `park-figures` reads.
+    pub park: ParkOptions,
+    /// Makes the store that is measured; `None` where no store can be made.
+    pub titles: Option<MakeTitles>,
 }
 
 impl EmulatedOptions {
@@ -58,7 +67,7 @@ impl EmulatedOptions {
 
     fn file_systems(&self) -> impl Iterator<Item = FileSystem> + '_ {
         self.systems.iter().filter_map(|system| match system {
-            System::Raw => None,
+            System::Raw | System::Store | System::StoreMount => None,
             System::On(kind) => Some(*kind),
         })
     }
@@ -71,23 +80,34 @@ pub enum System {
     Raw,
     /// Files on a file system.
     On(FileSystem),
+    /// Titles of a store, read by its library.
+    Store,
+    /// Titles of a store as files of its mount.
+    StoreMount,
 }
 
 impl System {
     /// All systems.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Raw,
         Self::On(FileSystem::Ext2),
         Self::On(FileSystem::Ext4),
         Self::On(FileSystem::Xfs),
         Self::On(FileSystem::Btrfs),
+        Self::Store,
+        Self::StoreMount,
     ];
+
+    const RAW_AND_FILES: &'static [Self] = Self::ALL.split_at(5).0;
+    const FILES_AND_STORE: &'static [Self] = Self::ALL.split_at(1).1;
 
     /// The name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Self::Raw => "raw",
             Self::On(kind) => kind.name(),
+            Self::Store => "store",
+            Self::StoreMount => "mount",
         }
     }
 }
@@ -118,6 +138,8 @@ pub struct EmulatedProgress<'a> {
 pub struct Reproduction {
     /// The name that users type: `alderman-table1`.
     pub name: &'static str,
+    /// The systems that it can measure.
+    pub systems: &'static [System],
     cost: fn(&EmulatedOptions) -> Cost,
     run: fn(&mut Bench<'_>) -> Result<EmulatedResult, MeterError>,
 }
@@ -165,18 +187,31 @@ impl EmulatedResult {
 }
 
 /// All reproductions.
-pub const ALL: [Reproduction; 3] = [
+pub const ALL: [Reproduction; 4] = [
     Reproduction {
         name: "alderman-table1",
+        systems: System::RAW_AND_FILES,
         cost: alderman_table1::cost,
         run: alderman_table1::run,
     },
     Reproduction {
         name: "alderman-rounds",
+        systems: System::RAW_AND_FILES,
         cost: alderman_rounds::cost,
         run: alderman_rounds::run,
     },
-    Reproduction { name: "lee-drift", cost: lee_drift::cost, run: lee_drift::run },
+    Reproduction {
+        name: "lee-drift",
+        systems: System::RAW_AND_FILES,
+        cost: lee_drift::cost,
+        run: lee_drift::run,
+    },
+    Reproduction {
+        name: "park-figures",
+        systems: System::FILES_AND_STORE,
+        cost: park_figures::cost,
+        run: park_figures::run,
+    },
 ];
 
 impl Reproduction {
@@ -204,6 +239,13 @@ impl Reproduction {
         progress: &mut dyn FnMut(EmulatedProgress<'_>),
         stop: &DiskStop,
     ) -> Result<EmulatedResult, MeterError> {
+        if let Some(other) = options.systems.iter().find(|one| !self.systems.contains(one)) {
+            let (name, other) = (self.name, other.name());
+            let can: Vec<_> = self.systems.iter().map(|one| one.name()).collect();
+            return Err(MeterError::usage(format!("{name} does not measure '{other}'"))
+                .hint(format!("name some of {}", can.join(", "))));
+        }
+        options.park.check()?;
         let file = filled::file_of(options.size.unwrap_or(THEIR_DISK));
         let (block, rounds) = (options.block, options.rounds);
         if block == ByteCount::ZERO || block.0.saturating_mul(rounds.into()) > file.0 {

@@ -19,10 +19,12 @@ mod makaroff;
 mod meter_capacity;
 mod meter_compare;
 mod meter_msmeter;
+mod park;
 mod scheduled;
 mod texts;
 
 pub use meter::report::{Cell, Figure, Report, Table};
+pub use park::make_titles;
 
 /// A published result that can be reproduced.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,11 @@ pub const ALL: &[Reproduction] = &[
     entry("lee-rate-vs-unit", "The rate of reading by the size of the unit", lee_rate_vs_unit::run),
     entry("lee-streams", "Streams of a raw disk by service cycle and buffer: 23", lee_streams::run),
     entry("lee-drift", "How late frames are shown, with 1 to 20 streams", lee_drift::run),
+    entry(
+        "park-figures",
+        "Files read side by side as fast as possible, by the number of streams",
+        park::run,
+    ),
     entry(
         "makaroff-table2",
         "Blocks that two disks read in a slot, in the worst case and in use",

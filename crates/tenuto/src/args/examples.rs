@@ -120,6 +120,7 @@ mod tests {
         ("simulate admission --read-size 1KiB", "between 64KiB and 64MiB"),
         ("reproduce --out charts", "--out needs the name of a reproduction"),
         ("reproduce lee-streams --emulated", "cannot be reproduced on an emulated disk"),
+        ("reproduce park-figures --emulated --filesystems raw", "does not measure 'raw'"),
         ("meter run", "--profile is missing"),
         ("meter run --profile xdcam422", "--target is missing"),
         ("meter run evening.toml --buffer-frames 4", "--buffer-frames is for runs without a job"),

@@ -151,9 +151,12 @@ pub(crate) struct EmulationArgs {
     /// Use a disk emulated in real time, and file systems on it.
     #[arg(long)]
     pub(crate) emulated: bool,
-    /// The file systems, with commas between; `raw` is no file system.
-    #[arg(long, default_value = "raw,ext2,ext4,xfs,btrfs")]
-    pub(crate) filesystems: CommaList<System>,
+    /// The file systems, with commas between; by default all that the reproduction measures.
+    ///
+    /// `raw` is no file system; `store` a Tenuto store read by its library, and `mount` its mount,
+    /// both in `park-figures` only.
+    #[arg(long)]
+    pub(crate) filesystems: Option<CommaList<System>>,
     /// The file for the disk's bytes.
     ///
     /// Without it a temporary file, which is removed at the end. A file that exists is overwritten,
@@ -178,6 +181,12 @@ pub(crate) struct EmulationArgs {
     /// The paper also uses 512KB. Without effect on `lee-drift`.
     #[arg(long, default_value = "1MB")]
     pub(crate) block: ByteCount,
+    /// The numbers of streams of `park-figures`, with commas between.
+    #[arg(long, default_value = "1,10,20,30,40,50,60")]
+    pub(crate) streams: CommaList<u32>,
+    /// The bytes that a stream of `park-figures` takes in one read: one size or two.
+    #[arg(long, default_value = "32KiB,64KiB")]
+    pub(crate) ldu: CommaList<ByteCount>,
 }
 
 /// Arguments of `tenuto completions`.

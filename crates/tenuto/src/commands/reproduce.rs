@@ -5,7 +5,7 @@ use crate::args::simulation::ReproduceArgs;
 use crate::failure::Failure;
 use crate::out::{self, Bar, Table};
 use crate::stopping;
-use meter::emulated::{self, EmulatedOptions, EmulatedResult};
+use meter::emulated::{self, EmulatedOptions, EmulatedResult, ParkOptions};
 use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write;
@@ -53,9 +53,18 @@ fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failu
             // The process id keeps two runs at the same time apart.
             std::env::temp_dir().join(format!("tenuto-reproduce-{}.img", std::process::id()))
         }),
-        systems: emulation.filesystems.0.clone(),
+        systems: emulation
+            .filesystems
+            .as_ref()
+            .map_or(chosen.systems.into(), |list| list.0.clone()),
         rounds: emulation.rounds,
         speed: emulation.time_scale,
+        park: ParkOptions {
+            streams: emulation.streams.0.clone(),
+            units: emulation.ldu.0.clone(),
+            ..ParkOptions::default()
+        },
+        titles: Some(reproduce::make_titles),
     };
     // With a limit, because nobody may be at the terminal of a run that takes hours.
     let stop = stopping::on_signals(Some(PATIENCE))?;
