@@ -30,6 +30,7 @@ mod recording_load;
 mod recording_reader;
 mod repair;
 mod scrub;
+mod space;
 mod store;
 mod title_file;
 mod title_index;
@@ -41,6 +42,7 @@ pub use check::{CheckOptions, CheckReport};
 pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
+pub use free::{AllocError, FreeMap};
 pub use ingest::{
     FileOutcome, IngestOptions, IngestReport, RecordingEnd, RecordingInput, RecordingOptions,
     RecordingReport, SubtitleFile, ingest, record,
@@ -57,6 +59,7 @@ pub use recording_load::RecordingLoad;
 pub use recording_reader::{RecordingReader, RecordingSnapshot};
 pub use repair::{RepairReport, repair};
 pub use scrub::ScrubStep;
+pub use space::{Growth, TrackSpace};
 pub use store::Store;
 pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};
