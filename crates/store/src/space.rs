@@ -42,8 +42,8 @@ impl Growth {
 }
 
 impl TrackSpace {
-    /// Takes room for tracks of so many chunks: side by side, the smallest first, so that space left
-    /// over by a wrong estimate is behind the largest. Takes nothing on failure.
+    /// Takes room for tracks of so many chunks: side by side, the smallest first, so that space
+    /// left over by a wrong estimate is behind the largest. Takes nothing on failure.
     ///
     /// # Errors
     /// As [`FreeMap::allocate`].

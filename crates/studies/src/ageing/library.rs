@@ -204,7 +204,7 @@ impl Library {
         title.seal(free, self.chunk).then_some(title)
     }
 
-    /// The same titles on an empty store, written one after another.
+    /// The titles of this library on an empty store, written one after another.
     pub fn rewritten(&self, empty: FreeMap) -> Self {
         let mut fresh =
             Self { free: empty, titles: BTreeMap::new(), growing: BTreeMap::new(), ..self.clone() };

@@ -25,11 +25,12 @@ pub(crate) enum SimulateCommand {
     Admission(Box<AdmissionArgs>),
     /// Let months pass on a nearly full store, and compare it with a fresh one.
     ///
-    /// Titles of a broadcaster come and go in virtual time: clips, programmes, films, and recordings
-    /// that grow side by side, as many bytes a month as the store holds. Space is taken by the code
-    /// of the store; no data is written. Reports for each month the extents of the titles, the holes,
-    /// titles that found no room, and the streams that the disk holds, beside those of an empty store
-    /// to which the same titles were written. docs/guide/plan.md explains the results.
+    /// Titles of a broadcaster come and go in virtual time: clips, programmes, films, and
+    /// recordings that grow side by side, as many bytes a month as the store holds. Space is taken
+    /// by the code of the store; no data is written. Reports for each month the extents of the
+    /// titles, the holes, titles that found no room, and the streams that the disk holds, beside
+    /// those of an empty store to which the same titles were written. docs/guide/plan.md explains
+    /// the results.
     Ageing(AgeingArgs),
 }
 
