@@ -31,7 +31,7 @@ pub(crate) enum SimulateCommand {
     /// titles, the holes, titles that found no room, and the streams that the disk holds, beside
     /// those of an empty store to which the same titles were written. docs/guide/plan.md explains
     /// the results.
-    Ageing(AgeingArgs),
+    Ageing(Box<AgeingArgs>),
 }
 
 /// Arguments of `tenuto simulate ageing`.
