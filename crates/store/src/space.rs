@@ -266,7 +266,7 @@ mod tests {
                     }
                 }
                 let mut all: Vec<Extent> =
-                    tracks.iter().flat_map(|track| track.extents()).copied().collect();
+                    tracks.iter().flat_map(TrackSpace::extents).copied().collect();
                 let held: u64 = all.iter().map(|extent| extent.chunks).sum();
                 assert_eq!(held + map.free(), 800, "seed {seed}");
                 all.sort();
