@@ -1,4 +1,4 @@
-//! How many streams of one title a policy admits: viewers arrive, the disk reads, in books and
+//! How many streams a policy admits: viewers arrive, the disk reads, in books and
 //! slots only.
 //!
 //! ```text
@@ -28,7 +28,7 @@ use disk::Costs;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
 
-/// One disk, one title and one admission policy whose capacity is asked for.
+/// One disk, its viewers and one admission policy whose capacity is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct CapacitySim<'a> {
     /// The admission policy.
@@ -45,13 +45,8 @@ pub struct CapacitySim<'a> {
     pub slot: Duration,
     /// From admission until a stream's first piece is in memory.
     pub startup: Duration,
-    /// The tracks that each viewer takes.
-    pub tracks: &'a [TrackPieces<'a>],
-    /// For each track: nanoseconds that its disk transfers for a piece, by where the viewer's copy
-    /// lies. The first viewer has the first place, and after the last the first comes again. Empty
-    /// where disk time is not counted. Where a transfer is too short for reads to be sequential,
-    /// none is, whatever the track says.
-    pub places: &'a [Vec<[u32; 1]>],
+    /// The tracks of each viewer. After the last viewer the first comes again.
+    pub viewers: &'a [Vec<TrackPieces<'a>>],
     /// Memory beside the schedule for each viewer: [`sending_reserve`](crate::sending_reserve).
     pub reserve: u64,
     /// Whether sockets are given one piece at a time where memory is short, as the engine does.
@@ -96,7 +91,7 @@ impl<'a> CapacitySim<'a> {
     /// Runs until the server is full, or the first viewer has seen all.
     pub fn run(&self) -> CapacityResult {
         let mut state = CapacityState::new(self);
-        if self.tracks.iter().all(TrackPieces::is_empty) || self.slot.is_zero() {
+        if self.viewers.iter().flatten().all(TrackPieces::is_empty) || self.slot.is_zero() {
             return state.result;
         }
         let by_time = self.policy.plans(self.timings);
@@ -128,6 +123,32 @@ impl<'a> CapacitySim<'a> {
         let Self { min_read, read_size, memory, timings, slot, .. } = *self;
         Supply { min_read, read_size, memory, slot, free_at, timings }
     }
+}
+
+/// Viewers of one title whose copies lie at different places of a disk that costs so much.
+/// `places` has for each track the nanoseconds that the disk transfers for a piece of each copy; it
+/// is empty where disk time is not counted: then there is one viewer. Where a transfer is too short
+/// for reads to be sequential, none is, whatever the track says.
+pub fn placed<'a>(
+    tracks: &[TrackPieces<'a>],
+    places: &'a [Vec<[u32; 1]>],
+    costs: Option<&Costs>,
+) -> Vec<Vec<TrackPieces<'a>>> {
+    let shortest = costs.and_then(Costs::shortest_following);
+    let long = |nanos: u32| shortest.is_some_and(|shortest| u64::from(nanos) >= shortest);
+    let at = |curve: TrackPieces<'a>, transfer: &'a [u32; 1]| match long(transfer[0]) {
+        true => TrackPieces { transfer, ..curve },
+        false => TrackPieces { transfer, followed: &[], ..curve },
+    };
+    let copies = places.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    let copy = |viewer: usize| {
+        let of = |(number, curve): (usize, &TrackPieces<'a>)| {
+            let places = places.get(number).map_or(&[][..], Vec::as_slice);
+            places.get(viewer % places.len().max(1)).map_or(*curve, |transfer| at(*curve, transfer))
+        };
+        tracks.iter().enumerate().map(of).collect()
+    };
+    (0..copies).map(copy).collect()
 }
 
 struct CapacityState<'a> {
@@ -167,15 +188,15 @@ impl<'a> CapacityState<'a> {
         let before = self.result.streams;
         for _ in 0..sim.arrivals {
             self.demand.begin(slot);
-            for track in 0..sim.tracks.len() {
-                self.demand.add_track(timing.pieces(self.curve(track), 0));
+            for track in self.tracks() {
+                self.demand.add_track(timing.pieces(*track, 0));
             }
             // An idle disk has been free for some time, but reading cannot begin in the past.
             let supply = sim.supply(self.disk.free_at().max(origin));
             match self.fits(&supply) {
                 Ok(plan) => self.admit(plan, timing),
                 Err(resource) => {
-                    // Every request of this slot is the same, so one refusal answers the rest.
+                    // The next one waits in turn, so one refusal answers the rest.
                     self.result.short_of = Some(resource);
                     break;
                 }
@@ -219,27 +240,19 @@ impl<'a> CapacityState<'a> {
         }
     }
 
-    // The next viewer's copy of a track.
-    fn curve(&self, track: usize) -> TrackPieces<'a> {
-        let curve = self.sim.tracks[track];
-        let places = self.sim.places.get(track).map_or(&[][..], Vec::as_slice);
+    // The tracks of the next viewer.
+    fn tracks(&self) -> &'a [TrackPieces<'a>] {
         let viewer = usize::try_from(self.result.streams).unwrap_or(0);
-        let shortest = self.sim.timings.costs.as_ref().and_then(Costs::shortest_following);
-        let long = |nanos: u32| shortest.is_some_and(|shortest| u64::from(nanos) >= shortest);
-        match places.get(viewer % places.len().max(1)) {
-            Some(transfer) if long(transfer[0]) => TrackPieces { transfer, ..curve },
-            Some(transfer) => TrackPieces { transfer, followed: &[], ..curve },
-            None => curve,
-        }
+        &self.sim.viewers[viewer % self.sim.viewers.len()]
     }
 
     fn admit(&mut self, plan: WindowPlan, timing: PlayoutClock) {
+        let tracks = self.tracks();
         let Self { sim, disk, demand, .. } = self;
         disk.admit(plan, demand, sim.slot);
         self.second_pieces += demand.reserve - sim.reserve / SEND_WINDOW;
-        for track in 0..sim.tracks.len() {
-            let pieces = timing.pieces(self.curve(track), 0);
-            self.disk.add_stream(pieces);
+        for track in tracks {
+            self.disk.add_stream(timing.pieces(*track, 0));
         }
         self.result.streams += 1;
     }

@@ -13,7 +13,7 @@
 use crate::engine::DiskGuarantee;
 use crate::layout::piece_size;
 use scheduler::{
-    CapacityResult, CapacitySim, DiskTimings, PolicyKind, TrackPieces, sending_reserve,
+    CapacityResult, CapacitySim, DiskTimings, PolicyKind, TrackPieces, placed, sending_reserve,
 };
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -80,6 +80,7 @@ pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) 
             (0..PLACES).map(place).collect()
         })
         .collect();
+    let viewers = placed(&[track], &places, timings.costs.as_ref());
     let slots = |time: Duration| {
         u64::try_from(time.as_nanos() / slot.as_nanos().max(1)).unwrap_or(1).max(1)
     };
@@ -91,8 +92,7 @@ pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) 
         timings,
         slot,
         startup,
-        tracks: &[track],
-        places: &places,
+        viewers: &viewers,
         reserve: sending_reserve([piece]),
         // With second pieces for all: of two sizes that hold as many viewers, the one with memory
         // to spare admits more of those who come close together.

@@ -276,7 +276,7 @@ impl Catalogue {
     /// The chunks that its titles leave free; an error names the first title whose extents are
     /// invalid.
     pub(crate) fn free_map(&self, layout: &StoreLayout) -> Result<FreeMap, Malformed> {
-        let mut free = FreeMap::new(&layout.data());
+        let mut free = FreeMap::of(layout);
         for title in self.titles.values() {
             check_extents(title, layout, &mut free)?;
         }

@@ -6,14 +6,19 @@
 //! ```
 //!
 //! First fit: a request takes the first hole that holds it whole. Only when there is none, it takes
-//! the largest holes, so that the number of extents stays small.
+//! the largest holes, so that the number of extents stays small. Then each extent but the last is a
+//! multiple of the largest read, if possible: a read never crosses the end of an extent, so that a
+//! track with other extents is read in smaller reads, of which a disk makes fewer bytes a second.
 
+use crate::StoreError;
+use crate::format::layout::StoreLayout;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use units::{ChunkIndex, Extent};
+use units::{ByteCount, ChunkIndex, Extent, align_down};
 
 /// The reason for a failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AllocError {
+pub enum AllocError {
     /// The number of chunks that are missing.
     Missing(u64),
     /// There are enough chunks, but in more extents than allowed.
@@ -22,29 +27,60 @@ pub(crate) enum AllocError {
 
 /// The free chunks, as holes by start with their length. No two holes touch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FreeMap {
+pub struct FreeMap {
     holes: BTreeMap<u64, u64>,
     free: u64,
+    /// An extent that another one follows has a multiple of so many chunks, if possible.
+    unit: u64,
 }
 
 impl FreeMap {
+    /// The map of an empty store of this size, formatted with this chunk.
+    ///
+    /// # Errors
+    /// Sizes that no store can have.
+    pub fn of_empty_store(size: ByteCount, chunk: ByteCount) -> Result<Self, StoreError> {
+        StoreLayout::plan(size.0, chunk.0).map(|layout| Self::of(&layout))
+    }
+
+    /// A map in which all data chunks of this layout are free.
+    pub(crate) fn of(layout: &StoreLayout) -> Self {
+        Self::new(&layout.data()).in_units_of((LARGEST_READ / layout.chunk).max(1))
+    }
+
     /// A map in which all of these runs are free.
     pub(crate) fn new(runs: &[Extent]) -> Self {
-        let mut map = Self::default();
+        let mut map = Self { unit: 1, ..Self::default() };
         for run in runs {
             map.give(*run);
         }
         map
     }
 
+    /// Makes extents that another one follows multiples of so many chunks (1: of any length).
+    #[must_use]
+    pub fn in_units_of(self, unit: u64) -> Self {
+        Self { unit, ..self }
+    }
+
     /// Number of free chunks.
-    pub(crate) fn free(&self) -> u64 {
+    pub fn free(&self) -> u64 {
         self.free
     }
 
     /// The length of the largest hole.
-    pub(crate) fn largest(&self) -> u64 {
+    pub fn largest(&self) -> u64 {
         self.holes.values().copied().max().unwrap_or(0)
+    }
+
+    /// Number of holes.
+    pub fn holes(&self) -> usize {
+        self.holes.len()
+    }
+
+    /// The chunks that an extent has a multiple of if another one follows it.
+    pub(crate) fn unit(&self) -> u64 {
+        self.unit
     }
 
     /// Takes exactly these chunks; returns `false` and takes nothing if they are not all free.
@@ -67,7 +103,7 @@ impl FreeMap {
     }
 
     /// Frees chunks that were taken before.
-    pub(crate) fn give(&mut self, extent: Extent) {
+    pub fn give(&mut self, extent: Extent) {
         let (mut start, mut end) = (extent.start.0, extent.end().0);
         if start == end {
             return;
@@ -94,45 +130,65 @@ impl FreeMap {
         self.take(extent).then_some(extent)
     }
 
+    /// Allocates one extent at the start of the largest hole, where a track that grows has the most
+    /// room behind it.
+    pub(crate) fn largest_fit(&mut self, chunks: u64) -> Option<Extent> {
+        let (start, length) =
+            self.holes.iter().max_by_key(|(start, length)| (**length, Reverse(**start)))?;
+        let extent = Extent { start: ChunkIndex(*start), chunks };
+        (chunks <= *length && self.take(extent)).then_some(extent)
+    }
+
     /// Allocates one extent by first fit, else as few extents as possible, largest holes first, in
     /// the order of their positions. Takes nothing on failure.
-    pub(crate) fn allocate(
-        &mut self,
-        chunks: u64,
-        pieces: usize,
-    ) -> Result<Vec<Extent>, AllocError> {
+    ///
+    /// # Errors
+    /// Fewer free chunks, or free chunks in more than `pieces` holes.
+    pub fn allocate(&mut self, chunks: u64, pieces: usize) -> Result<Vec<Extent>, AllocError> {
         if chunks == 0 {
             return Ok(Vec::new());
         }
         if chunks > self.free {
             return Err(AllocError::Missing(chunks - self.free));
         }
+        if pieces == 0 {
+            return Err(AllocError::Pieces);
+        }
         if let Some(extent) = self.first_fit(chunks) {
             return Ok(vec![extent]);
         }
-        // Nothing is taken while choosing, so a failure needs no undoing.
-        let mut holes: Vec<(u64, u64)> = self.holes.iter().map(|(s, l)| (*s, *l)).collect();
-        // The largest first: few extents mean few seeks.
-        holes.sort_by_key(|(start, length)| (std::cmp::Reverse(*length), *start));
-        let mut missing = chunks;
-        let mut chosen = Vec::new();
-        for (start, length) in holes.into_iter().take(pieces) {
-            let chunks = length.min(missing);
-            chosen.push(Extent { start: ChunkIndex(start), chunks });
-            missing -= chunks;
-            if missing == 0 {
-                break;
-            }
-        }
-        if missing > 0 {
-            return Err(AllocError::Pieces);
-        }
-        // In the order of the disk, so that playing from start to end moves the head one way.
-        chosen.sort();
+        // Parts of any length fit where whole units do not: better small reads than no title.
+        let chosen = self
+            .choose(chunks, pieces, self.unit)
+            .or_else(|| self.choose(chunks, pieces, 1))
+            .ok_or(AllocError::Pieces)?;
         for extent in &chosen {
             assert!(self.take(*extent), "a hole just seen is free");
         }
         Ok(chosen)
+    }
+
+    /// Extents in the largest holes; all but the last have a multiple of `unit` chunks. Nothing is
+    /// taken, so a failure needs no undoing.
+    fn choose(&self, chunks: u64, pieces: usize, unit: u64) -> Option<Vec<Extent>> {
+        let mut holes: Vec<(u64, u64)> = self.holes.iter().map(|(s, l)| (*s, *l)).collect();
+        // The largest first: few extents mean few seeks.
+        holes.sort_by_key(|(start, length)| (Reverse(*length), *start));
+        let (mut missing, mut chosen) = (chunks, Vec::new());
+        for (start, length) in holes.into_iter().take(pieces) {
+            let chunks = if length >= missing { missing } else { align_down(length, unit) };
+            if chunks > 0 {
+                chosen.push(Extent { start: ChunkIndex(start), chunks });
+                missing -= chunks;
+            }
+            if missing == 0 {
+                break;
+            }
+        }
+        // In the order of the disk, so that playing from start to end moves the head one way; the
+        // part that is no multiple comes last.
+        chosen.sort_by_key(|extent| (!extent.chunks.is_multiple_of(unit), extent.start));
+        (missing == 0).then_some(chosen)
     }
 
     /// Takes the first free chunks that are not before `from`: at most `most`, in one piece.
@@ -155,6 +211,9 @@ impl FreeMap {
         taken
     }
 }
+
+/// Bytes of the largest read of a server. Half of it and so on are other servers' reads.
+const LARGEST_READ: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -195,10 +254,35 @@ mod tests {
     }
 
     #[test]
+    fn all_extents_but_the_last_are_whole_units_if_there_is_room() {
+        // Holes of 9, 5, 6 and 11 chunks, in units of 4.
+        let holes = [extent(0, 9), extent(10, 5), extent(20, 6), extent(30, 11)];
+        let map = FreeMap::new(&holes).in_units_of(4);
+        let table = [(11, 4), (12, 4), (16, 4), (18, 4), (23, 4), (24, 4), (31, 4), (12, 0)];
+        let results = table.map(|(chunks, pieces)| {
+            let result = match map.clone().allocate(chunks, pieces) {
+                Ok(extents) => show(&extents),
+                Err(error) => format!("{error:?}"),
+            };
+            format!("{chunks} in {pieces}: {result}")
+        });
+        expect_test::expect![[r#"
+            11 in 4: 30+11
+            12 in 4: 0+4 30+8
+            16 in 4: 0+8 30+8
+            18 in 4: 0+8 30+8 20+2
+            23 in 4: 0+8 20+4 30+8 10+3
+            24 in 4: 0+8 10+4 20+4 30+8
+            31 in 4: 0+9 10+5 20+6 30+11
+            12 in 0: Pieces"#]]
+        .assert_eq(&results.join("\n"));
+    }
+
+    #[test]
     fn random_operations_agree_with_a_bitmap() {
         for seed in 0..200 {
             let mut random = fastrand::Rng::with_seed(seed);
-            let mut map = FreeMap::new(&[extent(3, 40), extent(50, 30)]);
+            let mut map = FreeMap::new(&[extent(3, 40), extent(50, 30)]).in_units_of(1 + seed % 5);
             let mut bits: Vec<bool> =
                 (0..90).map(|i| (3..43).contains(&i) || (50..80).contains(&i)).collect();
             let mut held: Vec<Extent> = Vec::new();

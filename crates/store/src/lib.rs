@@ -32,6 +32,7 @@ mod recording_load;
 mod recording_reader;
 mod repair;
 mod scrub;
+mod space;
 mod store;
 mod title_file;
 mod title_index;
@@ -44,6 +45,7 @@ pub use copying::copy_title;
 pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
+pub use free::{AllocError, FreeMap};
 pub use ingest::{
     FileOutcome, IngestOptions, IngestReport, RecordingEnd, RecordingInput, RecordingOptions,
     RecordingReport, SubtitleFile, ingest, record,
@@ -63,6 +65,7 @@ pub use recording_load::RecordingLoad;
 pub use recording_reader::{RecordingReader, RecordingSnapshot};
 pub use repair::{RepairReport, repair};
 pub use scrub::ScrubStep;
+pub use space::{Growth, TrackSpace};
 pub use store::Store;
 pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};

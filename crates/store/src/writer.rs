@@ -19,6 +19,7 @@ use crate::byte_runs::{pieces, runs};
 use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_new_name};
 use crate::format::{BLOCK, label};
 use crate::free::{AllocError, FreeMap};
+use crate::space::{Growth, TrackSpace};
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
 use device::{Buffer, Pool};
 use media::{
@@ -42,8 +43,8 @@ pub struct TitleWriter<'a> {
     thumbnails: Option<Thumbnails>,
     index: Vec<Extent>,
     pool: Pool,
-    /// A track that outgrows its extents gets this part of its size more, at most so many bytes.
-    growth: (u64, u64),
+    /// How much a track grows that outgrows its extents.
+    growth: Growth,
     /// The Unix time in seconds for its record; `None`: that of the seal.
     created: Option<u64>,
     /// Whether the chunks belong to a record of the catalogue.
@@ -53,9 +54,7 @@ pub struct TitleWriter<'a> {
 /// A track that is being written.
 #[derive(Default)]
 struct TrackBuffer {
-    extents: Vec<Extent>,
-    /// The bytes that the extents hold.
-    capacity: u64,
+    space: TrackSpace,
     /// The bytes on the device; a multiple of [`WRITE`] until the last write.
     written: u64,
     /// The bytes behind those that are counted as written.
@@ -97,7 +96,7 @@ impl<'a> TitleWriter<'a> {
             index: Vec::new(),
             // One buffer for each possible track; `write` relies on it and never waits for memory.
             pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
-            growth: (GROWTH_PART, GROWTH_MOST),
+            growth: Growth::OF_ESTIMATED,
             created: None,
             sealed: false,
         }
@@ -116,8 +115,7 @@ impl<'a> TitleWriter<'a> {
     }
 
     /// Declares the tracks in the order of their numbers, once, and reserves their expected size
-    /// (zero: unknown): side by side, the smallest first, so that space left over by a wrong
-    /// estimate is behind the largest.
+    /// (zero: unknown).
     pub fn declare(&mut self, expected: &[ByteCount]) -> Result<(), StoreError> {
         assert!(self.tracks.is_empty(), "tracks are declared once");
         if expected.is_empty() || expected.len() > MAX_TRACKS {
@@ -126,35 +124,11 @@ impl<'a> TitleWriter<'a> {
         }
         let chunk = self.store.layout().chunk;
         let chunks: Vec<u64> = expected.iter().map(|bytes| bytes.0.div_ceil(chunk)).collect();
-        self.tracks.resize_with(expected.len(), TrackBuffer::default);
-        let mut order: Vec<usize> = (0..chunks.len()).collect();
-        order.sort_by_key(|track| chunks[*track]);
         let mut state = self.store.state_mut();
-        let free = &mut state.free;
-        let total = chunks.iter().fold(0u64, |sum, chunks| sum.saturating_add(*chunks));
-        // Tested for all tracks together: a title that cannot fit is refused before any data is
-        // written.
-        if total > free.free() {
-            return Err(full(AllocError::Missing(total - free.free()), free, chunk));
-        }
-        // Tracks side by side cost the shortest seeks while the title is played.
-        let mut together = if total > 0 { free.first_fit(total) } else { None };
-        for number in order {
-            let track = &mut self.tracks[number];
-            let wanted = chunks[number];
-            // The chunks are already taken from the free map; each track gets its part from the
-            // front.
-            if let Some(rest) = together.as_mut() {
-                track.add(Extent { start: rest.start, chunks: wanted }, chunk);
-                rest.start.0 += wanted;
-                rest.chunks -= wanted;
-                continue;
-            }
-            match free.allocate(wanted, MAX_EXTENTS) {
-                Ok(extents) => extents.into_iter().for_each(|extent| track.add(extent, chunk)),
-                Err(error) => return Err(full(error, free, chunk)),
-            }
-        }
+        let placed = TrackSpace::place(&mut state.free, &chunks);
+        let spaces = placed.map_err(|error| full(error, &state.free, chunk))?;
+        let track = |space| TrackBuffer { space, ..TrackBuffer::default() };
+        self.tracks = spaces.into_iter().map(track).collect();
         Ok(())
     }
 
@@ -233,10 +207,7 @@ impl<'a> TitleWriter<'a> {
 
     /// Writes a track's buffer to the device.
     fn write_out(&mut self, number: usize) -> Result<(), StoreError> {
-        let missing = {
-            let track = &self.tracks[number];
-            track.bytes().saturating_sub(track.capacity)
-        };
+        let missing = self.missing(number);
         if missing > 0 {
             self.grow(number, missing)?;
         }
@@ -252,7 +223,7 @@ impl<'a> TitleWriter<'a> {
         track.checksums.extend(buffer[track.summed..track.filled].chunks(SPAN).map(checksum));
         let rest = track.in_place..padded;
         let at = track.written + rest.start as u64;
-        self.store.write_pieces(&track.extents, at, &buffer[rest], self.io)?;
+        self.store.write_pieces(track.space.extents(), at, &buffer[rest], self.io)?;
         track.written += track.filled as u64;
         (track.filled, track.in_place, track.summed) = (0, 0, 0);
         // A part of a buffer is only written at the end of the track.
@@ -266,19 +237,16 @@ impl<'a> TitleWriter<'a> {
     /// count as written from now on. With a buffer for which the track has no room, moves what it
     /// has room for, and fails.
     fn take_whole_blocks(&mut self, number: usize) -> Result<(), StoreError> {
-        let missing = {
-            let track = &self.tracks[number];
-            track.bytes().saturating_sub(track.capacity)
-        };
+        let missing = self.missing(number);
         let grown = if missing > 0 { self.grow(number, missing) } else { Ok(()) };
         let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
         let Some(buffer) = &track.buffer else { return grown };
-        let filled = track.filled_within();
+        let filled = track.filled_within(chunk);
         let blocks = track.in_place..filled - filled % BLOCK_SIZE;
         let at = track.written + blocks.start as u64;
         let new = &buffer[blocks.clone()];
-        for (place, part) in pieces(&runs(&track.extents, chunk), at, new.len()) {
+        for (place, part) in pieces(&runs(track.space.extents(), chunk), at, new.len()) {
             match track.waiting.last_mut() {
                 Some((start, bytes)) if *start + bytes.len() as u64 == place => {
                     bytes.extend_from_slice(&new[part]);
@@ -297,64 +265,28 @@ impl<'a> TitleWriter<'a> {
         grown
     }
 
+    /// The bytes of a track's data for which it has no room yet.
+    fn missing(&self, number: usize) -> u64 {
+        let track = &self.tracks[number];
+        track.bytes().saturating_sub(track.capacity(self.store.layout().chunk))
+    }
+
     /// Finds room for at least `missing` more bytes: in place if the following chunks are free,
     /// else elsewhere.
     fn grow(&mut self, number: usize, missing: u64) -> Result<(), StoreError> {
         let chunk = self.store.layout().chunk;
-        let track = &mut self.tracks[number];
-        let mut needed = missing.div_ceil(chunk);
-        // Grows by a part of the size, so that the number of extents stays small.
-        let (part, most) = self.growth;
-        let mut step = needed.max((track.capacity / part).clamp(GROWTH_LEAST, most) / chunk);
+        let space = &mut self.tracks[number].space;
+        let step = self.growth.step(space.chunks(), ByteCount(chunk));
         let mut state = self.store.state_mut();
-        let free = &mut state.free;
-        // Growing in place adds no extent, and the disk reads on without a seek.
-        if let Some(last) = track.extents.last_mut() {
-            let got = free.extend(last.end(), step);
-            last.chunks += got;
-            track.capacity += got * chunk;
-            needed = needed.saturating_sub(got);
-        }
-        if needed == 0 {
-            return Ok(());
-        }
-        let room = MAX_EXTENTS - track.extents.len().min(MAX_EXTENTS);
-        // A whole step in one extent if any hole has it, or a smaller one; otherwise only what the
-        // data needs now.
-        let extents = loop {
-            if step < needed || room == 0 {
-                break free.allocate(needed, room);
-            }
-            if let Some(extent) = free.first_fit(step) {
-                break Ok(vec![extent]);
-            }
-            step /= 2;
-        };
-        match extents {
-            Ok(extents) => extents.into_iter().for_each(|extent| track.add(extent, chunk)),
-            Err(error) => return Err(full(error, free, chunk)),
-        }
-        Ok(())
+        let grown = space.grow(&mut state.free, missing.div_ceil(chunk), step);
+        grown.map_err(|error| full(error, &state.free, chunk))
     }
 
     /// Frees the chunks behind the end of a track's data.
     fn trim(&mut self, number: usize) {
-        let chunk = self.store.layout().chunk;
         let track = &mut self.tracks[number];
-        // Cannot underflow: `write_out` grows the capacity before it writes.
-        let mut surplus = track.capacity / chunk - track.written.div_ceil(chunk);
-        let mut state = self.store.state_mut();
-        while surplus > 0 {
-            let last = track.extents.last_mut().expect("a surplus means that there is an extent");
-            let cut = surplus.min(last.chunks);
-            last.chunks -= cut;
-            state.free.give(Extent { start: last.end(), chunks: cut });
-            if last.chunks == 0 {
-                track.extents.pop();
-            }
-            surplus -= cut;
-            track.capacity -= cut * chunk;
-        }
+        let used = track.written.div_ceil(self.store.layout().chunk);
+        track.space.trim(&mut self.store.state_mut().free, used);
     }
 
     fn title_index(
@@ -402,7 +334,10 @@ impl<'a> TitleWriter<'a> {
         let tracks: Vec<TrackRecord> = self
             .tracks
             .iter()
-            .map(|track| TrackRecord { bytes: track.written, extents: track.extents.clone() })
+            .map(|track| TrackRecord {
+                bytes: track.written,
+                extents: track.space.extents().to_vec(),
+            })
             .collect();
         let record = TitleRecord {
             id: self.id,
@@ -453,23 +388,15 @@ impl TrackBuffer {
         self.written + self.filled as u64
     }
 
-    /// The bytes of the buffer for which there is room.
-    fn filled_within(&self) -> usize {
-        let room = usize::try_from(self.capacity - self.written).unwrap_or(usize::MAX);
-        self.filled.min(room)
+    /// The bytes that its extents hold.
+    fn capacity(&self, chunk: u64) -> u64 {
+        self.space.chunks() * chunk
     }
 
-    /// Adds one more extent, merged with the last if they touch.
-    fn add(&mut self, extent: Extent, chunk: u64) {
-        if extent.chunks == 0 {
-            return;
-        }
-        self.capacity += extent.chunks * chunk;
-        match self.extents.last_mut() {
-            // Fewer extents make a shorter record and let one read cross the border.
-            Some(last) if last.end() == extent.start => last.chunks += extent.chunks,
-            _ => self.extents.push(extent),
-        }
+    /// The bytes of the buffer for which there is room.
+    fn filled_within(&self, chunk: u64) -> usize {
+        let room = usize::try_from(self.capacity(chunk) - self.written).unwrap_or(usize::MAX);
+        self.filled.min(room)
     }
 }
 
@@ -480,7 +407,8 @@ impl Drop for TitleWriter<'_> {
         }
         let mut state = self.store.state_mut();
         state.pending.remove(&self.name);
-        for extent in self.tracks.iter().flat_map(|track| &track.extents).chain(&self.index) {
+        for extent in self.tracks.iter().flat_map(|track| track.space.extents()).chain(&self.index)
+        {
             state.free.give(*extent);
         }
     }
@@ -526,9 +454,3 @@ const SPAN: usize = CHECKSUM_SPAN as usize;
 
 #[expect(clippy::cast_possible_truncation, reason = "4,096")]
 pub(crate) const BLOCK_SIZE: usize = BLOCK as usize;
-
-/// A track that outgrows its reservation gets an eighth of its size more, in steps that make few
-/// extents and are trimmed at the end.
-const GROWTH_PART: u64 = 8;
-const GROWTH_LEAST: u64 = 8 << 20;
-const GROWTH_MOST: u64 = 1 << 30;

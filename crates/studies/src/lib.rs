@@ -1,8 +1,9 @@
-//! Experiments in virtual time, from seeds: admission policies compared, plans, and published
-//! results made again.
+//! Experiments in virtual time, from seeds: admission policies compared, a store as it ages, plans,
+//! and published results made again.
 //!
 //! ```text
 //!   admission   requests ─▶ policies, books and plans of `scheduler` ─▶ one disk model ─▶ report
+//!   ageing      a library over months ─▶ extents of `store` ─▶ streams, aged and fresh
 //!   plan        a disk and streams ─▶ bounds, and the capacity simulation of `scheduler` ─▶ result
 //!   reproduce   the setup of a paper ─▶ disk models, `meter`'s instruments ─▶ report: ours, theirs
 //! ```
@@ -16,5 +17,6 @@
 #![warn(missing_docs)]
 
 pub mod admission;
+pub mod ageing;
 pub mod plan;
 pub mod reproduce;

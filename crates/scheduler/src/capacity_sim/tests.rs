@@ -16,7 +16,7 @@ fn flat(every_ms: u32) -> Vec<u32> {
 fn server<'a>(
     policy: PolicyKind,
     timings: &'a DiskTimings,
-    tracks: &'a [TrackPieces<'a>],
+    viewers: &'a [Vec<TrackPieces<'a>>],
 ) -> CapacitySim<'a> {
     CapacitySim {
         policy,
@@ -26,8 +26,7 @@ fn server<'a>(
         timings,
         slot: SLOT,
         startup: SLOT * 2,
-        tracks,
-        places: &[],
+        viewers,
         reserve: 2 * MIB,
         narrows_sockets: true,
         arrivals: 1,
@@ -45,8 +44,8 @@ fn held(policy: PolicyKind, min_read: u32, memory: u64, due: &[u32]) -> Capacity
         transfer: &[],
         followed: &[],
     };
-    let (timings, tracks) = (DiskTimings::default(), [curve]);
-    CapacitySim { min_read, memory, ..server(policy, &timings, &tracks) }.run()
+    let (timings, viewers) = (DiskTimings::default(), [vec![curve]]);
+    CapacitySim { min_read, memory, ..server(policy, &timings, &viewers) }.run()
 }
 
 /// One read in 2 s each, 5 in 500 ms in all: 20 streams, to the last read.
@@ -102,13 +101,14 @@ fn counted_in_time_more_come_in_and_nobody_is_late() {
         transfer: &[],
         followed: &[],
     };
+    let places = [places];
+    let viewers = placed(&[curve], &places, timings.costs.as_ref());
     let by = |policy, memory| {
         CapacitySim {
             min_read: model.guaranteed_reads(ByteCount(MIB), SLOT),
             memory,
-            places: std::slice::from_ref(&places),
             arrivals: 2,
-            ..server(policy, &timings, &[curve])
+            ..server(policy, &timings, &viewers)
         }
         .run()
     };
@@ -130,17 +130,17 @@ fn visits_let_more_in_and_short_titles_do_not() {
     let timings = DiskTimings::of_model(&model, ByteCount(MIB), 4);
     let (piece, every_ms) = (256 << 10, 1000);
     let slowest = timings.costs.as_ref().unwrap().slowest_transfer(piece);
-    let places = vec![[u32::try_from(slowest).unwrap()]];
+    let places = [vec![[u32::try_from(slowest).unwrap()]]];
     let due = flat(every_ms);
     let by = |policy, followed: &[bool]| {
         let bytes = piece * due.len() as u64;
         let curve =
             TrackPieces { due: &due, piece: 256 << 10, bytes, lead: 0, transfer: &[], followed };
+        let viewers = placed(&[curve], &places, timings.costs.as_ref());
         CapacitySim {
             min_read: model.guaranteed_reads(ByteCount(MIB), SLOT),
-            places: std::slice::from_ref(&places),
             filling: 120,
-            ..server(policy, &timings, &[curve])
+            ..server(policy, &timings, &viewers)
         }
         .run()
     };

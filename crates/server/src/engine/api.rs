@@ -2,6 +2,7 @@
 //! first.
 
 use super::pieces;
+use disk::Costs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -102,6 +103,11 @@ impl TrackLayout {
     /// The first byte of a piece.
     pub fn start(&self, piece: u32) -> u64 {
         pieces::curve(self).start(piece)
+    }
+
+    /// What its pieces take of a disk that costs so much, as the engine books them.
+    pub fn times_on(&self, costs: &Costs) -> PieceTimes {
+        pieces::times(self, costs)
     }
 
     /// The piece that holds a byte.

@@ -19,6 +19,7 @@ use crate::format::record::{
     TrackProgress,
 };
 use crate::recording::split;
+use crate::space::Growth;
 use crate::{RecordingLoad, StoreError, TitleRecord};
 use media::{IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum};
 use std::fmt;
@@ -66,7 +67,7 @@ impl<'a> TitleRecorder<'a> {
         tracks: &[TrackDescription],
         load: Option<RecordingLoad>,
     ) -> Result<Self, StoreError> {
-        writer.growth = (GROWTH_PART, u64::MAX);
+        writer.growth = Growth::OF_RECORDED;
         writer.declare(&vec![ByteCount::ZERO; tracks.len()])?;
         let empty = |description: &TrackDescription| TrackIndex {
             description: description.clone(),
@@ -144,19 +145,19 @@ impl<'a> TitleRecorder<'a> {
         for (number, known) in committed.iter_mut().enumerate() {
             full = self.writer.take_whole_blocks(number).err().or(full);
             let track = &self.writer.tracks[number];
-            let filled = track.filled_within();
+            let filled = track.filled_within(self.writer.store.layout().chunk);
             let mut part = part(number, known.ldus, track.written + filled as u64);
             part.checksums = track.checksums[known.checksums..].to_vec();
             if part.ldus.is_empty() && part.checksums.is_empty() {
                 continue;
             }
-            if known.extents != track.extents {
-                known.extents.clone_from(&track.extents);
+            if known.extents != track.space.extents() {
+                known.extents = track.space.extents().to_vec();
                 let region = RecordingRegion::Track(number_of(number));
                 records.push(Record::RecordingExtents(
                     self.writer.id,
                     region,
-                    track.extents.clone(),
+                    track.space.extents().to_vec(),
                 ));
             }
             known.ldus += part.ldus.len();
@@ -208,8 +209,10 @@ impl<'a> TitleRecorder<'a> {
             // Chunks for data that could not be committed, because the store is full.
             let mut state = self.writer.store.state_mut();
             let tracks = self.writer.tracks.iter().zip(&self.committed);
-            let tracks = tracks.map(|(track, known)| (&track.extents, chunks(&known.extents)));
-            let regions = [&self.parts, &self.index].map(|it| (&it.extents, it.committed));
+            let tracks =
+                tracks.map(|(track, known)| (track.space.extents(), chunks(&known.extents)));
+            let regions =
+                [&self.parts, &self.index].map(|it| (it.extents.as_slice(), it.committed));
             for (extents, known) in tracks.chain(regions) {
                 split(extents, known).1.iter().for_each(|extent| state.free.give(*extent));
             }
@@ -325,8 +328,7 @@ fn number_of(track: usize) -> u16 {
 /// The longest encoded part in a record.
 const MOST_PART: usize = MAX_RECORD - TAIL - 64;
 
-/// A track of a recording, whose length nobody knows, grows by a quarter of its size: 64 extents
-/// are enough for terabytes.
+/// The regions of a recording beside its tracks grow by a quarter of their size.
 const GROWTH_PART: u64 = 4;
 
 /// The bytes that wait for a commit where no rate is guaranteed: an input may come as fast as it is

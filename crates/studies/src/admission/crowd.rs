@@ -31,7 +31,9 @@ use super::titles::{Clips, Track};
 use crate::reproduce::{Cell, Report, Table};
 use disk::{Costs, DiskModel, Head};
 use meter::report::cell;
-use scheduler::{CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, sending_reserve};
+use scheduler::{
+    CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, placed, sending_reserve,
+};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
@@ -151,8 +153,7 @@ impl CrowdStudy {
             timings: &timings,
             slot: SLOT,
             startup: self.startup,
-            tracks: &tracks,
-            places: &[places],
+            viewers: &placed(&tracks, &[places], costs),
             reserve: sending_reserve([self.piece]),
             narrows_sockets: true,
             arrivals: 0,
@@ -166,15 +167,25 @@ impl CrowdStudy {
 
     /// What becomes of `viewers` who come at these times.
     pub fn run(&self, viewers: u64, arrivals: CrowdArrivals) -> CrowdRun {
-        let mut evening = Evening::new(self);
-        evening.receive(self, 1..=viewers, arrivals);
-        evening.pass_until(evening.now + self.wait + FOLLOWED);
         CrowdRun {
             arrivals,
             came: viewers,
             bound: self.bound(arrivals.within()).min(viewers),
-            result: evening.end(),
+            result: self.receive(viewers, arrivals, &|number| self.layout(number)),
         }
+    }
+
+    /// What becomes of `viewers` who come at these times, each for the title of its number.
+    pub(crate) fn receive(
+        &self,
+        viewers: u64,
+        arrivals: CrowdArrivals,
+        title: &dyn Fn(u64) -> Layout,
+    ) -> CrowdResult {
+        let mut evening = Evening::new(self);
+        evening.receive(self, 1..=viewers, arrivals, title);
+        evening.pass_until(evening.now + self.wait + FOLLOWED);
+        evening.end()
     }
 
     // What the titles are like, in a word.
@@ -342,6 +353,7 @@ impl Evening {
         study: &CrowdStudy,
         numbers: RangeInclusive<u64>,
         arrivals: CrowdArrivals,
+        title: &dyn Fn(u64) -> Layout,
     ) {
         let (from, mut random) = (self.now, RandomSource::new(study.seed, ARRIVALS));
         let viewers = numbers.clone().count() as f64;
@@ -355,7 +367,7 @@ impl Evening {
         times.sort_unstable();
         for (number, at) in numbers.zip(times) {
             self.pass_until(at);
-            self.arrive(at, Arc::new(study.layout(number)), study);
+            self.arrive(at, Arc::new(title(number)), study);
         }
         self.pass_until(from + arrivals.within());
     }
@@ -679,7 +691,8 @@ mod tests {
             says_so: bool,
         ) -> CrowdResult {
             let mut evening = Evening::new(self);
-            evening.receive(self, 1..=viewers, random(60));
+            let title = |number| self.layout(number);
+            evening.receive(self, 1..=viewers, random(60), &title);
             evening.pass_until(evening.now + self.wait + FOLLOWED);
             for session in std::mem::take(&mut evening.sessions) {
                 if says_so {
@@ -691,7 +704,7 @@ mod tests {
             evening.take_actions();
             // Late reads of those who have left count, their starts do not.
             evening.result = CrowdResult { late: evening.result.late, ..CrowdResult::default() };
-            evening.receive(self, viewers + 1..=2 * viewers, arrivals);
+            evening.receive(self, viewers + 1..=2 * viewers, arrivals, &title);
             evening.pass_until(evening.now + self.wait + FOLLOWED);
             evening.end()
         }

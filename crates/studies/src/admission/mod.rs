@@ -37,6 +37,7 @@ pub use disk_server::{
 };
 pub use long_run::{LongRunResult, long_run};
 pub use presets::{Preset, Setup};
+pub(crate) use random::RandomSource;
 pub use report::{
     ArrivalGroup, SlowdownRun, long_run_report, slowdown_report, stress_report, study_report,
 };
@@ -46,4 +47,5 @@ pub use slowdown::{ENDS, RECOVERS, RunPhase, SLOWS, slowdown_run, together};
 pub use stored_title::stored_title;
 pub use stress::{Stress, StressResult};
 pub use study::{OfflineResult, PolicyResult, PolicyUnderTest, ScenarioResult, Study, TitleOrigin};
+pub(crate) use titles::whole;
 pub use titles::{BLOCK, ClipKind, Clips, StoredTitles, Title, TitleSource, Track};

@@ -8,7 +8,7 @@ pub use audience::Audience;
 use audience::PlannedViewer;
 use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
 use disk::{Calibration, DiskModel};
-use scheduler::{CapacityResult, CapacitySim, DiskTimings, PolicyKind, Resource};
+use scheduler::{CapacityResult, CapacitySim, DiskTimings, PolicyKind, Resource, placed};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -133,8 +133,7 @@ impl ReadSizeCase<'_> {
             timings: &self.timings,
             slot,
             startup: self.question.startup,
-            tracks: &self.viewer.curves(),
-            places: &self.places,
+            viewers: &placed(&self.viewer.curves(), &self.places, self.timings.costs.as_ref()),
             reserve: self.viewer.reserve(),
             narrows_sockets: true,
             arrivals: 0,

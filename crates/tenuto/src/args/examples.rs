@@ -118,6 +118,7 @@ mod tests {
         ("disk emulate ssd-sata", "--backing is missing"),
         ("simulate admission --arrivals all", "arrive independently"),
         ("simulate admission --read-size 1KiB", "between 64KiB and 64MiB"),
+        ("simulate ageing --read-size 1KiB", "between 64KiB and 64MiB"),
         ("reproduce --out charts", "--out needs the name of a reproduction"),
         ("reproduce lee-streams --emulated", "cannot be reproduced on an emulated disk"),
         ("reproduce park-figures --emulated --filesystems raw", "does not measure 'raw'"),

@@ -23,6 +23,58 @@ pub(crate) enum SimulateCommand {
     /// model. The same seed gives the same result on every machine. docs/concepts/admission.md
     /// explains the results.
     Admission(Box<AdmissionArgs>),
+    /// Let months pass on a nearly full store, and compare it with a fresh one.
+    ///
+    /// Titles of a broadcaster come and go in virtual time: clips, programmes, films, and
+    /// recordings that grow side by side, as many bytes a month as the store holds. Space is taken
+    /// by the code of the store; no data is written. Reports for each month the extents of the
+    /// titles, the holes, titles that found no room, and the streams that the disk holds, beside
+    /// those of an empty store to which the same titles were written. docs/guide/plan.md explains
+    /// the results.
+    Ageing(Box<AgeingArgs>),
+}
+
+/// Arguments of `tenuto simulate ageing`.
+#[derive(clap::Args)]
+pub(crate) struct AgeingArgs {
+    /// The disk: a model's name, or a file.
+    #[arg(long, default_value = "hdd-20tb", value_parser = model)]
+    pub(crate) model: DiskModel,
+    /// Size of the disk and its store, instead of the model's.
+    #[arg(long)]
+    pub(crate) size: Option<ByteCount>,
+    /// The part of the store that is in use, in percent.
+    #[arg(long, default_value = "90", value_parser = whole::<u32>(10, 99))]
+    pub(crate) full: u32,
+    /// Number of months.
+    #[arg(long, default_value = "6", value_parser = whole::<u32>(1, 120))]
+    pub(crate) months: u32,
+    /// The title that is removed to make room.
+    #[arg(long, default_value = "random", value_enum)]
+    pub(crate) remove: RemovedTitle,
+    /// Largest number of bytes of a read.
+    #[arg(long, default_value = "4MiB")]
+    pub(crate) read_size: ByteCount,
+    #[command(flatten)]
+    pub(crate) random: SeedArgs,
+    /// A directory for the page and the chart.
+    ///
+    /// Made if it does not exist. The page is ageing.html; the chart is an SVG file, too.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overwrite: OverwriteArgs,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// The title that is removed to make room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RemovedTitle {
+    /// Any title, old or new.
+    Random,
+    /// The oldest title.
+    Oldest,
 }
 
 /// Arguments of `tenuto simulate admission`.

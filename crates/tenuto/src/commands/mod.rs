@@ -53,6 +53,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Disk(DiskCommand::Stats(args)) => emulation::stats(&args),
         RootCommand::Meter(command) => meter::run(command),
         RootCommand::Simulate(SimulateCommand::Admission(args)) => simulate::admission(&args),
+        RootCommand::Simulate(SimulateCommand::Ageing(args)) => simulate::ageing(&args),
         RootCommand::Reproduce(args) => reproduce::reproduce(&args),
         RootCommand::Completions(args) => {
             shell::completions(&args);

@@ -1,7 +1,8 @@
-//! `simulate admission`: spreads scenarios over the machine's cores and reports.
+//! `simulate admission`: spreads scenarios over the machine's cores and reports. `simulate ageing`:
+//! lets months pass on a store.
 
 use super::reproduce::{prepare, tell, write};
-use crate::args::simulation::{AdmissionArgs, AdmissionPreset};
+use crate::args::simulation::{AdmissionArgs, AdmissionPreset, AgeingArgs, RemovedTitle};
 use crate::failure::Failure;
 use crate::out::Bar;
 use clap::ValueEnum;
@@ -12,12 +13,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use store::Store;
+use store::{FormatOptions, Store};
 use studies::admission::{
     ArrivalGroup, BLOCK, ClipKind, Clips, CrowdArrivals, CrowdStudy, PolicyUnderTest, Preset,
     Rules, Setup, SlowdownRun, StoredTitles, Stress, TitleOrigin, crowd_report, fitted, long_run,
     long_run_report, slowdown_report, slowdown_run, stress_report, study_report,
 };
+use studies::ageing::{AgeingStudy, Removal, ageing_report};
 use studies::reproduce::Report;
 use tenuto_client::Arrivals;
 use units::{BitRate, ByteCount};
@@ -48,6 +50,42 @@ pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(crate) fn ageing(args: &AgeingArgs) -> Result<(), Failure> {
+    if let Some(dir) = &args.out {
+        prepare(dir, AGEING, &args.overwrite)?;
+    }
+    check_read_size(args.read_size)?;
+    let study = AgeingStudy {
+        model: args.size.map_or_else(|| args.model.clone(), |size| args.model.scaled_to(size)),
+        chunk: FormatOptions::default().chunk,
+        read_size: args.read_size,
+        full: f64::from(args.full) / 100.0,
+        months: args.months,
+        removal: match args.remove {
+            RemovedTitle::Random => Removal::Random,
+            RemovedTitle::Oldest => Removal::Oldest,
+        },
+        seed: args.random.seed,
+    };
+    let bar = Bar::new();
+    let months = study.run(&mut |part| bar.percent(AGEING, part))?;
+    drop(bar);
+    let report = ageing_report(&study, &months);
+    if let Some(dir) = &args.out {
+        write(dir, AGEING, "A store as it ages, simulated", &report)?;
+    }
+    tell(&args.report, AGEING, &report);
+    Ok(())
+}
+
+fn check_read_size(size: ByteCount) -> Result<(), Failure> {
+    if (BLOCK..=LARGEST_READ).contains(&size.0) {
+        return Ok(());
+    }
+    Err(Failure::usage("--read-size must be between 64KiB and 64MiB")
+        .hint("for example --read-size 1MiB"))
+}
+
 /// A study: its arguments, and what is derived from them.
 struct StudySetup<'a> {
     args: &'a AdmissionArgs,
@@ -67,10 +105,7 @@ impl<'a> StudySetup<'a> {
                 return Err(Failure::usage(sentence).hint("for example --arrivals poisson:500ms"));
             }
         };
-        if args.read_size.is_some_and(|size| !(BLOCK..=LARGEST_READ).contains(&size.0)) {
-            return Err(Failure::usage("--read-size must be between 64KiB and 64MiB")
-                .hint("for example --read-size 1MiB"));
-        }
+        args.read_size.map_or(Ok(()), check_read_size)?;
         let stored = args.store.as_deref().map(titles_of).transpose()?;
         let (titles, size) = stored.unzip();
         let model = args.model.clone();
@@ -380,6 +415,9 @@ const STRESS_RUNS: u64 = 360;
 const TIMES_SLOWER: f64 = 1.5;
 /// Time between two samples of the run in which the disk slows down.
 const SLOWING_STEP: Duration = Duration::from_secs(10);
+
+/// Name of the report and the page of ageing.
+const AGEING: &str = "ageing";
 
 const OVERLOAD: f64 = 2.0;
 const LENGTH: Duration = Duration::from_secs(45 * 60);
