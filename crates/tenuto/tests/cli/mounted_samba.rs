@@ -8,8 +8,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A Samba server, until it is dropped. It is stopped by its signal, with the processes that it
-/// has started for its clients.
+/// A Samba server, until it is dropped. A signal stops it with the processes that it has started
+/// for its clients: it sends the signal to its process group, which is its own.
 struct Samba(Child);
 
 impl Samba {
@@ -28,7 +28,7 @@ impl Samba {
         let whole = printed.replacen("[global]\n", &format!("[global]\n{settings}"), 1);
         dir.write("smb.conf", whole);
         let mut command = Command::new("smbd");
-        command.args(["--foreground", "--no-process-group", "--configfile"]);
+        command.args(["--foreground", "--configfile"]);
         command.arg(dir.path("smb.conf")).stdin(Stdio::null());
         let command = command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut samba = Self(command.spawn().expect("smbd starts"));
