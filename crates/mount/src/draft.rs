@@ -10,17 +10,17 @@ use crate::MountError;
 use media::TitleKind;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{IngestOptions, Store, StoreError, TitleId, TitleOwner, ingest};
+use store::{IngestOptions, Store, StoreError, TitleId, TitleOwner, TitleRecord, ingest};
 use units::locked;
 
 /// A file that is being written, shared by all who have it open.
 #[derive(Debug)]
 pub(crate) struct Draft {
-    /// The spool file.
+    /// The spool file; [`Draft::write`] and [`Draft::set_length`] change it.
     pub(crate) file: File,
     spool: PathBuf,
     state: Mutex<DraftState>,
@@ -36,9 +36,9 @@ struct DraftState {
     is_changed: bool,
     /// Whether it was closed after its last change, and waits for its name.
     is_closed: bool,
-    /// Whether it was to become a title.
+    /// Whether it was to become a title after its last change.
     is_tried: bool,
-    /// The title that it has become.
+    /// The title that it has become, or that its bytes were copied from.
     title: Option<TitleId>,
     /// Whether it is unlinked and becomes nothing.
     is_gone: bool,
@@ -47,6 +47,20 @@ struct DraftState {
 impl Draft {
     /// An empty file in the spool directory.
     pub(crate) fn new(spool: &Path, name: String, becomes: TitleKind) -> Result<Self, MountError> {
+        Self::of(spool, name, becomes, None)
+    }
+
+    /// A file in the spool directory for the bytes of a file title.
+    pub(crate) fn of_title(spool: &Path, title: &TitleRecord) -> Result<Self, MountError> {
+        Self::of(spool, title.name.clone(), title.kind, Some(title.id))
+    }
+
+    fn of(
+        spool: &Path,
+        name: String,
+        becomes: TitleKind,
+        title: Option<TitleId>,
+    ) -> Result<Self, MountError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = spool.join(format!("tenuto-{}-{number}.spool", std::process::id()));
@@ -63,16 +77,25 @@ impl Draft {
             is_changed: false,
             is_closed: false,
             is_tried: false,
-            title: None,
+            title,
             is_gone: false,
         };
         Ok(Self { file, spool: path, state: Mutex::new(state) })
     }
 
-    /// Records that the bytes of the file were changed.
-    pub(crate) fn changed(&self) {
+    /// Writes bytes. A close at the same time makes a title with all of them or without.
+    pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
         let mut state = locked(&self.state);
-        (state.is_changed, state.is_closed) = (true, false);
+        state.changed();
+        self.file.write_all_at(bytes, at)
+    }
+
+    /// Changes the length.
+    pub(crate) fn set_length(&self, bytes: u64) -> std::io::Result<()> {
+        let mut state = locked(&self.state);
+        self.file.set_len(bytes)?;
+        state.changed();
+        Ok(())
     }
 
     /// Whether it has bytes that its title does not have.
@@ -92,20 +115,21 @@ impl Draft {
         state.is_closed && state.is_changed
     }
 
-    /// Whether it was closed after it was changed: it is a title now, or cannot become one.
-    pub(crate) fn was_tried(&self) -> bool {
-        locked(&self.state).is_tried
+    /// Whether its last close is to make a title of it: it has none with its bytes, and was not
+    /// refused since its last change.
+    pub(crate) fn is_to_be_sealed(&self) -> bool {
+        let state = locked(&self.state);
+        !state.is_gone && !state.is_tried && (state.is_changed || state.title.is_none())
     }
 
-    /// The title that it has become.
-    pub(crate) fn title(&self) -> Option<TitleId> {
-        locked(&self.state).title
-    }
-
-    /// Gives it another name.
-    pub(crate) fn rename(&self, name: String, becomes: TitleKind) {
+    /// Gives it another name: that which `rename` finds, which renames the title that it has.
+    pub(crate) fn rename<E>(
+        &self,
+        rename: impl FnOnce(Option<TitleId>) -> Result<(String, TitleKind), E>,
+    ) -> Result<(), E> {
         let mut state = locked(&self.state);
-        (state.name, state.becomes) = (name, becomes);
+        (state.name, state.becomes) = rename(state.title)?;
+        Ok(())
     }
 
     /// Records that the file is unlinked, and becomes nothing from now on.
@@ -156,6 +180,12 @@ impl Draft {
             crate::title_tree::join(folder, &name)
         });
         free.into_iter().find(|name| store.title(name).is_none()).expect("numbers enough")
+    }
+}
+
+impl DraftState {
+    fn changed(&mut self) {
+        (self.is_changed, self.is_closed, self.is_tried) = (true, false, false);
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::draft::Draft;
 use crate::ldu_table::ldu_table;
-use crate::nodes::Nodes;
+use crate::nodes::{Nodes, Unlinked};
 use crate::title_tree::{MEDIA_ENDING, TitleTree, TreeEntry, join, split};
 use crate::{MountError, StoreMountOptions};
 use fuser::{Errno, FileType};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{Store, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord};
 use units::{Hinted, float, locked};
@@ -62,7 +62,11 @@ pub(crate) struct TitleFile {
 /// An open file.
 #[derive(Debug)]
 pub(crate) enum OpenFile {
-    Title(TitleFile),
+    Title {
+        file: TitleFile,
+        /// Where the title's file is written meanwhile: its readers see what is written.
+        draft: OnceLock<Arc<Draft>>,
+    },
     /// A text that was made when it was opened.
     Text(String),
     Draft {
@@ -78,6 +82,15 @@ impl OpenFile {
     /// The names in an open folder.
     pub(crate) fn names(&self) -> &[(String, FileType)] {
         if let Self::Folder(names) = self { names } else { &[] }
+    }
+
+    /// The file that is being written, which this handle reads or writes.
+    fn draft(&self) -> Option<&Arc<Draft>> {
+        match self {
+            Self::Draft { draft, .. } => Some(draft),
+            Self::Title { draft, .. } => draft.get(),
+            Self::Text(_) | Self::Folder(_) => None,
+        }
     }
 }
 
@@ -152,6 +165,9 @@ impl StoreFiles {
     /// The path of a name in the folder with an inode number.
     pub(crate) fn path_in(&self, folder: u64, name: &OsStr) -> FsResult<String> {
         let name = name.to_str().ok_or(Errno::EILSEQ)?;
+        if name.len() > LONGEST_NAME {
+            return Err(Errno::ENAMETOOLONG);
+        }
         let folder = self.path(folder)?;
         Ok(match name {
             "." => folder,
@@ -169,8 +185,22 @@ impl StoreFiles {
 
     /// The attributes of the file with an inode number.
     pub(crate) fn about_number(&self, number: u64) -> FsResult<About> {
-        let unlinked = locked(&self.state).nodes.unlinked(number);
-        unlinked.map_or_else(|| self.about(&self.path(number)?), Ok)
+        let unlinked = locked(&self.state).nodes.unlinked(number).cloned();
+        match unlinked {
+            Some(Unlinked { about, draft: None }) => Ok(about),
+            Some(Unlinked { draft: Some(draft), .. }) => self.about_draft(&draft),
+            None => self.about(&self.path(number)?),
+        }
+    }
+
+    fn about_draft(&self, draft: &Draft) -> FsResult<About> {
+        let about = draft.file.metadata().map_err(Errno::from)?;
+        Ok(About {
+            kind: FileType::RegularFile,
+            bytes: about.len(),
+            time: about.modified().unwrap_or(self.started),
+            can_write: true,
+        })
     }
 
     pub(crate) fn forget(&self, number: u64, lookups: u64) {
@@ -188,10 +218,7 @@ impl StoreFiles {
                 time: self.started,
                 can_write: !self.options.read_only,
             },
-            FilePlace::Draft(draft) => {
-                let about = draft.file.metadata().map_err(Errno::from)?;
-                file(about.len(), about.modified().unwrap_or(self.started), true)
-            }
+            FilePlace::Draft(draft) => self.about_draft(&draft)?,
             FilePlace::Title(title) => {
                 let can_write = title.kind == TitleKind::File && !self.options.read_only;
                 file(self.length(&title)?, time_of(&title), can_write)
@@ -286,53 +313,98 @@ impl StoreFiles {
 
     /// Opens a file or a folder. Returns its handle, and what the kernel may keep of it.
     pub(crate) fn open(&self, number: u64, access: FileAccess) -> FsResult<(u64, Caching)> {
-        let path = self.path(number)?;
-        let place = self.place(&path)?;
         if access.writes && self.options.read_only {
             return Err(Errno::EROFS);
         }
-        let open = match place {
-            FilePlace::Folder => OpenFile::Folder(self.list(&path)),
-            FilePlace::Table(_) if access.writes => return Err(Errno::EPERM),
-            FilePlace::Table(title) => {
-                let file = self.title_file(&title)?;
-                OpenFile::Text(ldu_table(file.reader.index(), &file.body))
-            }
-            FilePlace::Draft(draft) => {
-                if access.truncates {
-                    draft.file.set_len(0).map_err(Errno::from)?;
-                    draft.changed();
+        loop {
+            let path = self.path(number)?;
+            let open = match self.place(&path)? {
+                FilePlace::Folder => OpenFile::Folder(self.list(&path)),
+                FilePlace::Table(_) if access.writes => return Err(Errno::EPERM),
+                FilePlace::Table(title) => {
+                    let file = self.title_file(&title)?;
+                    OpenFile::Text(ldu_table(file.reader.index(), &file.body))
                 }
-                OpenFile::Draft { draft, path_when_opened: path, writes: access.writes }
-            }
-            // The file is made of the title; its bytes cannot be changed one by one.
-            FilePlace::Title(title) if access.writes && title.kind == TitleKind::Media => {
-                return Err(Errno::EPERM);
-            }
-            FilePlace::Title(title) if access.writes => {
-                let draft = self.draft_of(&path, &title, access.truncates)?;
-                OpenFile::Draft { draft, path_when_opened: path, writes: true }
-            }
-            FilePlace::Title(title) => {
-                let file = self.title_file(&title)?;
-                let mut state = locked(&self.state);
-                *state.readers.entry(title.id).or_default() += 1;
-                let is_same = state.nodes.caches(number, title.id);
-                let caching = if is_same { Caching::Kept } else { Caching::Anew };
-                return Ok((state.add(OpenFile::Title(file)), caching));
-            }
-        };
-        let caching = if matches!(open, OpenFile::Text(_)) { Caching::None } else { Caching::Anew };
-        Ok((locked(&self.state).add(open), caching))
+                // The file is made of the title; its bytes cannot be changed one by one.
+                FilePlace::Title(title) if access.writes && title.kind == TitleKind::Media => {
+                    return Err(Errno::EPERM);
+                }
+                FilePlace::Title(title) if !access.writes => {
+                    let file = self.title_file(&title)?;
+                    let mut state = self.state();
+                    if !state.is_at(&path, title.id) {
+                        continue;
+                    }
+                    *state.readers.entry(title.id).or_default() += 1;
+                    let is_same = state.nodes.caches(number, title.id);
+                    let caching = if is_same { Caching::Kept } else { Caching::Anew };
+                    let open = OpenFile::Title { file, draft: OnceLock::new() };
+                    return Ok((state.add(open), caching));
+                }
+                place @ (FilePlace::Draft(_) | FilePlace::Title(_)) => {
+                    let opened = self.open_draft(&path, place, access)?;
+                    match opened {
+                        Some(handle) => return Ok((handle, Caching::Anew)),
+                        None => continue,
+                    }
+                }
+            };
+            let is_text = matches!(open, OpenFile::Text(_));
+            let caching = if is_text { Caching::None } else { Caching::Anew };
+            return Ok((locked(&self.state).add(open), caching));
+        }
     }
 
-    /// A draft in the place of a title's file, with its bytes unless it is to be empty.
-    fn draft_of(&self, path: &str, title: &TitleRecord, empty: bool) -> FsResult<Arc<Draft>> {
-        let draft = Draft::new(&self.options.spool, title.name.clone(), TitleKind::File);
+    /// Opens a file that is being written, or is from now on. `None` if it was renamed, removed or
+    /// closed meanwhile.
+    fn open_draft(
+        &self,
+        path: &str,
+        place: FilePlace,
+        access: FileAccess,
+    ) -> FsResult<Option<u64>> {
+        let draft = match place {
+            FilePlace::Draft(draft) => draft,
+            FilePlace::Title(title) => match self.draft_of(path, &title, access.truncates)? {
+                Some(draft) => draft,
+                None => return Ok(None),
+            },
+            FilePlace::Folder | FilePlace::Table(_) => return Err(Errno::EISDIR),
+        };
+        let handle = {
+            let mut state = locked(&self.state);
+            if !state.drafts.get(path).is_some_and(|other| Arc::ptr_eq(other, &draft)) {
+                return Ok(None);
+            }
+            if let Some(number) = state.nodes.number(path) {
+                state.nodes.caches_draft(number);
+            }
+            state.add(OpenFile::Draft {
+                draft: Arc::clone(&draft),
+                path_when_opened: path.to_owned(),
+                writes: access.writes,
+            })
+        };
+        if access.truncates
+            && let Err(error) = draft.set_length(0)
+        {
+            self.release(handle);
+            return Err(error.into());
+        }
+        Ok(Some(handle))
+    }
+
+    /// A draft in the place of a file title, with its bytes unless it is to be empty. `None` if
+    /// another title is in that place meanwhile.
+    fn draft_of(
+        &self,
+        path: &str,
+        title: &TitleRecord,
+        empty: bool,
+    ) -> FsResult<Option<Arc<Draft>>> {
+        let draft = Draft::of_title(&self.options.spool, title);
         let draft = Arc::new(draft.map_err(|error| self.told(&error))?);
-        if empty {
-            draft.changed();
-        } else {
+        if !empty {
             let file = self.title_file(title)?;
             let mut at = 0;
             let copied = file.reader.copy(&file.body, 0..file.body.len(), &mut |bytes| {
@@ -346,33 +418,62 @@ impl StoreFiles {
             });
             copied.map_err(|error| self.failed(&title.name, &error))?;
         }
+        let mut state = self.state();
         // Another program may have opened it for writing meanwhile: both write the same draft.
-        let mut state = locked(&self.state);
-        Ok(Arc::clone(state.drafts.entry(path.to_owned()).or_insert(draft)))
+        if let Some(other) = state.drafts.get(path) {
+            return Ok(Some(Arc::clone(other)));
+        }
+        if !state.is_at(path, title.id) {
+            return Ok(None);
+        }
+        state.drafts.insert(path.to_owned(), Arc::clone(&draft));
+        for open in state.open.values() {
+            if let OpenFile::Title { file, draft: written } = open.as_ref()
+                && file.reader.record().id == title.id
+            {
+                let _ = written.set(Arc::clone(&draft));
+            }
+        }
+        Ok(Some(draft))
     }
 
-    /// Makes a file. Returns its inode number, its attributes and its handle.
-    pub(crate) fn create(&self, path: &str) -> FsResult<(u64, About, u64)> {
+    /// Makes a file, or opens the one that another program has made meanwhile, unless it is to be
+    /// `new`. Returns its inode number, its attributes and its handle.
+    pub(crate) fn create(
+        &self,
+        path: &str,
+        access: FileAccess,
+        new: bool,
+    ) -> FsResult<(u64, About, u64)> {
         self.refuse_if_read_only()?;
         let (name, becomes) = title_of(path)?;
-        if self.place(path).is_ok() {
-            return Err(Errno::EEXIST);
+        if let Ok(place) = self.place(path) {
+            return match place {
+                _ if new => Err(Errno::EEXIST),
+                FilePlace::Folder => Err(Errno::EISDIR),
+                _ => {
+                    let (number, _) = self.look_up(path)?;
+                    let (handle, _) = self.open(number, access)?;
+                    Ok((number, self.about_number(number)?, handle))
+                }
+            };
         }
         // A name that no title can have is refused now, and not when all bytes are written.
         let tried = self.store().begin(&name, becomes).map(drop);
         tried.map_err(|error| self.failed(&name, &error))?;
         let draft = Draft::new(&self.options.spool, name, becomes);
         let draft = Arc::new(draft.map_err(|error| self.told(&error))?);
-        {
+        let handle = {
             let mut state = self.state();
             if !state.is_folder(split(path).0, &self.options) {
                 return Err(Errno::ENOENT);
             }
             state.drafts.insert(path.to_owned(), Arc::clone(&draft));
-        }
-        let (number, about) = self.look_up(path)?;
-        let open = OpenFile::Draft { draft, path_when_opened: path.to_owned(), writes: true };
-        Ok((number, about, locked(&self.state).add(open)))
+            let path_when_opened = path.to_owned();
+            state.add(OpenFile::Draft { draft, path_when_opened, writes: true })
+        };
+        let (number, about) = self.look_up(path).inspect_err(|_| self.release(handle))?;
+        Ok((number, about, handle))
     }
 
     /// An open file.
@@ -383,7 +484,9 @@ impl StoreFiles {
     /// Reads a part of an open file; less at its end.
     pub(crate) fn read(&self, file: &OpenFile, at: u64, most: usize) -> FsResult<Vec<u8>> {
         match file {
-            OpenFile::Title(TitleFile { reader, body }) => {
+            OpenFile::Title { file: TitleFile { reader, body }, draft }
+                if draft.get().is_none() =>
+            {
                 let mut bytes = Vec::with_capacity(most);
                 let end = at.saturating_add(most as u64).min(body.len());
                 let read = reader.copy(body, at.min(end)..end, &mut |piece| {
@@ -397,7 +500,9 @@ impl StoreFiles {
                 let from = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
                 Ok(text.as_bytes()[from..text.len().min(from.saturating_add(most))].to_vec())
             }
-            OpenFile::Draft { draft, .. } => {
+            OpenFile::Folder(_) => Err(Errno::EISDIR),
+            OpenFile::Title { .. } | OpenFile::Draft { .. } => {
+                let draft = file.draft().expect("matched above");
                 let mut bytes = vec![0; most];
                 let mut got = 0;
                 while got < most {
@@ -411,60 +516,72 @@ impl StoreFiles {
                 bytes.truncate(got);
                 Ok(bytes)
             }
-            OpenFile::Folder(_) => Err(Errno::EISDIR),
         }
     }
 
     pub(crate) fn write(&self, file: &OpenFile, at: u64, bytes: &[u8]) -> FsResult<()> {
         let OpenFile::Draft { draft, writes: true, .. } = file else { return Err(Errno::EBADF) };
-        draft.changed();
-        draft.file.write_all_at(bytes, at).map_err(Errno::from)
+        draft.write(at, bytes).map_err(Errno::from)
     }
 
-    /// Changes the length of a file.
-    pub(crate) fn set_length(&self, path: &str, length: u64) -> FsResult<()> {
+    /// Changes the length of the file with an inode number.
+    pub(crate) fn set_length(&self, number: u64, length: u64) -> FsResult<()> {
         self.refuse_if_read_only()?;
-        let set = |draft: &Draft| {
-            draft.changed();
-            draft.file.set_len(length).map_err(Errno::from)
-        };
-        match self.place(path)? {
-            FilePlace::Folder => Err(Errno::EISDIR),
-            FilePlace::Table(_) => Err(Errno::EPERM),
-            FilePlace::Draft(draft) => set(&draft),
-            FilePlace::Title(title) if title.kind == TitleKind::Media => Err(Errno::EPERM),
-            FilePlace::Title(title) => {
-                let draft = self.draft_of(path, &title, length == 0)?;
-                set(&draft)?;
-                // Nobody has it open who would close it.
-                let sealed = self.seal(&draft);
-                locked(&self.state).let_go(path, &draft);
-                sealed
-            }
+        let unlinked = locked(&self.state).nodes.unlinked(number).cloned();
+        if let Some(draft) = unlinked.and_then(|unlinked| unlinked.draft) {
+            return draft.set_length(length).map_err(Errno::from);
         }
+        let path = self.path(number)?;
+        // Opened and closed, as a program would that has it open for this change only.
+        let access = FileAccess { writes: true, truncates: length == 0 };
+        let handle = loop {
+            let place = match self.place(&path)? {
+                FilePlace::Folder => return Err(Errno::EISDIR),
+                FilePlace::Table(_) => return Err(Errno::EPERM),
+                FilePlace::Title(title) if title.kind == TitleKind::Media => {
+                    return Err(Errno::EPERM);
+                }
+                place => place,
+            };
+            if let Some(handle) = self.open_draft(&path, place, access)? {
+                break handle;
+            }
+        };
+        let draft = self.opened(handle)?.draft().map(Arc::clone).expect("it is one");
+        let set = draft.set_length(length).map_err(Errno::from);
+        // Others who have it open make a title of it when they close it.
+        let is_last = locked(&self.state).writers(&draft) == 1;
+        let sealed = if is_last { set.and_then(|()| self.close(&draft, &path)) } else { set };
+        self.release(handle);
+        sealed
     }
 
     /// A program closes the file: what was written becomes a title.
     pub(crate) fn flush(&self, file: &OpenFile) -> FsResult<()> {
         match file {
             OpenFile::Draft { draft, path_when_opened, writes: true } if draft.is_changed() => {
-                // It may have been renamed meanwhile; an unlinked one has no path any more.
-                let path = locked(&self.state).path_of(draft).map(str::to_owned);
-                if is_hidden_ingest(path.as_deref().unwrap_or(path_when_opened)) {
-                    draft.closed();
-                    return Ok(());
-                }
-                self.seal(draft)
+                self.close(draft, path_when_opened)
             }
             _ => Ok(()),
         }
     }
 
+    /// Makes a title of a draft, unless it waits for its name.
+    fn close(&self, draft: &Arc<Draft>, path_when_opened: &str) -> FsResult<()> {
+        // It may have been renamed meanwhile; an unlinked one has no path any more.
+        let path = locked(&self.state).path_of(draft).map(str::to_owned);
+        if is_hidden_ingest(path.as_deref().unwrap_or(path_when_opened)) {
+            draft.closed();
+            return Ok(());
+        }
+        self.seal(draft)
+    }
+
     /// Makes the bytes of an open file durable as far as they are written; a title's are.
     pub(crate) fn sync(&self, handle: u64) -> FsResult<()> {
-        match self.opened(handle)?.as_ref() {
-            OpenFile::Draft { draft, .. } => draft.file.sync_data().map_err(Errno::from),
-            _ => Ok(()),
+        match self.opened(handle)?.draft() {
+            Some(draft) => draft.file.sync_data().map_err(Errno::from),
+            None => Ok(()),
         }
     }
 
@@ -472,7 +589,7 @@ impl StoreFiles {
     pub(crate) fn release(&self, handle: u64) {
         let Some(file) = locked(&self.state).open.remove(&handle) else { return };
         match file.as_ref() {
-            OpenFile::Title(TitleFile { reader, .. }) => {
+            OpenFile::Title { file: TitleFile { reader, .. }, .. } => {
                 let id = reader.record().id;
                 let is_over = {
                     let mut state = locked(&self.state);
@@ -482,8 +599,10 @@ impl StoreFiles {
                     self.owner.free_hidden(id);
                 }
             }
-            OpenFile::Draft { draft, .. } => self.draft_released(draft),
-            OpenFile::Text(_) | OpenFile::Folder(_) => {}
+            OpenFile::Draft { .. } | OpenFile::Text(_) | OpenFile::Folder(_) => {}
+        }
+        if let Some(draft) = file.draft() {
+            self.draft_released(draft);
         }
     }
 
@@ -493,12 +612,17 @@ impl StoreFiles {
         if is_hidden_ingest(&path) {
             return;
         }
-        // An empty file was never written to, and not flushed.
-        if !draft.was_tried() && !is_in_ingest(&path) {
+        // An empty file was never written to, and not flushed; pages of a mapping may be written
+        // after the file was closed.
+        if draft.is_to_be_sealed() && !is_in_ingest(&path) {
             // Its last user is gone, who could be told of an error.
             let _ = self.seal(draft);
         }
-        locked(&self.state).let_go(&path, draft);
+        // Another program may have opened it meanwhile.
+        let mut state = locked(&self.state);
+        if let Some(path) = state.path_of_unused(draft) {
+            state.let_go(&path, draft);
+        }
     }
 
     fn seal(&self, draft: &Draft) -> FsResult<()> {
@@ -509,10 +633,15 @@ impl StoreFiles {
     pub(crate) fn unlink(&self, path: &str) -> FsResult<()> {
         self.refuse_if_read_only()?;
         let about = self.about(path)?;
-        match self.place(path)? {
+        let place = self.place(path)?;
+        locked(&self.state).keep_folders(path);
+        let draft = match place {
             FilePlace::Folder => return Err(Errno::EISDIR),
             FilePlace::Table(_) => return Err(Errno::EPERM),
-            FilePlace::Title(title) => self.remove(&title.name)?,
+            FilePlace::Title(title) => {
+                self.remove(&title.name)?;
+                None
+            }
             FilePlace::Draft(draft) => {
                 draft.unlink();
                 locked(&self.state).let_go(path, &draft);
@@ -520,9 +649,10 @@ impl StoreFiles {
                 if let Ok(FilePlace::Title(title)) = self.place(path) {
                     self.remove(&title.name)?;
                 }
+                Some(draft)
             }
-        }
-        locked(&self.state).nodes.unlink(path, Some(about));
+        };
+        locked(&self.state).nodes.unlink(path, Some(Unlinked { about, draft }));
         Ok(())
     }
 
@@ -568,6 +698,7 @@ impl StoreFiles {
         if !matches!(self.place(path)?, FilePlace::Folder) {
             return Err(Errno::ENOTDIR);
         }
+        let about = self.about(path)?;
         if path == INGEST {
             return Err(Errno::EBUSY);
         }
@@ -576,7 +707,7 @@ impl StoreFiles {
         }
         let mut state = locked(&self.state);
         state.folders.remove(path);
-        state.nodes.unlink(path, None);
+        state.nodes.unlink(path, Some(Unlinked { about, draft: None }));
         Ok(())
     }
 
@@ -593,6 +724,7 @@ impl StoreFiles {
         if !self.state().is_folder(split(new).0, &self.options) {
             return Err(Errno::ENOENT);
         }
+        locked(&self.state).keep_folders(old);
         match (from, to) {
             (FilePlace::Table(_), _) | (_, Ok(FilePlace::Table(_))) => return Err(Errno::EPERM),
             (FilePlace::Folder, Ok(FilePlace::Title(_) | FilePlace::Draft(_))) => {
@@ -616,19 +748,19 @@ impl StoreFiles {
 
     fn rename_draft(&self, draft: &Arc<Draft>, old: &str, new: &str, exists: bool) -> FsResult<()> {
         let (name, becomes) = title_of(new)?;
-        let title = draft.title().and_then(|id| self.store().record_of(id));
         if exists {
             self.unlink(new)?;
         }
-        if let Some(title) = title {
+        let rename = |title: Option<TitleId>| -> FsResult<(String, TitleKind)> {
+            let title = title.and_then(|id| self.store().record_of(id));
+            let Some(title) = title else { return Ok((name, becomes)) };
             // It is a title already, and stays what it is.
             let name = renamed(&title, new)?;
             let renamed = self.store().rename(&title.name, &name);
             renamed.map_err(|error| self.failed(&name, &error))?;
-            draft.rename(name, title.kind);
-        } else {
-            draft.rename(name, becomes);
-        }
+            Ok((name, title.kind))
+        };
+        draft.rename(rename)?;
         {
             let mut state = locked(&self.state);
             state.drafts.remove(old);
@@ -656,12 +788,27 @@ impl StoreFiles {
         if exists && !self.list(new).is_empty() {
             return Err(Errno::ENOTEMPTY);
         }
-        {
+        let titles = self.store().titles();
+        let drafts: Vec<_> = {
             let state = self.state();
-            if state.drafts.keys().any(|path| path.starts_with(&inside)) {
-                return Err(Errno::EBUSY);
-            }
+            let inside = state.drafts.iter().filter(|(path, _)| path.starts_with(&inside));
+            inside.map(|(path, draft)| (path.clone(), Arc::clone(draft))).collect()
+        };
+        let names = titles.iter().map(|title| &title.name).chain(drafts.iter().map(|it| &it.0));
+        let longest = names.filter_map(|name| name.strip_prefix(&inside)).map(str::len).max();
+        if longest.is_some_and(|longest| new.len() + 1 + longest > LONGEST_NAME) {
+            return Err(Errno::ENAMETOOLONG);
         }
+        if exists {
+            // A program may have the empty folder open.
+            let unlinked = Unlinked { about: self.about(new)?, draft: None };
+            locked(&self.state).nodes.unlink(new, Some(unlinked));
+        }
+        for (path, draft) in drafts {
+            let to = format!("{new}/{}", &path[inside.len()..]);
+            self.rename_draft(&draft, &path, &to, false)?;
+        }
+        // Those of drafts have their new names.
         for title in self.store().titles() {
             if let Some(rest) = title.name.strip_prefix(&inside) {
                 let name = format!("{new}/{rest}");
@@ -784,14 +931,40 @@ impl FilesState {
         true
     }
 
+    /// Whether the file at a path is this title's, and not written.
+    fn is_at(&self, path: &str, id: TitleId) -> bool {
+        !self.drafts.contains_key(path)
+            && matches!(self.tree.find(path), Some(TreeEntry::Title(found)) if *found == id)
+    }
+
+    /// The folders that a file is in stay when it is the last one in them.
+    fn keep_folders(&mut self, path: &str) {
+        let mut folder = split(path).0;
+        while !folder.is_empty() && folder != INGEST {
+            self.folders.insert(folder.to_owned());
+            folder = split(folder).0;
+        }
+    }
+
+    /// The open files that read or write a draft.
+    fn users(&self, draft: &Arc<Draft>) -> impl Iterator<Item = &Arc<OpenFile>> {
+        let is_it = |other: &Arc<Draft>| Arc::ptr_eq(other, draft);
+        self.open.values().filter(move |file| file.draft().is_some_and(is_it))
+    }
+
+    /// Number of open files that write a draft.
+    fn writers(&self, draft: &Arc<Draft>) -> usize {
+        let writes =
+            |file: &&Arc<OpenFile>| matches!(file.as_ref(), OpenFile::Draft { writes: true, .. });
+        self.users(draft).filter(writes).count()
+    }
+
     /// The path of a draft that nobody has open.
     fn path_of_unused(&self, draft: &Arc<Draft>) -> Option<String> {
-        let is_it = |file: &&Arc<OpenFile>| matches!(file.as_ref(), OpenFile::Draft { draft: other, .. } if Arc::ptr_eq(other, draft));
-        if self.open.values().any(|file| is_it(&file)) {
+        if self.users(draft).next().is_some() {
             return None;
         }
-        let found = self.drafts.iter().find(|(_, other)| Arc::ptr_eq(other, draft));
-        found.map(|(path, _)| path.clone())
+        self.path_of(draft).map(str::to_owned)
     }
 
     /// The path of a draft.

@@ -3,8 +3,10 @@
 //! A number belongs to a path from the first lookup until the kernel has forgotten it, or the path
 //! is renamed, which takes the number along.
 
+use crate::draft::Draft;
 use crate::files::About;
 use std::collections::HashMap;
+use std::sync::Arc;
 use store::TitleId;
 
 /// The paths of the inode numbers that the kernel knows.
@@ -22,8 +24,17 @@ struct Node {
     lookups: u64,
     /// The title that the kernel's cache has pages of.
     cached: Option<TitleId>,
-    /// The attributes that it had when it was unlinked: an open file keeps them.
-    unlinked: Option<About>,
+    /// What it was when it was unlinked: an open file keeps that.
+    unlinked: Option<Unlinked>,
+}
+
+/// An unlinked file, or a folder that was removed.
+#[derive(Clone, Debug)]
+pub(crate) struct Unlinked {
+    /// The attributes that the file had then.
+    pub(crate) about: About,
+    /// Where it was being written; it can be written further.
+    pub(crate) draft: Option<Arc<Draft>>,
 }
 
 /// The number of the root.
@@ -68,22 +79,28 @@ impl Nodes {
         }
     }
 
-    /// The path of a number that the kernel knows.
-    pub(crate) fn path(&self, number: u64) -> Option<&str> {
-        self.nodes.get(&number).map(|node| node.path.as_str())
+    /// The number of a path that the kernel knows.
+    pub(crate) fn number(&self, path: &str) -> Option<u64> {
+        self.numbers.get(path).copied()
     }
 
-    /// The path is that of another file from now on, or of none; `about` is what the file was.
-    pub(crate) fn unlink(&mut self, path: &str, about: Option<About>) {
+    /// The path of a number that the kernel knows; an unlinked file has none.
+    pub(crate) fn path(&self, number: u64) -> Option<&str> {
+        let node = self.nodes.get(&number)?;
+        (self.numbers.get(&node.path) == Some(&number)).then_some(node.path.as_str())
+    }
+
+    /// The path is that of another file from now on, or of none; `unlinked` is what the file was.
+    pub(crate) fn unlink(&mut self, path: &str, unlinked: Option<Unlinked>) {
         if let Some(node) = self.numbers.remove(path).and_then(|number| self.nodes.get_mut(&number))
         {
-            node.unlinked = about;
+            node.unlinked = unlinked;
         }
     }
 
     /// What an unlinked file was.
-    pub(crate) fn unlinked(&self, number: u64) -> Option<About> {
-        self.nodes.get(&number)?.unlinked
+    pub(crate) fn unlinked(&self, number: u64) -> Option<&Unlinked> {
+        self.nodes.get(&number)?.unlinked.as_ref()
     }
 
     /// Moves a path, and all paths in it.
@@ -111,6 +128,13 @@ impl Nodes {
         let Some(node) = self.nodes.get_mut(&number) else { return false };
         node.cached.replace(title) == Some(title)
     }
+
+    /// Records that the kernel's cache gets bytes that are no title's yet.
+    pub(crate) fn caches_draft(&mut self, number: u64) {
+        if let Some(node) = self.nodes.get_mut(&number) {
+            node.cached = None;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -129,7 +153,10 @@ mod tests {
         assert_ne!(nodes.looked_up("a/b"), file);
         nodes.unlink("c/b", None);
         let newer = nodes.looked_up("c/b");
-        assert!(newer != file && nodes.path(file) == Some("c/b"), "an open file keeps its number");
+        assert!(newer != file && nodes.path(file).is_none(), "an unlinked file has no path");
+        nodes.rename("c", "a");
+        assert_eq!((nodes.path(newer), nodes.path(file)), (Some("a/b"), None));
+        nodes.rename("a", "c");
         nodes.forget(file, 3);
         assert_eq!(nodes.path(file), None);
         assert_eq!(nodes.looked_up("c/b"), newer);

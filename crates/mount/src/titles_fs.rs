@@ -10,6 +10,7 @@ use fuser::{
     ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
@@ -144,10 +145,8 @@ impl Filesystem for TitlesFs {
         _flags: Option<fuser::BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let about = self.files.path(number.0).and_then(|path| {
-            size.map_or(Ok(()), |size| self.files.set_length(&path, size))?;
-            self.files.about(&path)
-        });
+        let set = size.map_or(Ok(()), |size| self.files.set_length(number.0, size));
+        let about = set.and_then(|()| self.files.about_number(number.0));
         self.attr(number.0, about, reply);
     }
 
@@ -343,11 +342,12 @@ impl Filesystem for TitlesFs {
         name: &OsStr,
         _mode: u32,
         _umask: u32,
-        _flags: i32,
+        flags: i32,
         reply: ReplyCreate,
     ) {
         let path = self.files.path_in(parent.0, name);
-        match path.and_then(|path| self.files.create(&path)) {
+        let (access, new) = (access(OpenFlags(flags)), flags & flag(OFlags::EXCL) != 0);
+        match path.and_then(|path| self.files.create(&path, access, new)) {
             Ok((number, about, handle)) => {
                 let attributes = self.attributes(number, &about);
                 let (handle, flags) = (FileHandle(handle), FopenFlags::empty());
@@ -405,8 +405,11 @@ fn sized(text: Result<String, Errno>, size: u32, reply: ReplyXattr) {
 
 fn access(flags: OpenFlags) -> FileAccess {
     let writes = flags.acc_mode() != OpenAccMode::O_RDONLY;
-    let truncate = i32::try_from(rustix::fs::OFlags::TRUNC.bits()).expect("a small flag");
-    FileAccess { writes, truncates: writes && flags.0 & truncate != 0 }
+    FileAccess { writes, truncates: writes && flags.0 & flag(OFlags::TRUNC) != 0 }
+}
+
+fn flag(flag: OFlags) -> i32 {
+    i32::try_from(flag.bits()).expect("a small flag")
 }
 
 /// The inode number of a name in a listing (`FUSE_UNKNOWN_INO`).

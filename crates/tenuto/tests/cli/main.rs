@@ -11,6 +11,8 @@ mod fleet;
 mod fleet_ssh;
 mod measuring;
 mod mounted;
+mod mounted_errors;
+mod mounted_random;
 mod plans;
 mod program;
 mod recording;

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 /// A mounted store, until it is dropped.
-struct Mounted {
+pub(crate) struct Mounted {
     child: Child,
     at: PathBuf,
 }
 
 impl Mounted {
-    fn start(dir: &TestDir, words: &str) -> Self {
+    pub(crate) fn start(dir: &TestDir, words: &str) -> Self {
         let at = dir.path("mnt");
         fs::create_dir_all(&at).expect("a directory");
         let mut command = program(&dir.path(""));
@@ -31,7 +31,7 @@ impl Mounted {
         Self { child, at }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.at.join(name).to_str().expect("UTF-8").to_owned()
     }
 
@@ -49,7 +49,7 @@ impl Mounted {
     }
 
     /// Unmounts it by a signal; its exit code, and what it said.
-    fn stop(mut self) -> (Option<i32>, String) {
+    pub(crate) fn stop(mut self) -> (Option<i32>, String) {
         self.signal();
         self.end()
     }
@@ -86,7 +86,7 @@ fn text_of(pipe: Option<ChildStderr>) -> String {
 
 /// Runs a program that must succeed; gives what it printed.
 #[track_caller]
-fn run(words: &[&str]) -> String {
+pub(crate) fn run(words: &[&str]) -> String {
     let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
     let output = output.unwrap_or_else(|error| panic!("{}: {error}", words[0]));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -96,7 +96,7 @@ fn run(words: &[&str]) -> String {
 }
 
 /// Bytes without a pattern that zeros or repetitions could imitate.
-fn noise(length: usize) -> Vec<u8> {
+pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(19);
     std::iter::repeat_with(|| random.u8(..)).take(length).collect()
 }
