@@ -13,6 +13,7 @@ mod measuring;
 mod mounted;
 mod mounted_errors;
 mod mounted_random;
+mod mounted_samba;
 mod plans;
 mod program;
 mod recording;
