@@ -788,7 +788,6 @@ impl StoreFiles {
         if exists && !self.list(new).is_empty() {
             return Err(Errno::ENOTEMPTY);
         }
-        let replaced = if exists { Some(self.about(new)?) } else { None };
         let titles = self.store().titles();
         let drafts: Vec<_> = {
             let state = self.state();
@@ -799,6 +798,11 @@ impl StoreFiles {
         let longest = names.filter_map(|name| name.strip_prefix(&inside)).map(str::len).max();
         if longest.is_some_and(|longest| new.len() + 1 + longest > LONGEST_NAME) {
             return Err(Errno::ENAMETOOLONG);
+        }
+        if exists {
+            // A program may have the empty folder open.
+            let unlinked = Unlinked { about: self.about(new)?, draft: None };
+            locked(&self.state).nodes.unlink(new, Some(unlinked));
         }
         for (path, draft) in drafts {
             let to = format!("{new}/{}", &path[inside.len()..]);

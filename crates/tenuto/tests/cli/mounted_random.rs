@@ -131,7 +131,7 @@ fn done(result: io::Result<()>) -> io::Result<Outcome> {
 
 /// Bytes that differ with their place and with the operation that has written them.
 fn content(bytes: usize, fill: u8) -> Vec<u8> {
-    (0..bytes).map(|at| fill.wrapping_add((at % 251) as u8)).collect()
+    (0..=250).cycle().take(bytes).map(|step: u8| fill.wrapping_add(step)).collect()
 }
 
 /// A path of few, so that operations meet: files `f0` to `f3` and folders `d0` to `d2`, two deep.
