@@ -19,6 +19,11 @@ const BEFORE: &[(&str, &str)] = &[
     ("tenuto rm", "tenuto ingest other.store a.mkv --title Nosferatu"),
     ("tenuto rename", "tenuto ingest film.store a.mkv --title Nosferatu"),
     (
+        "tenuto library",
+        "for store in one two spare old; do tenuto format $store.store --size 64MiB; done
+         tenuto ingest one.store a.mkv --replica two.store; tenuto ingest old.store faust.mkv",
+    ),
+    (
         "tenuto check",
         "rm film.store other.store
          for store in film other new; do tenuto format $store.store --size 256MiB; done
@@ -66,6 +71,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("https://films.example", "host"),
     ("tenuto record", "host, which sends something"),
     ("tenuto mount", "root"),
+    ("tenuto simulate ageing", "minutes"),
     ("tenuto disk emulate", "root"),
     ("tenuto disk stats", "root, for an emulated disk"),
     ("--emulated", "root"),
