@@ -823,9 +823,6 @@ impl StoreFiles {
             None => path.clone(),
         };
         state.folders = state.folders.iter().map(moved).collect();
-        if let Some(about) = replaced {
-            state.nodes.unlink(new, Some(Unlinked { about, draft: None }));
-        }
         state.nodes.rename(old, new);
         Ok(())
     }
