@@ -203,10 +203,10 @@ pub(crate) struct EmulationArgs {
     /// Use a disk emulated in real time, and file systems on it.
     #[arg(long)]
     pub(crate) emulated: bool,
-    /// The file systems, with commas between; by default all that the reproduction measures.
+    /// The file systems, with commas between.
     ///
-    /// `raw` is no file system; `store` a Tenuto store read by its library, and `mount` its mount,
-    /// both in `park-figures` only.
+    /// Without it all that the reproduction measures. `raw` is no file system; `store` a Tenuto
+    /// store read by its library, and `mount` its mount, both in `park-figures` only.
     #[arg(long)]
     pub(crate) filesystems: Option<CommaList<System>>,
     /// The file for the disk's bytes.
@@ -236,7 +236,7 @@ pub(crate) struct EmulationArgs {
     /// The numbers of streams of `park-figures`, with commas between.
     #[arg(long, default_value = "1,10,20,30,40,50,60")]
     pub(crate) streams: CommaList<u32>,
-    /// The bytes that a stream of `park-figures` takes in one read: one size or two.
+    /// The bytes of one read of a stream of `park-figures`: one size or two.
     #[arg(long, default_value = "32KiB,64KiB")]
     pub(crate) ldu: CommaList<ByteCount>,
 }
