@@ -129,7 +129,7 @@ impl<'a> CapacitySim<'a> {
 /// `places` has for each track the nanoseconds that the disk transfers for a piece of each copy; it
 /// is empty where disk time is not counted: then there is one viewer. Where a transfer is too short
 /// for reads to be sequential, none is, whatever the track says.
-pub fn placed<'a>(
+pub fn viewers_of_copies<'a>(
     tracks: &[TrackPieces<'a>],
     places: &'a [Vec<[u32; 1]>],
     costs: Option<&Costs>,

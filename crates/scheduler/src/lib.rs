@@ -102,7 +102,7 @@ pub use admission::{AdmissionRequest, PolicyKind, Resource, Shortage, Slack, Sup
 pub use books::{DiskBooks, NetworkBooks};
 pub use budget::{SEND_WINDOW, sending_reserve, shares};
 pub use busy::BusySlots;
-pub use capacity_sim::{CapacityResult, CapacitySim, placed};
+pub use capacity_sim::{CapacityResult, CapacitySim, viewers_of_copies};
 pub use curve::ServiceCurve;
 pub use demand::{Demand, MEAN_UNIT, RateSummary};
 pub use disk_history::{DiskHistory, HistoryError, HistoryKey};

@@ -13,7 +13,8 @@
 use crate::engine::DiskGuarantee;
 use crate::layout::piece_size;
 use scheduler::{
-    CapacityResult, CapacitySim, DiskTimings, PolicyKind, TrackPieces, placed, sending_reserve,
+    CapacityResult, CapacitySim, DiskTimings, PolicyKind, TrackPieces, sending_reserve,
+    viewers_of_copies,
 };
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -80,7 +81,7 @@ pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) 
             (0..PLACES).map(place).collect()
         })
         .collect();
-    let viewers = placed(&[track], &places, timings.costs.as_ref());
+    let viewers = viewers_of_copies(&[track], &places, timings.costs.as_ref());
     let slots = |time: Duration| {
         u64::try_from(time.as_nanos() / slot.as_nanos().max(1)).unwrap_or(1).max(1)
     };

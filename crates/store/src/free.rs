@@ -212,7 +212,7 @@ impl FreeMap {
     }
 }
 
-/// Bytes of the largest read of a server. Half of it and so on are other servers' reads.
+/// Bytes of the largest read of a server; the smaller read sizes divide it.
 const LARGEST_READ: u64 = 16 << 20;
 
 #[cfg(test)]
@@ -229,11 +229,8 @@ mod tests {
         texts.join(" ")
     }
 
-    #[test]
-    fn one_extent_is_used_if_a_hole_is_large_enough_else_the_largest_holes() {
-        // Holes of 2, 5, 3 and 8 chunks.
-        let map = FreeMap::new(&[extent(0, 2), extent(10, 5), extent(20, 3), extent(30, 8)]);
-        let table = [(1, 4), (3, 4), (6, 4), (9, 4), (13, 4), (18, 4), (18, 3), (19, 4)];
+    /// What a map gives for so many chunks in so many extents, a line each.
+    fn allocations<const N: usize>(map: &FreeMap, table: [(u64, usize); N]) -> String {
         let results = table.map(|(chunks, pieces)| {
             let result = match map.clone().allocate(chunks, pieces) {
                 Ok(extents) => show(&extents),
@@ -241,6 +238,14 @@ mod tests {
             };
             format!("{chunks} in {pieces}: {result}")
         });
+        results.join("\n")
+    }
+
+    #[test]
+    fn one_extent_is_used_if_a_hole_is_large_enough_else_the_largest_holes() {
+        // Holes of 2, 5, 3 and 8 chunks.
+        let map = FreeMap::new(&[extent(0, 2), extent(10, 5), extent(20, 3), extent(30, 8)]);
+        let table = [(1, 4), (3, 4), (6, 4), (9, 4), (13, 4), (18, 4), (18, 3), (19, 4)];
         expect_test::expect![[r#"
             1 in 4: 0+1
             3 in 4: 10+3
@@ -250,7 +255,7 @@ mod tests {
             18 in 4: 0+2 10+5 20+3 30+8
             18 in 3: Pieces
             19 in 4: Missing(1)"#]]
-        .assert_eq(&results.join("\n"));
+        .assert_eq(&allocations(&map, table));
     }
 
     #[test]
@@ -259,13 +264,6 @@ mod tests {
         let holes = [extent(0, 9), extent(10, 5), extent(20, 6), extent(30, 11)];
         let map = FreeMap::new(&holes).in_units_of(4);
         let table = [(11, 4), (12, 4), (16, 4), (18, 4), (23, 4), (24, 4), (31, 4), (12, 0)];
-        let results = table.map(|(chunks, pieces)| {
-            let result = match map.clone().allocate(chunks, pieces) {
-                Ok(extents) => show(&extents),
-                Err(error) => format!("{error:?}"),
-            };
-            format!("{chunks} in {pieces}: {result}")
-        });
         expect_test::expect![[r#"
             11 in 4: 30+11
             12 in 4: 0+4 30+8
@@ -275,7 +273,7 @@ mod tests {
             24 in 4: 0+8 10+4 20+4 30+8
             31 in 4: 0+9 10+5 20+6 30+11
             12 in 0: Pieces"#]]
-        .assert_eq(&results.join("\n"));
+        .assert_eq(&allocations(&map, table));
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn counted_in_time_more_come_in_and_nobody_is_late() {
         followed: &[],
     };
     let places = [places];
-    let viewers = placed(&[curve], &places, timings.costs.as_ref());
+    let viewers = viewers_of_copies(&[curve], &places, timings.costs.as_ref());
     let by = |policy, memory| {
         CapacitySim {
             min_read: model.guaranteed_reads(ByteCount(MIB), SLOT),
@@ -136,7 +136,7 @@ fn visits_let_more_in_and_short_titles_do_not() {
         let bytes = piece * due.len() as u64;
         let curve =
             TrackPieces { due: &due, piece: 256 << 10, bytes, lead: 0, transfer: &[], followed };
-        let viewers = placed(&[curve], &places, timings.costs.as_ref());
+        let viewers = viewers_of_copies(&[curve], &places, timings.costs.as_ref());
         CapacitySim {
             min_read: model.guaranteed_reads(ByteCount(MIB), SLOT),
             filling: 120,

@@ -32,7 +32,7 @@ use crate::reproduce::{Cell, Report, Table};
 use disk::{Costs, DiskModel, Head};
 use meter::report::cell;
 use scheduler::{
-    CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, placed, sending_reserve,
+    CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, sending_reserve, viewers_of_copies,
 };
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
@@ -153,7 +153,7 @@ impl CrowdStudy {
             timings: &timings,
             slot: SLOT,
             startup: self.startup,
-            viewers: &placed(&tracks, &[places], costs),
+            viewers: &viewers_of_copies(&tracks, &[places], costs),
             reserve: sending_reserve([self.piece]),
             narrows_sockets: true,
             arrivals: 0,

@@ -8,7 +8,9 @@ pub use audience::Audience;
 use audience::PlannedViewer;
 use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
 use disk::{Calibration, DiskModel};
-use scheduler::{CapacityResult, CapacitySim, DiskTimings, PolicyKind, Resource, placed};
+use scheduler::{
+    CapacityResult, CapacitySim, DiskTimings, PolicyKind, Resource, viewers_of_copies,
+};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -133,7 +135,11 @@ impl ReadSizeCase<'_> {
             timings: &self.timings,
             slot,
             startup: self.question.startup,
-            viewers: &placed(&self.viewer.curves(), &self.places, self.timings.costs.as_ref()),
+            viewers: &viewers_of_copies(
+                &self.viewer.curves(),
+                &self.places,
+                self.timings.costs.as_ref(),
+            ),
             reserve: self.viewer.reserve(),
             narrows_sockets: true,
             arrivals: 0,

@@ -8,6 +8,7 @@ use crate::out::{self, Table};
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use store::{LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft};
 use units::ByteCount;
@@ -235,20 +236,21 @@ impl LibraryReport {
     /// Follows the plan. A title whose copy fails is left as it is, and the others go on.
     fn apply(&mut self, stores: &[LibraryMember], plan: &LibraryPlan) {
         let total = self.steps.len();
-        for (number, step) in plan.steps.iter().enumerate() {
-            let title = self.steps[number].title.clone();
-            let before = &self.steps[..number];
-            if before.iter().any(|step| step.title == title && step.state != DONE) {
-                self.steps[number].state = SKIPPED;
+        let mut failed = HashSet::new();
+        for (number, (step, report)) in (1..).zip(plan.steps.iter().zip(&mut self.steps)) {
+            if failed.contains(&report.title) {
+                report.state = SKIPPED;
                 continue;
             }
             let result = follow(stores, step);
-            let report = &mut self.steps[number];
+            if result.is_err() {
+                failed.insert(report.title.clone());
+            }
             report.state = if result.is_ok() { DONE } else { FAILED };
             report.error = result.as_ref().err().map(|failure| failure.sentence.clone());
-            out::note(&format!("{} ({} of {total})", line(report), number + 1));
+            out::note(&format!("{} ({number} of {total})", line(report)));
             // An interrupted copy ends the command; what was copied before stays.
-            if result.is_err_and(|failure| failure.sentence == Failure::interrupted().sentence) {
+            if result == Err(Failure::interrupted()) {
                 break;
             }
         }

@@ -59,9 +59,8 @@ impl StreamState {
         let due = SlotIndex(self.next.into());
         let len = u32::try_from(left.min(READ.0)).expect("a read is short");
         // No transfer time: a batch is limited by its number of reads, not by disk time.
-        let rest =
-            PieceDue { piece: 0, due, release: due.next(), len, transfer: 0, followed_after: None };
-        Some(PieceDue { piece: self.next, ..rest })
+        let (piece, release) = (self.next, due.next());
+        Some(PieceDue { piece, due, release, len, transfer: 0, followed_after: None })
     }
 }
 
