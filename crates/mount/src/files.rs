@@ -9,6 +9,7 @@
 use crate::draft::Draft;
 use crate::ldu_table::ldu_table;
 use crate::nodes::{Nodes, Unlinked};
+use crate::reserved::{HandleReservation, IfReserved, NotChanged, TitleReservations};
 use crate::title_tree::{MEDIA_ENDING, TitleTree, TreeEntry, join, split};
 use crate::{MountError, StoreMountOptions};
 use fuser::{Errno, FileType};
@@ -19,14 +20,18 @@ use std::fmt;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{Store, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord};
-use units::{Hinted, float, locked};
+use store::{
+    ReserveError, ReservedRate, ReservedReadError, Store, StoreError, TitleId, TitleOwner,
+    TitleReader, TitleRecord,
+};
+use units::{BitRate, Hinted, float, locked};
 
 /// The files of a mounted store.
 pub(crate) struct StoreFiles {
     owner: Arc<dyn TitleOwner>,
     options: StoreMountOptions,
     state: Mutex<FilesState>,
+    reservations: TitleReservations,
     pub(crate) started: SystemTime,
 }
 
@@ -66,6 +71,7 @@ pub(crate) enum OpenFile {
         file: TitleFile,
         /// Where the title's file is written meanwhile: its readers see what is written.
         draft: OnceLock<Arc<Draft>>,
+        reserved: HandleReservation,
     },
     /// A text that was made when it was opened.
     Text(String),
@@ -135,7 +141,13 @@ impl StoreFiles {
             lengths: HashMap::new(),
             recent: Vec::new(),
         };
-        Self { owner, options, state: Mutex::new(state), started: SystemTime::now() }
+        let (state, reservations) = (Mutex::new(state), TitleReservations::default());
+        Self { owner, options, state, reservations, started: SystemTime::now() }
+    }
+
+    /// Whether reads may wait for disk time that others have reserved.
+    pub(crate) fn waits_for_others(&self) -> bool {
+        self.owner.reservations().is_some()
     }
 
     /// The store.
@@ -338,7 +350,8 @@ impl StoreFiles {
                     *state.readers.entry(title.id).or_default() += 1;
                     let is_same = state.nodes.caches(number, title.id);
                     let caching = if is_same { Caching::Kept } else { Caching::Anew };
-                    let open = OpenFile::Title { file, draft: OnceLock::new() };
+                    let (draft, reserved) = (OnceLock::new(), HandleReservation::default());
+                    let open = OpenFile::Title { file, draft, reserved };
                     return Ok((state.add(open), caching));
                 }
                 place @ (FilePlace::Draft(_) | FilePlace::Title(_)) => {
@@ -428,7 +441,7 @@ impl StoreFiles {
         }
         state.drafts.insert(path.to_owned(), Arc::clone(&draft));
         for open in state.open.values() {
-            if let OpenFile::Title { file, draft: written } = open.as_ref()
+            if let OpenFile::Title { file, draft: written, .. } = open.as_ref()
                 && file.reader.record().id == title.id
             {
                 let _ = written.set(Arc::clone(&draft));
@@ -484,17 +497,8 @@ impl StoreFiles {
     /// Reads a part of an open file; less at its end.
     pub(crate) fn read(&self, file: &OpenFile, at: u64, most: usize) -> FsResult<Vec<u8>> {
         match file {
-            OpenFile::Title { file: TitleFile { reader, body }, draft }
-                if draft.get().is_none() =>
-            {
-                let mut bytes = Vec::with_capacity(most);
-                let end = at.saturating_add(most as u64).min(body.len());
-                let read = reader.copy(body, at.min(end)..end, &mut |piece| {
-                    bytes.extend_from_slice(piece);
-                    Ok(())
-                });
-                read.map_err(|error| self.failed(&reader.record().name, &error))?;
-                Ok(bytes)
+            OpenFile::Title { file, draft, reserved } if draft.get().is_none() => {
+                self.read_title(file, reserved, at, most)
             }
             OpenFile::Text(text) => {
                 let from = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
@@ -517,6 +521,42 @@ impl StoreFiles {
                 Ok(bytes)
             }
         }
+    }
+
+    /// Reads a part of a title's file at the reserved rate, or best effort where there is none.
+    fn read_title(
+        &self,
+        TitleFile { reader, body }: &TitleFile,
+        reserved: &HandleReservation,
+        at: u64,
+        most: usize,
+    ) -> FsResult<Vec<u8>> {
+        let end = at.saturating_add(most as u64).min(body.len());
+        let (range, title) = (at.min(end)..end, reader.record());
+        let mut bytes = Vec::with_capacity(most);
+        let owner = self.owner.as_ref();
+        // Of a file title nothing can be reserved.
+        let rate = self.options.rate.filter(|_| title.kind == TitleKind::Media);
+        if let Some(guaranteed) = self.reservations.of_handle(reserved, owner, title, body, rate) {
+            let read = guaranteed.read(range.clone(), &mut |piece| {
+                bytes.extend_from_slice(piece);
+                Ok(())
+            });
+            match read {
+                Ok(()) => return Ok(bytes),
+                // It may have got a beginning.
+                Err(ReservedReadError::NotServed) => bytes.clear(),
+                Err(ReservedReadError::Write(error)) => {
+                    return Err(self.failed(&title.name, &error));
+                }
+            }
+        }
+        let read = reader.copy(body, range, &mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        });
+        read.map_err(|error| self.failed(&title.name, &error))?;
+        Ok(bytes)
     }
 
     pub(crate) fn write(&self, file: &OpenFile, at: u64, bytes: &[u8]) -> FsResult<()> {
@@ -589,12 +629,14 @@ impl StoreFiles {
     pub(crate) fn release(&self, handle: u64) {
         let Some(file) = locked(&self.state).open.remove(&handle) else { return };
         match file.as_ref() {
-            OpenFile::Title { file: TitleFile { reader, .. }, .. } => {
+            OpenFile::Title { file: TitleFile { reader, .. }, reserved, .. } => {
                 let id = reader.record().id;
-                let is_over = {
+                let (is_last, is_over) = {
                     let mut state = locked(&self.state);
-                    state.has_read(id) && state.leaving.remove(&id)
+                    let is_last = state.has_read(id);
+                    (is_last, is_last && state.leaving.remove(&id))
                 };
+                self.reservations.closed(id, reserved, is_last);
                 if is_over {
                     self.owner.free_hidden(id);
                 }
@@ -836,7 +878,8 @@ impl StoreFiles {
             Some("title") => Some(title.name),
             Some("id") => Some(title.id.0.to_string()),
             Some("duration") if is_media => Some(format!("{seconds:.3}")),
-            Some("rate") if is_media && seconds > 0.0 => {
+            Some("rate") => self.reservations.rate(title.id).map(|rate| rate.to_string()),
+            Some("mean_rate") if is_media && seconds > 0.0 => {
                 Some(format!("{:.0}", float(title.bytes) * 8.0 / seconds))
             }
             Some("codecs") if is_media => {
@@ -852,14 +895,65 @@ impl StoreFiles {
 
     /// The names of a file's extended attributes.
     pub(crate) fn attributes(&self, path: &str) -> FsResult<Vec<String>> {
-        let names: &[&str] = match self.place(path)? {
-            FilePlace::Title(title) if title.kind == TitleKind::Media => {
-                &["title", "id", "duration", "rate", "codecs"]
+        let mut names = Vec::new();
+        if let FilePlace::Title(title) = self.place(path)? {
+            names.extend(["title", "id"]);
+            if title.kind == TitleKind::Media {
+                names.extend(["duration", "mean_rate", "codecs"]);
             }
-            FilePlace::Title(_) => &["title", "id"],
-            _ => &[],
-        };
+            names.extend(self.reservations.rate(title.id).map(|_| RATE));
+        }
         Ok(names.iter().map(|name| format!("{ATTRIBUTES}{name}")).collect())
+    }
+
+    /// Sets an extended attribute of the file with an inode number: the rate that is reserved.
+    pub(crate) fn set_attribute(
+        &self,
+        number: u64,
+        name: &str,
+        value: &[u8],
+        present: IfReserved,
+    ) -> FsResult<()> {
+        let title = self.title_with_rate(number, name)?;
+        let by = self.owner.reservations().ok_or(Errno::EOPNOTSUPP)?;
+        let text = std::str::from_utf8(value).map_err(|_| Errno::EINVAL)?.trim();
+        let rate = if text.is_empty() { Ok(NO_RATE) } else { text.parse() };
+        let rate: ReservedRate = rate.map_err(|_| Errno::EINVAL)?;
+        if rate == NO_RATE {
+            self.reservations.give_back(title.id);
+            return Ok(());
+        }
+        let file = self.title_file(&title)?;
+        let set = self.reservations.set(by, &title, &file.body, rate, present);
+        set.map_err(|why| match why {
+            NotChanged::Exists => Errno::EEXIST,
+            NotChanged::None => Errno::ENODATA,
+            NotChanged::Reserve(why) => {
+                let (errno, why) = match why {
+                    ReserveError::Refused(why) => (Errno::EBUSY, why),
+                    ReserveError::NotPossible(why) => (Errno::EOPNOTSUPP, why),
+                };
+                (self.options.tell)(&format!("{}: no rate is reserved: {why}", title.name));
+                errno
+            }
+        })
+    }
+
+    /// Removes an extended attribute of the file with an inode number: the reserved rate.
+    pub(crate) fn remove_attribute(&self, number: u64, name: &str) -> FsResult<()> {
+        let title = self.title_with_rate(number, name)?;
+        match self.reservations.give_back(title.id) {
+            true => Ok(()),
+            false => Err(Errno::ENODATA),
+        }
+    }
+
+    /// The title with an inode number, if `name` is the attribute of its reserved rate.
+    fn title_with_rate(&self, number: u64, name: &str) -> FsResult<TitleRecord> {
+        match self.place(&self.path(number)?)? {
+            FilePlace::Title(title) if name.strip_prefix(ATTRIBUTES) == Some(RATE) => Ok(title),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
     }
 
     fn refuse_if_read_only(&self) -> FsResult<()> {
@@ -1043,6 +1137,12 @@ const TABLE_ENDING: &str = ".index";
 
 /// The prefix of the names of extended attributes.
 const ATTRIBUTES: &str = "user.tenuto.";
+
+/// The rate with which a reservation is given back.
+const NO_RATE: ReservedRate = ReservedRate::Constant(BitRate(0));
+
+/// The extended attribute that reserves a rate, behind the prefix.
+const RATE: &str = "rate";
 
 /// Bytes of a title's name at most.
 pub(crate) const LONGEST_NAME: usize = 255;

@@ -12,8 +12,8 @@
 //! title. Beside each media file `NAME.mp4.index` can be opened, which is not listed: the places of
 //! all LDUs in the file.
 //!
-//! Reads are best effort: those of a served store wait for time that no session has reserved.
-//! Damaged bytes are never returned: a read of them fails with `EIO`.
+//! Reads are best effort: those of a served store wait for time that no session has reserved,
+//! unless a rate is reserved for them. Damaged bytes are never returned: a read of them fails with `EIO`.
 
 #![warn(missing_docs)]
 
@@ -21,6 +21,7 @@ mod draft;
 mod files;
 mod ldu_table;
 mod nodes;
+mod reserved;
 mod title_tree;
 mod titles_fs;
 
@@ -34,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{StoreError, TitleOwner};
+use store::{ReservedRate, StoreError, TitleOwner};
 use titles_fs::TitlesFs;
 use units::Hinted;
 
@@ -45,14 +46,17 @@ pub struct StoreMountOptions {
     pub read_only: bool,
     /// The directory for the bytes of files that are being written.
     pub spool: PathBuf,
+    /// Reserved for each media file that is read, where the store's owner reserves rates.
+    pub rate: Option<ReservedRate>,
     /// Receives what an error number cannot say: which file was not taken in, and why.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl fmt::Debug for StoreMountOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { read_only, spool, .. } = self;
-        write!(f, "StoreMountOptions(read_only: {read_only}, spool: {})", spool.display())
+        let Self { read_only, spool, rate, .. } = self;
+        let spool = spool.display();
+        write!(f, "StoreMountOptions(read_only: {read_only}, spool: {spool}, rate: {rate:?})")
     }
 }
 

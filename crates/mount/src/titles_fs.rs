@@ -4,13 +4,14 @@
 //! their own, so that reads of other files go on.
 
 use crate::files::{About, Caching, FileAccess, LONGEST_NAME, StoreFiles};
+use crate::reserved::IfReserved;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
     ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, XattrFlags};
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
@@ -110,6 +111,9 @@ impl Filesystem for TitlesFs {
         // The kernel uses the nearest possible value.
         let _ = config.set_max_write(LARGEST_REQUEST);
         let _ = config.set_max_readahead(READ_AHEAD);
+        if self.files.waits_for_others() {
+            let _ = config.set_max_background(MOST_AHEAD);
+        }
         Ok(())
     }
 
@@ -201,11 +205,19 @@ impl Filesystem for TitlesFs {
         reply: ReplyData,
     ) {
         let most = usize::try_from(size).unwrap_or(usize::MAX);
-        let file = self.files.opened(handle.0);
-        match file.and_then(|file| self.files.read(&file, offset, most)) {
-            Ok(bytes) => reply.data(&bytes),
-            Err(error) => reply.error(error),
+        let read = move |files: &StoreFiles| {
+            let file = files.opened(handle.0);
+            match file.and_then(|file| files.read(&file, offset, most)) {
+                Ok(bytes) => reply.data(&bytes),
+                Err(error) => reply.error(error),
+            }
+        };
+        if !self.files.waits_for_others() {
+            return read(&self.files);
         }
+        // A read that waits for free disk time must not keep the thread from one with a deadline.
+        let files = Arc::clone(&self.files);
+        drop(thread::Builder::new().name("mount-read".to_owned()).spawn(move || read(&files)));
     }
 
     fn write(
@@ -321,18 +333,27 @@ impl Filesystem for TitlesFs {
     fn setxattr(
         &self,
         _: &Request,
-        _: INodeNo,
-        _: &OsStr,
-        _: &[u8],
-        _: i32,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
         _: u32,
         reply: ReplyEmpty,
     ) {
-        reply.error(Errno::EOPNOTSUPP);
+        let flags = XattrFlags::from_bits_retain(u32::try_from(flags).unwrap_or(0));
+        let present =
+            match (flags.contains(XattrFlags::CREATE), flags.contains(XattrFlags::REPLACE)) {
+                (true, _) => IfReserved::Refuse,
+                (false, true) => IfReserved::Require,
+                (false, false) => IfReserved::Replace,
+            };
+        let (name, value) = (name.to_str().unwrap_or_default().to_owned(), value.to_vec());
+        self.aside(reply, move |files| files.set_attribute(number.0, &name, &value, present));
     }
 
-    fn removexattr(&self, _: &Request, _: INodeNo, _: &OsStr, reply: ReplyEmpty) {
-        reply.error(Errno::EOPNOTSUPP);
+    fn removexattr(&self, _: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_str().unwrap_or_default();
+        answer(reply, self.files.remove_attribute(number.0, name));
     }
 
     fn create(
@@ -422,6 +443,10 @@ const BLOCK: u32 = 4096;
 
 /// Bytes of the largest request that the kernel makes.
 const LARGEST_REQUEST: u32 = 1 << 20;
+
+/// Requests that the kernel makes ahead of programs at a time, where they may wait for the disk. Of
+/// its own 12, files that are read best effort would take all.
+const MOST_AHEAD: u16 = 512;
 
 /// Bytes that the kernel reads ahead at most.
 pub(crate) const READ_AHEAD: u32 = 4 << 20;

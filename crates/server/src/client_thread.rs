@@ -83,7 +83,12 @@ impl<L: Send + 'static> PreparedThread<L> {
         })?;
         let ended = |_| io::Error::other("the thread ended before it was ready");
         let (waker, method) = prepared.recv().map_err(ended)??;
-        Ok(Self { handle: WorkerHandle { messages: sender, waker }, method, thread, begin })
+        Ok(Self {
+            handle: WorkerHandle { messages: sender, waker: Some(waker) },
+            method,
+            thread,
+            begin,
+        })
     }
 
     /// Lets the thread serve.

@@ -6,6 +6,7 @@ use scheduler::PolicyKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use store::ReservedRate;
 use units::{BitRate, ByteCount, Reason};
 
 /// The configuration of [`crate::Server::start`].
@@ -66,6 +67,8 @@ pub struct ServerConfig {
     pub uploads: Option<PathBuf>,
     /// The directory in which the process of the server mounts its stores.
     pub mount: Option<PathBuf>,
+    /// The rate at which files of the mounts are read, as far as it is admitted.
+    pub mount_rate: Option<ReservedRate>,
     /// Where events are sent; `None`: nowhere.
     pub webhook: Option<WebhookTarget>,
     /// The file of the keys with which titles are encrypted; `None`: all are sent in the clear.
@@ -191,6 +194,7 @@ impl Default for ServerConfig {
             tokens: None,
             uploads: None,
             mount: None,
+            mount_rate: None,
             webhook: None,
             title_keys: None,
             access_log: None,

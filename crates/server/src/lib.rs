@@ -34,6 +34,7 @@ mod library;
 mod log;
 mod messages;
 mod metrics;
+mod mount_reads;
 mod opener;
 mod opening;
 mod playback_params;

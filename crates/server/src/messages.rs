@@ -54,14 +54,15 @@ impl CoreHandle {
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerHandle {
     pub(crate) messages: Sender<WorkerMessage>,
-    pub(crate) waker: Waker,
+    /// `None`: the thread has no sockets, and waits for messages.
+    pub(crate) waker: Option<Waker>,
 }
 
 impl WorkerHandle {
     /// Queues a message and wakes the thread.
     pub(crate) fn send(&self, message: WorkerMessage) {
         let _ = self.messages.send(message);
-        self.waker.wake();
+        self.waker.iter().for_each(Waker::wake);
     }
 }
 
@@ -214,6 +215,8 @@ pub(crate) struct PlayRequest {
     pub(crate) permit: Permit,
     /// Where it is sent, if an operator has named an address.
     pub(crate) sent_to: Option<SocketAddr>,
+    /// Whether it is read as a file of a mount.
+    pub(crate) in_mount: bool,
 }
 
 /// Ends a fill's session when the transfer of its response is over, however that ends.

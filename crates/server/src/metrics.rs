@@ -60,6 +60,7 @@ impl Collector for Scrape {
         self.reports(&mut out)?;
         self.rtsp(&mut out)?;
         self.channels(&mut out)?;
+        self.readers(&mut out)?;
         self.tls(&mut out)
     }
 }
@@ -326,6 +327,21 @@ impl Scrape {
         let silent = rtsp.session_timeouts.load(Ordering::Relaxed);
         let help = "RTSP sessions ended because their player was silent";
         out.counter("rtsp_session_timeouts", help, silent)
+    }
+
+    fn readers(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let readers = &self.0.readers;
+        let active = readers.active.load(Ordering::Relaxed);
+        out.gauge("mount_reservations", "Files of mounts with a reserved rate", active)?;
+        let refused = readers.refused.load(Ordering::Relaxed);
+        let help = "Rates for files of mounts that were not reserved";
+        out.counter("mount_reservations_refused", help, refused)?;
+        let bytes = readers.bytes.load(Ordering::Relaxed);
+        let help = "Bytes read through mounts at a reserved rate";
+        out.counter("mount_reserved_bytes", help, bytes)?;
+        let missed = readers.missed.load(Ordering::Relaxed);
+        let help = "Bytes of mounted files with a reserved rate that were read without it";
+        out.counter("mount_unreserved_bytes", help, missed)
     }
 
     fn channels(&self, out: &mut Out<'_, '_>) -> fmt::Result {

@@ -63,7 +63,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use units::align_up;
+use units::{BitRate, align_up};
 
 /// A title or a part of it, at a speed, as sessions play it.
 #[derive(Debug)]
@@ -323,6 +323,50 @@ impl Presentation {
         })
     }
 
+    /// What is read of a title's file at a constant rate, from its first byte to its last. `file`
+    /// has the title's bytes as they are stored.
+    pub(crate) fn file_at_rate(whole: &Self, file: &Body, rate: BitRate) -> Self {
+        let time_of = |bytes: u64| {
+            let millis = u128::from(bytes) * 8000 / u128::from(rate.0.max(1));
+            u32::try_from(millis).unwrap_or(u32::MAX)
+        };
+        let duration = Duration::from_millis(u64::from(time_of(file.len())));
+        let mut dues: Vec<Vec<u32>> = Vec::new();
+        if let Some(layout) = whole.progressive.first() {
+            let places = layout.tracks.iter().zip(0u16..);
+            let places = places.map(|(track, number)| first_places(file, number, track));
+            dues.extend(places.map(|of_track| of_track.into_iter().map(time_of).collect()));
+        }
+        let progressive = whole.progressive.iter().map(|layout| {
+            let tracks = layout.tracks.iter().zip(&dues).map(|(track, due)| TrackLayout {
+                bytes: track.bytes,
+                piece: track.piece,
+                lead: track.lead,
+                runs: track.runs.clone(),
+                due: due.clone(),
+                stored: Vec::new(),
+                key_frames_of: None,
+                times: OnceLock::new(),
+            });
+            let tracks = tracks.collect();
+            Arc::new(Layout { title: layout.title, disk: layout.disk, duration, tracks })
+        });
+        Self {
+            packaging: Arc::clone(&whole.packaging),
+            offers: Vec::new(),
+            file_offers: whole.file_offers.clone(),
+            transport_offers: Vec::new(),
+            segmented: Vec::new(),
+            progressive: progressive.collect(),
+            part_reads: whole.part_reads,
+            spans: Arc::default(),
+            file_spans: Arc::default(),
+            files: Arc::default(),
+            tag: String::new(),
+            params: PlaybackParams::default(),
+        }
+    }
+
     /// Names what players of this format have been given of it, and count on: playlists and
     /// initialization segments, or the places of all bytes in the file of these tracks. A player
     /// may go on with a presentation of the same fingerprint. Takes time in proportion to the
@@ -416,6 +460,34 @@ impl Presentation {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(files.entry(file.clone()).or_insert(body))
     }
+}
+
+/// Per piece of a track, the place in a file at which the first byte of it or of a piece behind it
+/// is.
+fn first_places(file: &Body, number: u16, track: &TrackLayout) -> Vec<u64> {
+    let size = u64::from(track.piece.max(1));
+    let pieces = usize::try_from(track.bytes.div_ceil(size)).unwrap_or(0);
+    let mut places = vec![file.len(); pieces];
+    let mut at = 0;
+    for slice in file.slices() {
+        if let Slice::Stored { track, bytes } = slice
+            && *track == number
+        {
+            for piece in bytes.start / size..bytes.end.div_ceil(size) {
+                let place = at + (piece * size).saturating_sub(bytes.start);
+                let known = usize::try_from(piece).ok().and_then(|piece| places.get_mut(piece));
+                known.into_iter().for_each(|known| *known = place.min(*known));
+            }
+        }
+        at += slice.len();
+    }
+    // Deadlines never decrease: a piece whose bytes come later in the file is read with the next.
+    let mut next = file.len();
+    for place in places.iter_mut().rev() {
+        next = next.min(*place);
+        *place = next;
+    }
+    places
 }
 
 /// The layouts of the file of a part of a title, one for each copy, and its spans.

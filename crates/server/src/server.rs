@@ -6,6 +6,7 @@
 //!   opener         opens titles               │
 //!   disk-0..m      one for each store         ├─▶ core (owns the engine)
 //!   control        one for each store         │
+//!   mount-reads    reads at reserved rates    │
 //!   disk-history   writes observations        │
 //!   log            writes lines               │
 //!   webhook        sends events               ┘
@@ -33,7 +34,8 @@ use crate::http::{self, ConnectionLimits};
 use crate::layout;
 use crate::library::{Library, OpenStore};
 use crate::log::Log;
-use crate::messages::{CoreHandle, Event, WorkerHandle};
+use crate::messages::{CoreHandle, Event, WorkerHandle, WorkerMessage};
+use crate::mount_reads::MountReaders;
 use crate::opener::{self, Opener};
 use crate::opening::{self, PreparedStore, disk_number};
 use crate::recalibration::{self, Recalibration};
@@ -47,7 +49,7 @@ use crate::title_owner::EngineTitleOwner;
 use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
 use crate::webhook::Webhook;
 use crate::wire;
-use crossbeam_channel::bounded;
+use crossbeam_channel::{Receiver, bounded, unbounded};
 use device::{MemoryLimits, Pool};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -133,7 +135,8 @@ impl Server {
         let workers = handles.clone();
         let owners = OwnerParts::new(&config, &shared, &core);
         let control = owners.control()?;
-        let title_owners = owners.title_owners();
+        let readers = clients.readers.begin(&shared, &core, &mut threads)?;
+        let title_owners = owners.title_owners(&readers);
         let engine = engine(&config, memory, &mut opened);
         notes.extend(opened.iter().flat_map(|store| store.notes.clone()));
         let (history_writer, history_thread) =
@@ -502,7 +505,36 @@ type HttpThread = PreparedThread<ConnectionLimits>;
 struct ClientThreads {
     http: Vec<HttpThread>,
     rtsp: Option<PreparedThread<RtspLimits>>,
+    readers: PreparedReaders,
     channels: PreparedThread<Duration>,
+}
+
+/// What the thread for reads of mounts is started with. It has no sockets.
+struct PreparedReaders {
+    number: usize,
+    handle: WorkerHandle,
+    messages: Receiver<WorkerMessage>,
+}
+
+impl PreparedReaders {
+    fn new(number: usize) -> Self {
+        let (messages, received) = unbounded();
+        Self { number, handle: WorkerHandle { messages, waker: None }, messages: received }
+    }
+
+    /// Starts the thread.
+    fn begin(
+        &self,
+        shared: &Arc<Shared>,
+        core: &CoreHandle,
+        threads: &mut Vec<JoinHandle<()>>,
+    ) -> Result<Arc<MountReaders>, Reason> {
+        let messages = self.messages.clone();
+        let started = MountReaders::start(self.number, messages, shared, core.clone());
+        let (readers, thread) = started.map_err(no_thread)?;
+        threads.push(thread);
+        Ok(readers)
+    }
 }
 
 impl ClientThreads {
@@ -528,18 +560,19 @@ impl ClientThreads {
             PreparedThread::new("rtsp".to_owned(), http.len(), Some(listener), rtsp::serve)
         });
         let rtsp = rtsp.transpose().map_err(|e| failed("start the RTSP thread", e))?;
-        let number = http.len() + usize::from(rtsp.is_some());
+        let readers = PreparedReaders::new(http.len() + usize::from(rtsp.is_some()));
         let name = "channels".to_owned();
-        let channels = PreparedThread::new(name, number, None, rtsp::serve_channels)
+        let channels = PreparedThread::new(name, readers.number + 1, None, rtsp::serve_channels)
             .map_err(|e| failed("start the thread of channels", e))?;
-        Ok(Self { http, rtsp, channels })
+        Ok(Self { http, rtsp, readers, channels })
     }
 
     /// How the core reaches the threads, by their numbers.
     fn handles(&self) -> Vec<WorkerHandle> {
         let http = self.http.iter().map(|thread| &thread.handle);
         let others = self.rtsp.as_ref().map(|rtsp| &rtsp.handle).into_iter();
-        http.chain(others).chain([&self.channels.handle]).cloned().collect()
+        // Whoever begins a channel finds its thread at the end.
+        http.chain(others).chain([&self.readers.handle, &self.channels.handle]).cloned().collect()
     }
 
     /// Lets all of them serve.
@@ -631,9 +664,10 @@ impl OwnerParts {
         served.collect()
     }
 
-    fn title_owners(&self) -> Vec<(PathBuf, Arc<dyn TitleOwner>)> {
+    fn title_owners(&self, readers: &Arc<MountReaders>) -> Vec<(PathBuf, Arc<dyn TitleOwner>)> {
         let owner = |(number, opened): (usize, &OpenStore)| {
-            let owner = EngineTitleOwner::new(number, opened, self.core.clone());
+            let (core, readers) = (self.core.clone(), Some(Arc::clone(readers)));
+            let owner = EngineTitleOwner::new(number, opened, core, readers);
             (opened.path.clone(), Arc::new(owner) as Arc<dyn TitleOwner>)
         };
         self.shared.content.stores.iter().enumerate().map(owner).collect()

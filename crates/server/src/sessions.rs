@@ -63,6 +63,8 @@ pub(crate) struct PlayerSession {
     pub(crate) client: ClientAddress,
     /// Where it is sent, if an operator has named an address.
     pub(crate) sent_to: Option<SocketAddr>,
+    /// Whether it is read as a file of a mount.
+    pub(crate) in_mount: bool,
     pub(crate) admitted: Instant,
     /// How much later than requested it begins.
     pub(crate) wait: Duration,

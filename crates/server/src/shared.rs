@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
 use crate::log::Log;
+use crate::mount_reads::ReaderCounters;
 use crate::player_reports::ReportCounters;
 use crate::rtsp::{ChannelCounters, RtspCounters};
 use crate::sessions::SessionTable;
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) http: HttpCounters,
     pub(crate) rtsp: RtspCounters,
     pub(crate) channels: ChannelCounters,
+    pub(crate) readers: Arc<ReaderCounters>,
     pub(crate) reports: ReportCounters,
     /// Seconds from admission to the first media bytes.
     pub(crate) startup: Histogram,
@@ -175,6 +177,7 @@ impl Shared {
             http: HttpCounters::default(),
             rtsp: RtspCounters::default(),
             channels: ChannelCounters::default(),
+            readers: Arc::default(),
             reports: ReportCounters::default(),
             // 10 ms to 20 s.
             startup: Histogram::new(exponential_buckets(0.01, 2.0, 12)),

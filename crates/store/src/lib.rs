@@ -54,7 +54,10 @@ pub use library_plan::{
     LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft,
 };
 pub use nearest::nearest;
-pub use owner::{SoleOwner, StoreAccess, TitleOwner};
+pub use owner::{
+    RateReservations, ReserveError, ReservedRate, ReservedReadError, ReservedReader, SoleOwner,
+    StoreAccess, TitleOwner,
+};
 pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{

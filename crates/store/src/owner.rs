@@ -1,8 +1,12 @@
 //! Who has a store, and lets others use it: a command by itself, or a server with its schedule.
 
-use crate::{BackgroundIo, Store, TitleId, Unthrottled};
+use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, Unthrottled};
+use media::Body;
 use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
+use units::{BitRate, ParseQuantityError};
 
 /// A store together with the permission to use its disk.
 pub trait StoreAccess {
@@ -17,6 +21,104 @@ pub trait StoreAccess {
 pub trait TitleOwner: StoreAccess + fmt::Debug + Send + Sync {
     /// Frees the space of a hidden title as soon as nobody else reads it.
     fn free_hidden(&self, id: TitleId);
+
+    /// What reserves rates on the store's disk; `None` where nothing is scheduled.
+    fn reservations(&self) -> Option<&dyn RateReservations> {
+        None
+    }
+}
+
+/// Reserves rates for reads of titles' files.
+pub trait RateReservations {
+    /// Reserves a rate for reads of a title's file, from its beginning on. `replaces`: a
+    /// reservation that is over if this one is accepted, and stays unchanged if not.
+    ///
+    /// # Errors
+    /// [`ReserveError`] where nothing is reserved.
+    fn reserve(
+        &self,
+        title: &TitleRecord,
+        file: &Arc<Body>,
+        rate: ReservedRate,
+        replaces: Option<&dyn ReservedReader>,
+    ) -> Result<Arc<dyn ReservedReader>, ReserveError>;
+}
+
+/// Reads of a title's file at a reserved rate; dropping it gives the reservation back. Threads may
+/// share it: it has one position, to which reads near each other are put in order.
+pub trait ReservedReader: fmt::Debug + Send + Sync {
+    /// Passes a part of the file to `write`, in pieces and in order. A part elsewhere moves the
+    /// reservation there, if it fits. Stored bytes are verified.
+    ///
+    /// # Errors
+    /// [`ReservedReadError::NotServed`] if the part is to be read without the reservation; `write`
+    /// may have got a beginning of it then. [`ReservedReadError::Write`] is that of `write`.
+    fn read(
+        &self,
+        range: Range<u64>,
+        write: &mut dyn FnMut(&[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), ReservedReadError>;
+
+    /// The rate that was asked for.
+    fn rate(&self) -> ReservedRate;
+
+    /// Whether nothing is reserved any more: nothing was read for too long, or the server has ended
+    /// the reservation.
+    fn is_over(&self) -> bool;
+
+    /// Gives the reservation back; reads are not served any more.
+    fn give_back(&self);
+
+    /// The number by which its owner knows it.
+    fn number(&self) -> u64;
+}
+
+/// A rate at which a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReservedRate {
+    /// As the title is played: the rate follows that of its media.
+    Title,
+    /// The same rate everywhere in the file.
+    Constant(BitRate),
+}
+
+impl FromStr for ReservedRate {
+    type Err = ParseQuantityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "title" => Ok(Self::Title),
+            rate => rate.parse().map(Self::Constant),
+        }
+    }
+}
+
+/// `title`, or the rate in bit/s.
+impl fmt::Display for ReservedRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Title => f.write_str("title"),
+            Self::Constant(rate) => write!(f, "{}", rate.0),
+        }
+    }
+}
+
+/// Why no rate is reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReserveError {
+    /// Others have reserved what it needs, or the server is stopping; the reason.
+    Refused(String),
+    /// The file is none that is read by deadline; the reason.
+    NotPossible(String),
+}
+
+/// Why a part of a file was not read at the reserved rate.
+#[derive(Debug)]
+pub enum ReservedReadError {
+    /// The reservation does not serve it.
+    NotServed,
+    /// The receiver of the bytes failed.
+    Write(StoreError),
 }
 
 impl StoreAccess for (&Store, &dyn BackgroundIo) {

@@ -220,7 +220,7 @@ impl StoreOwner for ServedStore {
         let found = all.into_iter().find(|(_, opened)| opened.store.info().uuid == uuid);
         match found {
             Some((number, opened)) => {
-                Ok(Arc::new(EngineTitleOwner::new(number, opened, self.core.clone())))
+                Ok(Arc::new(EngineTitleOwner::new(number, opened, self.core.clone(), None)))
             }
             None => Ok(Arc::new(SoleOwner(Store::open(path)?))),
         }

@@ -48,6 +48,9 @@ impl Core {
         let states = self.engine.handed_sessions();
         let records = states.into_iter().filter_map(|state| {
             let session = &self.sessions.get(&state.session)?.session;
+            if session.in_mount {
+                return None;
+            }
             Some(SessionRecord {
                 token: session.token?.to_string(),
                 name: session.name.clone(),
@@ -163,8 +166,9 @@ impl Core {
             offer: record.offer,
             permit,
             client: ClientAddress::of(record.client),
-            // Channels are not handed over.
+            // Channels and the files of mounts are not handed over.
             sent_to: None,
+            in_mount: false,
             admitted: Instant::now().checked_sub(record.age).unwrap_or_else(Instant::now),
             wait: record.wait,
             started: Arc::new(AtomicBool::new(record.has_played)),

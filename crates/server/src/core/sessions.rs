@@ -112,7 +112,8 @@ impl Core {
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
-        let PlayRequest { start, max_wait, replaces, is_fill, permit, sent_to, .. } = request;
+        let PlayRequest { start, max_wait, replaces, is_fill, permit, sent_to, in_mount, .. } =
+            request;
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -156,6 +157,7 @@ impl Core {
                     permit,
                     client,
                     sent_to,
+                    in_mount,
                     admitted: Instant::now(),
                     wait,
                     started: Arc::default(),
@@ -313,6 +315,7 @@ impl Core {
             fill: player.is_fill(),
             title: player.name.clone(),
             sent_to: player.sent_to.map(|to| to.to_string()),
+            mount: player.in_mount,
             store: store.display().to_string(),
             priority: summary.priority.word().to_owned(),
             age: player.admitted.elapsed().as_secs_f64(),

@@ -343,6 +343,7 @@ fn play(
         is_fill: false,
         permit: Permit::default(),
         sent_to: None,
+        in_mount: false,
     }
 }
 

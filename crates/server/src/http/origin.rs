@@ -195,6 +195,7 @@ fn fill(
         is_fill: true,
         permit: Permit::default(),
         sent_to: None,
+        in_mount: false,
     };
     Decision::Fill(Box::new(play), media)
 }

@@ -387,6 +387,7 @@ impl ChannelWorker {
             is_fill: false,
             permit: Permit::default(),
             sent_to: Some(channel.to),
+            in_mount: false,
         };
         let client = ClientAddress::of(channel.to.ip());
         self.core.send(Event::Admit { caller, client, request });

@@ -301,6 +301,9 @@ pub struct SessionReport {
     /// Where it is sent, `ADDRESS:PORT`, if an operator has named an address; else `null`.
     #[serde(default)]
     pub sent_to: Option<String>,
+    /// Whether it is a file of a mount that a program reads at a reserved rate.
+    #[serde(default)]
+    pub mount: bool,
     /// Path of the store that it is read from.
     pub store: String,
     /// The session's priority: `low`, `normal` or `high`.

@@ -10,8 +10,8 @@ use server::ServerConfig;
 use std::ffi::OsStr;
 use std::str::FromStr;
 use std::time::Duration;
-use store::SubtitleFile;
-use units::{Reason, parse_duration, show_duration};
+use store::{ReservedRate, SubtitleFile};
+use units::{BitRate, Reason, parse_duration, show_duration};
 
 /// Parses any text but the empty one.
 pub(crate) fn text() -> NonEmptyStringValueParser {
@@ -76,6 +76,15 @@ pub(crate) fn wait(text: &str) -> Result<Duration, String> {
         return Err(format!("players give up before {text}: at most {}", show_duration(most)));
     }
     Ok(wait)
+}
+
+/// Parses a rate at which files of a mount are read.
+pub(crate) fn reserved_rate(text: &str) -> Result<ReservedRate, String> {
+    let rate: ReservedRate = text.parse().map_err(|error| format!("{error}, or `title`"))?;
+    match rate {
+        ReservedRate::Constant(BitRate(0)) => Err("a rate of 0 reserves nothing".to_owned()),
+        rate => Ok(rate),
+    }
 }
 
 /// Parses a playing speed.

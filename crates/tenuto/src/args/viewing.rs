@@ -1,13 +1,14 @@
 //! Arguments of `serve`, `token` and `play`.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
-use super::values::{model, speed, text, wait, whole, words};
+use super::values::{model, reserved_rate, speed, text, wait, whole, words};
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use server::engine::Priority;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use store::ReservedRate;
 use tenuto_agent::address;
 use tenuto_client::{Arrivals, Choice, Form, RtspTransport};
 use units::{BitRate, ByteCount, parse_duration};
@@ -168,6 +169,13 @@ pub(crate) struct ServeArgs {
     /// mount` has them; reads and writes wait for disk time that no session has reserved.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) mount: Option<PathBuf>,
+    /// Reserve this rate for each media file of the mounts that is read.
+    ///
+    /// `title`, as the title is played, or a rate. The reservation is admitted beside the viewers
+    /// when a program begins to read, and ends when it closes the file; a file that is not
+    /// admitted is read without one.
+    #[arg(long, value_name = "RATE", requires = "mount", value_parser = reserved_rate)]
+    pub(crate) mount_rate: Option<ReservedRate>,
     /// Send events to this address: ingests, slow and lost disks, late reads.
     ///
     /// JSON in a POST, over HTTP or HTTPS. docs/reference/webhooks.md lists the events.

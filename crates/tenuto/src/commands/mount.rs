@@ -2,6 +2,7 @@
 
 use crate::access::not_opened;
 use crate::args::stores::MountArgs;
+use crate::args::viewing::ServeArgs;
 use crate::failure::Failure;
 use crate::out;
 use mount::{StoreMount, StoreMountOptions, take_off_dead};
@@ -9,7 +10,7 @@ use serde_json::json;
 use server::Server;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{SoleOwner, Store, StoreAccess};
@@ -24,6 +25,7 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     let options = StoreMountOptions {
         read_only: args.read_only,
         spool: args.spool.clone(),
+        rate: None,
         tell: Arc::new(out::note),
     };
     let mounted = StoreMount::start(owner, &args.directory, options)?;
@@ -77,10 +79,10 @@ fn tell(args: &MountArgs, titles: u64) {
 pub(crate) struct ServedMounts(Vec<StoreMount>);
 
 impl ServedMounts {
-    /// Mounts each store of a server in `directory`, on a directory named like its file; nothing
-    /// without one.
-    pub(crate) fn start(server: &Server, directory: Option<&Path>) -> Result<Self, Failure> {
-        let Some(directory) = directory else { return Ok(Self(Vec::new())) };
+    /// Mounts each store of a server in the directory of `--mount`, on a directory named like its
+    /// file; nothing without one.
+    pub(crate) fn start(server: &Server, args: &ServeArgs) -> Result<Self, Failure> {
+        let Some(directory) = &args.mount else { return Ok(Self(Vec::new())) };
         // On the way out with an error, those that are mounted by then are unmounted.
         let mut mounts = Vec::new();
         for (store, owner) in server.title_owners() {
@@ -94,6 +96,7 @@ impl ServedMounts {
             let options = StoreMountOptions {
                 read_only: false,
                 spool: PathBuf::from(SPOOL),
+                rate: args.mount_rate,
                 tell: Arc::new(out::note),
             };
             mounts.push(StoreMount::start(Arc::clone(owner), &at, options)?);

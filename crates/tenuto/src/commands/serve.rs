@@ -46,7 +46,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let successor = Successor::of_this_process()?;
     limits::raise_open_files();
     let mut server = begin(args, &config, &successor)?;
-    let mut mounts = ServedMounts::start(&server, args.mount.as_deref())?;
+    let mut mounts = ServedMounts::start(&server, args)?;
     while !stop.load(Ordering::Relaxed) && server.is_running() {
         if reload.swap(false, Ordering::Relaxed) {
             tell_reloaded(server.reload());
@@ -59,7 +59,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         if server.is_to_restart() {
             mounts.end(BEFORE_A_RESTART);
             server = replace(server, &config, &successor)?;
-            mounts = ServedMounts::start(&server, args.mount.as_deref())?;
+            mounts = ServedMounts::start(&server, args)?;
         }
         server.take_notices().iter().for_each(|line| out::note(line));
         std::thread::sleep(LOOK_FOR_SIGNALS);
@@ -184,6 +184,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         tokens: args.tokens.clone(),
         uploads: args.uploads.clone(),
         mount: args.mount.clone(),
+        mount_rate: args.mount_rate,
         webhook: args.webhook.clone().map(|url| {
             let secret = args.webhook_secret.clone();
             WebhookTarget { url, secret }

@@ -14,6 +14,7 @@ mod measuring;
 mod mounted;
 mod mounted_errors;
 mod mounted_random;
+mod mounted_rate;
 mod mounted_samba;
 mod plans;
 mod program;

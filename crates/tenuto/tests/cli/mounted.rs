@@ -70,7 +70,7 @@ impl Drop for Mounted {
 }
 
 /// Takes off what a server that was killed has left, after a test that has failed.
-struct LeftMount(PathBuf);
+pub(crate) struct LeftMount(pub(crate) PathBuf);
 
 impl Drop for LeftMount {
     fn drop(&mut self) {

@@ -368,6 +368,7 @@ impl RtspWorker {
             is_fill: false,
             permit,
             sent_to: None,
+            in_mount: false,
         };
         // What is sent of the old position must not come behind what is sent of the new one.
         self.stop_playback(id);

@@ -120,6 +120,7 @@ impl TitlesOnDisk for StoreOnDisk {
         let options = StoreMountOptions {
             read_only: true,
             spool: std::env::temp_dir(),
+            rate: None,
             tell: Arc::new(|_| {}),
         };
         let owner = Arc::clone(&self.owner);
