@@ -13,7 +13,8 @@
 //! all LDUs in the file.
 //!
 //! Reads are best effort: those of a served store wait for time that no session has reserved,
-//! unless a rate is reserved for them. Damaged bytes are never returned: a read of them fails with `EIO`.
+//! unless a rate is reserved for them. Damaged bytes are never returned: a read of them fails with
+//! `EIO`.
 
 #![warn(missing_docs)]
 

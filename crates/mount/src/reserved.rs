@@ -41,7 +41,7 @@ pub(crate) struct HandleReservation(Mutex<HandleState>);
 #[derive(Debug, Default)]
 struct HandleState {
     reader: Option<Arc<dyn ReservedReader>>,
-    /// It is that of the title, and not the handle's own.
+    /// Whether the reader is that of the title, and not the handle's own.
     is_of_title: bool,
     /// When one of its own is asked for again.
     again_at: Option<Instant>,
@@ -113,7 +113,8 @@ impl TitleReservations {
         was_there
     }
 
-    /// What a handle of a title reads by now, if anything. `rate`: what is reserved for each handle.
+    /// What a handle of a title reads by now, if anything. `rate`: what is reserved for each
+    /// handle.
     pub(crate) fn of_handle(
         &self,
         handle: &HandleReservation,

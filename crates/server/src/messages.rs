@@ -26,6 +26,7 @@ use scheduler::WriteJob;
 use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::RecordingLoad;
 use units::{BitRate, ByteCount, Moment};
@@ -71,6 +72,12 @@ impl WorkerHandle {
 pub(crate) struct Caller {
     pub(crate) worker: usize,
     pub(crate) connection: ConnectionId,
+}
+
+/// A new request number. Requests are numbered across all threads.
+pub(crate) fn next_request_id() -> RequestId {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    RequestId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Why no time is kept for a recording.

@@ -21,15 +21,15 @@
 use crate::access::Permit;
 use crate::clients::ClientAddress;
 use crate::engine::{MaxWait, MediaRequest, Part, ReadId, Refusal, RequestId, SessionId};
-use crate::http::next_request_id;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::{
     AdmissionError, Caller, CoreHandle, Event, PlayRequest, RequestError, WorkerMessage,
+    next_request_id,
 };
 use crate::presentation::Presentation;
 use crate::sessions::PlayerSession;
-use crate::shared::Shared;
+use crate::shared::{ReaderCounters, Shared};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
 use device::sockets::ConnectionId;
@@ -44,19 +44,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use store::{ReserveError, ReservedRate, ReservedReadError, ReservedReader, StoreError};
 use units::locked;
-
-/// Counts reads at reserved rates, for the metrics.
-#[derive(Debug, Default)]
-pub(crate) struct ReaderCounters {
-    /// Files with a reservation now.
-    pub(crate) active: AtomicU64,
-    /// Reservations that were refused.
-    pub(crate) refused: AtomicU64,
-    /// Bytes read at a reserved rate.
-    pub(crate) bytes: AtomicU64,
-    /// Bytes read without the reservation that their file had.
-    pub(crate) missed: AtomicU64,
-}
 
 /// The readers of a server's mounts. To the core they are the connections of one HTTP thread.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use crate::clock::Clock;
 use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
 use crate::log::Log;
-use crate::mount_reads::ReaderCounters;
 use crate::player_reports::ReportCounters;
 use crate::rtsp::{ChannelCounters, RtspCounters};
 use crate::sessions::SessionTable;
@@ -22,6 +21,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use units::SlotIndex;
+
+/// Counts reads at reserved rates, for the metrics.
+#[derive(Debug, Default)]
+pub(crate) struct ReaderCounters {
+    /// Files with a reservation now.
+    pub(crate) active: AtomicU64,
+    /// Reservations that were refused.
+    pub(crate) refused: AtomicU64,
+    /// Bytes read at a reserved rate.
+    pub(crate) bytes: AtomicU64,
+    /// Bytes read without the reservation that their file had.
+    pub(crate) missed: AtomicU64,
+}
 
 /// State that all threads of a server read.
 #[derive(Debug)]

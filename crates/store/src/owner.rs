@@ -78,7 +78,7 @@ pub trait ReservedReader: fmt::Debug + Send + Sync {
 pub enum ReservedRate {
     /// As the title is played: the rate follows that of its media.
     Title,
-    /// The same rate everywhere in the file.
+    /// One rate everywhere in the file.
     Constant(BitRate),
 }
 

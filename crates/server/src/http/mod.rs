@@ -38,4 +38,4 @@ pub(crate) use request::parsed;
 pub(crate) use request::{HttpRequest, Method, bearer_token, without_token};
 pub(crate) use response::{Response, reason};
 pub(crate) use routes::escape;
-pub(crate) use worker::{ConnectionLimits, next_request_id, serve};
+pub(crate) use worker::{ConnectionLimits, serve};

@@ -36,7 +36,9 @@ use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
 use crate::engine::{RequestId, SessionId};
 use crate::library::OpenTitle;
-use crate::messages::{Caller, CoreHandle, EndOfFill, Event, RequestError, WorkerMessage};
+use crate::messages::{
+    Caller, CoreHandle, EndOfFill, Event, RequestError, WorkerMessage, next_request_id,
+};
 use crate::opener::{Opener, Task};
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
@@ -49,7 +51,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -595,12 +597,6 @@ impl Worker {
             line
         });
     }
-}
-
-/// A new request number. Requests are numbered across all threads.
-pub(crate) fn next_request_id() -> RequestId {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    RequestId(NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The log's reason for a response that ended early.
