@@ -9,9 +9,7 @@
 
 use super::playback::Playback;
 use super::track_bytes::Taken;
-use crate::messages::{
-    Caller, CoreHandle, Event, RequestError, WorkerMessage, next_request_id,
-};
+use crate::messages::{Caller, CoreHandle, Event, RequestError, WorkerMessage, next_request_id};
 use device::sockets::ConnectionId;
 
 /// A thread that sends playbacks, each named by a connection.
