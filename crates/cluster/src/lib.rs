@@ -22,6 +22,7 @@
 mod books;
 mod chance;
 mod names;
+pub mod placement;
 mod records;
 mod view;
 
