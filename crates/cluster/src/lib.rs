@@ -21,6 +21,7 @@
 
 mod books;
 mod chance;
+mod director;
 mod names;
 pub mod placement;
 mod records;
@@ -28,6 +29,10 @@ mod view;
 
 pub use books::{AdmissionClass, BooksAnswer, BooksDisk, NodeBooks, StreamNeed};
 pub use chance::Chance;
+pub use director::{
+    AdmissionAttempt, Admitted, Director, DirectorCounters, DirectorRefusal, DirectorSettings,
+    DirectorStep, NodeAnswer, RefusalReason, StreamMove,
+};
 pub use names::{BadName, NodeDisk, NodeId, TitleName};
 pub use records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, RecordError,

@@ -231,6 +231,7 @@ impl ClusterView {
                 of_title.push(CopyView { place, state: copy.state });
             }
         }
+        of_title.sort_by_key(|copy| !copy.is_ready());
     }
 
     fn count(&mut self) {
@@ -316,7 +317,14 @@ impl ClusterView {
         &self.titles[index(number.0)]
     }
 
-    /// The copies of a title, in any state.
+    /// The copies of a title that viewers can be sent to.
+    #[inline]
+    pub fn ready_copies(&self, title: TitleNumber) -> &[CopyView] {
+        let copies = self.copies(title);
+        &copies[..copies.partition_point(CopyView::is_ready)]
+    }
+
+    /// The copies of a title, in any state; those that are ready first.
     #[inline]
     pub fn copies(&self, title: TitleNumber) -> &[CopyView] {
         &self.copies[index(title.0)]
