@@ -25,6 +25,7 @@ mod director;
 mod names;
 pub mod placement;
 mod records;
+mod tickets;
 mod view;
 
 pub use books::{AdmissionClass, BooksAnswer, BooksDisk, NodeBooks, StreamNeed};
@@ -38,4 +39,5 @@ pub use records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, RecordError,
     TitleDemand,
 };
+pub use tickets::{Ticket, TicketError, TicketKeys, UsedTickets};
 pub use view::{ClusterView, CopyPlace, CopyView, NodeNumber, NodeView, TitleNumber, TitleView};
