@@ -175,3 +175,45 @@ fn hash_of(name: &str) -> u64 {
 fn even(hash: u64) -> f64 {
     (float(hash >> 12) + 0.5) / float(1 << 52)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tests::digest;
+
+    #[test]
+    fn the_nodes_are_those_of_a_walk_over_all_in_order() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let members: Vec<Member> = (0..200)
+            .map(|number| {
+                let rack = Some(random.u32(..30).to_string());
+                let digest = NodeDigest { weight: random.u32(1..5), rack, ..digest(&[1; 3]) };
+                Member::new(
+                    NodeNumber(number),
+                    &NodeId::new(format!("n{number}")).unwrap(),
+                    &digest,
+                )
+            })
+            .collect();
+        let mut chooser = Chooser::new(members.clone());
+        for number in 0..500 {
+            let title = TitleName::new(format!("title {number}")).unwrap();
+            let score = |member: &Member| {
+                let even = even(mixed(hash_of(title.as_str()) ^ member.hash));
+                -member.weight / even.ln()
+            };
+            let mut order: Vec<&Member> = members.iter().collect();
+            order.sort_by(|a, b| score(b).total_cmp(&score(a)));
+            let wanted = random.usize(1..9);
+            let mut racks = Vec::new();
+            order.retain(|member| {
+                let first = !racks.contains(&member.rack);
+                racks.push(member.rack.clone());
+                first
+            });
+            let expected: Vec<NodeNumber> =
+                order.iter().take(wanted).map(|member| member.number).collect();
+            assert_eq!(chooser.choose(&title, wanted), expected, "title {number}");
+        }
+    }
+}
