@@ -84,6 +84,14 @@ pub fn plan(disk: &PlanDisk, question: Question, progress: &dyn Fn(f64)) -> Plan
     PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, others }
 }
 
+/// Streams that one disk holds with a guarantee in reads of this size, by the first policy of
+/// [`SHOWN`]; `None` where the server would not make such reads.
+pub fn streams_in_reads_of(disk: &PlanDisk, question: &Question, read: ByteCount) -> Option<u64> {
+    let rate = question.audience.rate();
+    let most = bounds(disk.known(), rate, &[read], question.memory_of_one()).ratio;
+    Some(question.stage(disk, read, most)?.simulate(SHOWN[0]).streams)
+}
+
 impl Question {
     fn memory_of_one(&self) -> Option<ByteCount> {
         self.memory.map(|memory| ByteCount(memory.0 / self.disks))

@@ -1,15 +1,16 @@
 //! Arguments of the commands in virtual time, and of the program about itself.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs};
-use super::values::{CommaList, model, text, wait, whole, words};
+use super::values::{CommaList, model, some_time, text, wait, whole, words};
 use disk::DiskModel;
 use meter::emulated::System;
 use scheduler::PolicyKind;
 use std::path::PathBuf;
 use std::time::Duration;
+use studies::fleet::{FleetPolicy, FleetScenario};
 use studies::reproduce::{self, Reproduction};
 use tenuto_client::Arrivals;
-use units::{ByteCount, Reason};
+use units::{BitRate, ByteCount, Reason};
 
 /// The subcommands of `tenuto simulate`.
 #[derive(clap::Subcommand)]
@@ -32,6 +33,89 @@ pub(crate) enum SimulateCommand {
     /// those of an empty store to which the same titles were written. docs/guide/plan.md explains
     /// the results.
     Ageing(Box<AgeingArgs>),
+    /// Simulate many nodes with a million viewers.
+    ///
+    /// Viewers come and go in virtual time and ask for titles by Zipf's law. The placement of
+    /// copies, the director that sends each viewer to a node, and the books of the nodes are those
+    /// of the crate `cluster`; a stream is a rate, and a disk holds the streams that `tenuto plan`
+    /// guarantees. Reports how many viewers are refused, what copies cost, and what the loss of
+    /// nodes does. `serve` is one node: no command directs viewers to several yet.
+    /// docs/guide/fleet.md explains the results.
+    Fleet(Box<FleetSimulationArgs>),
+}
+
+/// Arguments of `tenuto simulate fleet`.
+#[derive(clap::Args)]
+pub(crate) struct FleetSimulationArgs {
+    /// What happens, with commas between.
+    #[arg(long, default_value = "steady", value_delimiter = ',', value_parser = words(scenarios()))]
+    pub(crate) scenario: Vec<FleetScenario>,
+    /// Placement and choice of nodes, with commas between. Without it all.
+    #[arg(long, value_delimiter = ',', value_parser = words(fleet_policies()))]
+    pub(crate) policy: Vec<FleetPolicy>,
+    /// Exponents of Zipf's law, with commas between.
+    #[arg(long, default_value = "0.8,1", value_delimiter = ',', value_parser = exponent)]
+    pub(crate) zipf: Vec<f64>,
+    /// Number of nodes.
+    #[arg(long, default_value = "500", value_parser = whole::<u32>(1, 10_000))]
+    pub(crate) nodes: u32,
+    /// Number of disks of a node.
+    #[arg(long, default_value = "20", value_parser = whole::<u16>(1, 200))]
+    pub(crate) disks: u16,
+    /// Number of nodes of a rack: copies of a title are in different racks.
+    #[arg(long, default_value = "20", value_parser = whole::<u32>(1, 10_000))]
+    pub(crate) rack: u32,
+    /// Number of titles.
+    #[arg(long, default_value = "50000", value_parser = whole::<u32>(1, 1_000_000))]
+    pub(crate) titles: u32,
+    /// The disk: a model's name, or a file.
+    #[arg(long, default_value = "hdd-20tb", value_parser = model)]
+    pub(crate) model: DiskModel,
+    /// Bytes of a read, for the plan of a disk.
+    #[arg(long, default_value = "1MiB")]
+    pub(crate) read_size: ByteCount,
+    /// Rate of a stream.
+    #[arg(long, default_value = "5Mbps")]
+    pub(crate) rate: BitRate,
+    /// Viewers at a time, in percent of the guaranteed streams.
+    #[arg(long, default_value = "91", value_parser = whole::<u32>(1, 200))]
+    pub(crate) load: u32,
+    /// Mean time for which a viewer stays.
+    #[arg(long, default_value = "1h", value_parser = some_time)]
+    pub(crate) hold: Duration,
+    /// Time that is simulated.
+    #[arg(long, default_value = "4h", value_parser = some_time)]
+    pub(crate) time: Duration,
+    /// Age of what the director knows of a node, at most.
+    #[arg(long, default_value = "1s", value_parser = some_time)]
+    pub(crate) digests: Duration,
+    /// Number of seeds, from --seed on: runs of each row.
+    #[arg(long, default_value = "20", value_parser = whole::<u64>(1, 10_000))]
+    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) random: SeedArgs,
+    /// A directory for the page and the chart.
+    ///
+    /// Made if it does not exist. The page is fleet.html; the chart is an SVG file, too.
+    #[arg(long)]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) overwrite: OverwriteArgs,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+fn scenarios() -> impl Iterator<Item = (&'static str, &'static str, FleetScenario)> {
+    FleetScenario::ALL.into_iter().map(|(name, scenario)| (name, scenario.about(), scenario))
+}
+
+fn fleet_policies() -> impl Iterator<Item = (&'static str, &'static str, FleetPolicy)> {
+    FleetPolicy::ALL.into_iter().map(|policy| (policy.name, policy.about, policy))
+}
+
+fn exponent(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..=3.0).contains(number));
+    number.ok_or_else(|| format!("'{text}' is not an exponent from 0 to 3"))
 }
 
 /// Arguments of `tenuto simulate ageing`.

@@ -54,6 +54,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Meter(command) => meter::run(command),
         RootCommand::Simulate(SimulateCommand::Admission(args)) => simulate::admission(&args),
         RootCommand::Simulate(SimulateCommand::Ageing(args)) => simulate::ageing(&args),
+        RootCommand::Simulate(SimulateCommand::Fleet(args)) => simulate::fleet(&args),
         RootCommand::Reproduce(args) => reproduce::reproduce(&args),
         RootCommand::Completions(args) => {
             shell::completions(&args);

@@ -1,14 +1,17 @@
 //! `simulate admission`: spreads scenarios over the machine's cores and reports. `simulate ageing`:
-//! lets months pass on a store.
+//! lets months pass on a store. `simulate fleet`: many nodes, and a million viewers.
 
 use super::reproduce::{prepare, tell, write};
-use crate::args::simulation::{AdmissionArgs, AdmissionPreset, AgeingArgs, RemovedTitle};
+use crate::args::simulation::{
+    AdmissionArgs, AdmissionPreset, AgeingArgs, FleetSimulationArgs, RemovedTitle,
+};
 use crate::failure::Failure;
 use crate::out::Bar;
 use clap::ValueEnum;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use server::ServerConfig;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -20,6 +23,8 @@ use studies::admission::{
     long_run_report, slowdown_report, slowdown_run, stress_report, study_report,
 };
 use studies::ageing::{AgeingStudy, Removal, ageing_report};
+use studies::fleet::{FleetPolicy, FleetRow, FleetSetup, fleet_report};
+use studies::plan::{Audience, PlanDisk, Question, streams_in_reads_of};
 use studies::reproduce::Report;
 use tenuto_client::Arrivals;
 use units::{BitRate, ByteCount};
@@ -76,6 +81,103 @@ pub(crate) fn ageing(args: &AgeingArgs) -> Result<(), Failure> {
     }
     tell(&args.report, AGEING, &report);
     Ok(())
+}
+
+pub(crate) fn fleet(args: &FleetSimulationArgs) -> Result<(), Failure> {
+    if let Some(dir) = &args.out {
+        prepare(dir, FLEET, &args.overwrite)?;
+    }
+    check_read_size(args.read_size)?;
+    let setups = fleet_setups(args)?;
+    let bar = Bar::new();
+    let count = setups.len() as u64 * args.seeds;
+    let results = spread(
+        count,
+        |part| bar.percent(FLEET, part),
+        |number| {
+            let row = usize::try_from(number / args.seeds).expect("a row in memory");
+            let setup = &setups[row];
+            let start = clock();
+            let run = FleetSetup { seed: setup.seed + number % args.seeds, ..setup.clone() }.run();
+            (run, clock().saturating_sub(start))
+        },
+    );
+    drop(bar);
+    let seeds = usize::try_from(args.seeds).expect("the runs are in memory");
+    let rows = setups.into_iter().zip(results.chunks(seeds)).map(|(setup, runs)| FleetRow {
+        setup,
+        runs: runs.iter().map(|(run, _)| *run).collect(),
+        took: runs.iter().map(|(_, took)| *took).sum(),
+    });
+    let report = fleet_report(&rows.collect::<Vec<_>>());
+    if let Some(dir) = &args.out {
+        write(dir, FLEET, "A fleet of nodes, simulated", &report)?;
+    }
+    tell(&args.report, FLEET, &report);
+    Ok(())
+}
+
+/// The rows of `simulate fleet`, with the first seed of each.
+fn fleet_setups(args: &FleetSimulationArgs) -> Result<Vec<FleetSetup>, Failure> {
+    for (name, time, bounds) in [
+        ("--time", args.time, SIMULATED),
+        ("--hold", args.hold, SIMULATED),
+        ("--digests", args.digests, DIGESTS),
+    ] {
+        if !bounds.contains(&time) {
+            let [least, most] = [bounds.start(), bounds.end()].map(|t| units::show_duration(*t));
+            return Err(Failure::usage(format!("{name} must be between {least} and {most}"))
+                .hint(format!("for example {name} {least}")));
+        }
+    }
+    let question = Question {
+        audience: Audience::Rate(args.rate),
+        memory: None,
+        disks: 1,
+        startup: Duration::from_secs(1),
+    };
+    let disk = PlanDisk::Model(args.model.clone());
+    let streams = streams_in_reads_of(&disk, &question, args.read_size)
+        .and_then(|streams| u32::try_from(streams).ok())
+        .filter(|streams| (1..=MOST_STREAMS_OF_A_DISK).contains(streams))
+        .ok_or_else(|| {
+            let sentence = format!(
+                "a disk does not hold streams of {} in reads of {}",
+                args.rate, args.read_size
+            );
+            let hint = format!("tenuto plan --rate {}bps shows the sizes that do", args.rate.0);
+            Failure::usage(sentence).hint(hint)
+        })?;
+    let all = u64::from(args.nodes) * u64::from(args.disks) * u64::from(streams);
+    if all > MOST_STREAMS {
+        let sentence = format!("{all} guaranteed streams are more than {MOST_STREAMS}");
+        return Err(Failure::usage(sentence).hint("give fewer --nodes or --disks"));
+    }
+    let policies = if args.policy.is_empty() { &FleetPolicy::ALL[..] } else { &args.policy };
+    let mut setups = Vec::new();
+    for &scenario in &args.scenario {
+        for &zipf in &args.zipf {
+            for &policy in policies {
+                setups.push(FleetSetup {
+                    nodes: args.nodes,
+                    rack: args.rack,
+                    disks: args.disks,
+                    streams,
+                    rate: args.rate,
+                    titles: args.titles,
+                    zipf,
+                    load: f64::from(args.load) / 100.0,
+                    hold: args.hold,
+                    time: args.time,
+                    digests: args.digests,
+                    policy,
+                    scenario,
+                    seed: args.random.seed,
+                });
+            }
+        }
+    }
+    Ok(setups)
 }
 
 fn check_read_size(size: ByteCount) -> Result<(), Failure> {
@@ -418,6 +520,17 @@ const SLOWING_STEP: Duration = Duration::from_secs(10);
 
 /// Name of the report and the page of ageing.
 const AGEING: &str = "ageing";
+/// Name of the report and the page of a fleet.
+const FLEET: &str = "fleet";
+/// The time of a fleet, and the mean stay of its viewers.
+const SIMULATED: RangeInclusive<Duration> =
+    Duration::from_secs(60)..=Duration::from_secs(31 * 24 * 3600);
+/// The interval of digests.
+const DIGESTS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(3600);
+/// Most streams of one disk: memory is kept for each.
+const MOST_STREAMS_OF_A_DISK: u32 = 100_000;
+/// Most streams of a fleet: about a gigabyte for each run.
+const MOST_STREAMS: u64 = 20_000_000;
 
 const OVERLOAD: f64 = 2.0;
 const LENGTH: Duration = Duration::from_secs(45 * 60);

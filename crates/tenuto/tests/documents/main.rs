@@ -49,6 +49,7 @@ pages! {
     readme: 0, "README.md";
     first_film: 0, "docs/guide/first-film.md";
     plan: 0, "docs/guide/plan.md";
+    fleet: 0, "docs/guide/fleet.md";
     reproduce: 0, "docs/guide/reproduce.md";
     reference: 1, "docs/reference/cli.md";
     serve: 2, "docs/guide/serve.md";

@@ -1,0 +1,303 @@
+//! One viewer on the way to a place: which node is asked next, and how it ends.
+//!
+//! ```text
+//!   step:  1. the best copy that has room in the view ─────────────▶ Ask
+//!          2. none: a viewer of another title who could move ──────▶ Move, then Ask again
+//!          3. none: a copy that seems full; the view may be old ───▶ Ask
+//!          4. no copy, or enough tried ────────────────────────────▶ Refused
+//! ```
+//!
+//! Each node that refuses says when there would be room. The refusal of the attempt has the
+//! earliest of these times, or none, where no node knew one: no time is invented.
+
+use super::ranking::Search;
+use super::{DirectorCounters, DirectorSettings, NodeAnswer, StreamMove, moves};
+use crate::books::{AdmissionClass, StreamNeed, kept_of};
+use crate::chance::Chance;
+use crate::view::{ClusterView, CopyPlace, NodeNumber, TitleNumber};
+use std::time::Duration;
+use units::{BitRate, Moment};
+
+/// One viewer on the way to a place. Call [`Self::step`], do what it says, give the answer to
+/// [`Self::answered`], and so on until the viewer is admitted or refused.
+#[derive(Clone, Debug)]
+pub struct AdmissionAttempt {
+    settings: DirectorSettings,
+    title: TitleNumber,
+    need: StreamNeed,
+    class: AdmissionClass,
+    chance: Chance,
+    state: AttemptState,
+    /// Places that did not accept the viewer.
+    asked: Vec<CopyPlace>,
+    moves: Vec<StreamMove>,
+    questions: u64,
+    /// The place that was best at the beginning.
+    first: Option<CopyPlace>,
+    earliest: Option<Duration>,
+    refused: u64,
+    unreachable: u64,
+    moved: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum AttemptState {
+    Choosing,
+    /// A viewer has moved from there.
+    RoomMade(CopyPlace),
+    Asking(CopyPlace),
+    Moving(StreamMove),
+    Ended(Result<CopyPlace, DirectorRefusal>),
+}
+
+/// What is to be done for a viewer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DirectorStep {
+    /// Ask the node to reserve a stream of the title from this disk.
+    Ask(CopyPlace),
+    /// Reserve a stream elsewhere for one viewer, then steer that viewer there.
+    Move(StreamMove),
+    /// The viewer is admitted.
+    Admitted(Admitted),
+    /// The viewer is refused.
+    Refused(DirectorRefusal),
+}
+
+/// An admitted viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Where the stream is reserved.
+    pub place: CopyPlace,
+}
+
+/// A refusal, as a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectorRefusal {
+    /// What is missing.
+    pub reason: RefusalReason,
+    /// The time after which a node would have room, if nobody else takes it; `None` where no node
+    /// knew one. Up to a tenth later than the node said, so that those who were refused together
+    /// do not come back together.
+    pub retry_after: Option<Duration>,
+}
+
+/// What is missing for a viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// No node that answers has a ready copy.
+    NoCopy,
+    /// The nodes with copies are full.
+    Full,
+    /// None of the nodes that were asked answered.
+    Unreachable,
+    /// There is room, and it is kept for the streams of a node that may be lost.
+    Headroom,
+}
+
+impl AdmissionAttempt {
+    pub(super) fn new(
+        settings: DirectorSettings,
+        title: TitleNumber,
+        need: StreamNeed,
+        class: AdmissionClass,
+        seed: u64,
+    ) -> Self {
+        Self {
+            settings,
+            title,
+            need,
+            class,
+            chance: Chance::from_seed(seed),
+            state: AttemptState::Choosing,
+            asked: Vec::new(),
+            moves: Vec::new(),
+            questions: 0,
+            first: None,
+            earliest: None,
+            refused: 0,
+            unreachable: 0,
+            moved: 0,
+        }
+    }
+
+    /// What is to be done next. The same until it is answered.
+    pub fn step(&mut self, view: &ClusterView, now: Moment) -> DirectorStep {
+        match self.state {
+            AttemptState::Choosing => self.state = self.choose(view, now),
+            AttemptState::RoomMade(place) => self.state = AttemptState::Asking(place),
+            _ => {}
+        }
+        match self.state {
+            AttemptState::Asking(place) => DirectorStep::Ask(place),
+            AttemptState::Moving(stream) => DirectorStep::Move(stream),
+            AttemptState::Ended(Ok(place)) => DirectorStep::Admitted(Admitted { place }),
+            AttemptState::Ended(Err(refusal)) => DirectorStep::Refused(refusal),
+            AttemptState::Choosing | AttemptState::RoomMade(_) => {
+                unreachable!("both have just been replaced")
+            }
+        }
+    }
+
+    fn choose(&mut self, view: &ClusterView, now: Moment) -> AttemptState {
+        let copies = view.ready_copies(self.title);
+        let Self { settings, need, class, .. } = *self;
+        let search = Search { view, need, class, settings: &settings, now };
+        let asked = &self.asked;
+        let best = search.best(copies, &mut self.chance, |place| asked.contains(&place));
+        self.first = self.first.or(best.map(|(place, _)| place));
+        if self.first.is_none() {
+            return self.refuse(RefusalReason::NoCopy);
+        }
+        if class == AdmissionClass::New && settings.survive_node && !view.survives_a_node(need) {
+            return self.refuse(RefusalReason::Headroom);
+        }
+        let may_ask = asked.len() < settings.tries;
+        if let Some((place, _)) = best.filter(|(_, room)| may_ask && *room > 0) {
+            if class == AdmissionClass::New && settings.survive_node_per_title {
+                let again = Search { class: AdmissionClass::Again, ..search };
+                let here = |other: CopyPlace| other.node == place.node;
+                let other = again.best(copies, &mut self.chance, here);
+                if other.is_none_or(|(_, room)| room == 0) {
+                    return self.refuse(RefusalReason::Headroom);
+                }
+            }
+            return AttemptState::Asking(place);
+        }
+        if self.moves.len() < settings.moves
+            && let Some(stream) = moves::find(&search, self.title, &self.moves, &mut self.chance)
+        {
+            return AttemptState::Moving(stream);
+        }
+        match best {
+            Some((place, _)) if may_ask => AttemptState::Asking(place),
+            _ if self.refused == 0 => self.refuse(RefusalReason::Unreachable),
+            _ => self.refuse(RefusalReason::Full),
+        }
+    }
+
+    fn refuse(&mut self, reason: RefusalReason) -> AttemptState {
+        let later = 1.0 + LATER * self.chance.part();
+        let retry_after = self.earliest.map(|time| time.mul_f64(later));
+        AttemptState::Ended(Err(DirectorRefusal { reason, retry_after }))
+    }
+
+    /// Takes the answer to the last step, and corrects the view by it. Without effect when nothing
+    /// was asked.
+    pub fn answered(&mut self, view: &mut ClusterView, answer: NodeAnswer, now: Moment) {
+        match self.state {
+            AttemptState::Asking(place) => {
+                self.questions += 1;
+                self.state = self.after_ask(view, place, answer, now);
+            }
+            AttemptState::Moving(stream) => {
+                self.questions += 1;
+                self.moves.push(stream);
+                self.state = self.after_move(view, stream, answer, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn after_ask(
+        &mut self,
+        view: &mut ClusterView,
+        place: CopyPlace,
+        answer: NodeAnswer,
+        now: Moment,
+    ) -> AttemptState {
+        match answer {
+            NodeAnswer::Accepted => {
+                view.booked(place, self.need);
+                return AttemptState::Ended(Ok(place));
+            }
+            NodeAnswer::Refused(time) => {
+                self.refused += 1;
+                let earlier = |known: Duration| time.map_or(known, |time| known.min(time));
+                self.earliest = self.earliest.map(earlier).or(time);
+                view.found_full(place, self.kept(view, place));
+            }
+            NodeAnswer::Unreachable => {
+                self.unreachable += 1;
+                view.found_unreachable(place.node, now);
+            }
+        }
+        self.asked.push(place);
+        AttemptState::Choosing
+    }
+
+    fn after_move(
+        &mut self,
+        view: &mut ClusterView,
+        stream: StreamMove,
+        answer: NodeAnswer,
+        now: Moment,
+    ) -> AttemptState {
+        match answer {
+            NodeAnswer::Accepted => {
+                self.moved += 1;
+                view.left(stream.from, stream.need);
+                view.booked(stream.to, stream.need);
+                return AttemptState::RoomMade(stream.from);
+            }
+            NodeAnswer::Refused(_) => self.refused += 1,
+            NodeAnswer::Unreachable => {
+                self.unreachable += 1;
+                view.found_unreachable(stream.to.node, now);
+            }
+        }
+        AttemptState::Choosing
+    }
+
+    /// What a disk that refused may still have free.
+    fn kept(&self, view: &ClusterView, place: CopyPlace) -> BitRate {
+        let digest = view.node(place.node).digest();
+        let disk = digest.and_then(|digest| digest.disks.get(usize::from(place.disk.0)));
+        match self.class {
+            AdmissionClass::Again => BitRate(0),
+            AdmissionClass::New => {
+                BitRate(disk.map_or(0, |disk| kept_of(disk.guaranteed, self.settings.kept)))
+            }
+        }
+    }
+
+    /// Nodes for the ticket of an admitted viewer: the one with its stream first, then up to two
+    /// others with copies, for the time when that one is lost.
+    pub fn ticket_nodes(&self, view: &ClusterView, now: Moment) -> Vec<NodeNumber> {
+        let AttemptState::Ended(Ok(place)) = self.state else { return Vec::new() };
+        let mut nodes = vec![place.node];
+        let copies = view.ready_copies(self.title);
+        let start = Chance::from_seed(u64::from(self.title.0) ^ now.0).below(copies.len());
+        let (before, after) = copies.split_at(start);
+        for copy in after.iter().chain(before) {
+            let node = copy.place.node;
+            if nodes.len() < TICKET_NODES && !nodes.contains(&node) && view.node(node).answers(now)
+            {
+                nodes.push(node);
+            }
+        }
+        nodes
+    }
+
+    pub(super) fn count(&self, counters: &mut DirectorCounters) {
+        let AttemptState::Ended(result) = self.state else { return };
+        counters.attempts += 1;
+        counters.asked += self.questions;
+        counters.node_refusals += self.refused;
+        counters.unreachable += self.unreachable;
+        counters.moved += self.moved;
+        match result {
+            Ok(_) => counters.admitted += 1,
+            Err(_) => counters.refused += 1,
+        }
+        if self.first.is_none() {
+            counters.content_misses += 1;
+        } else if result.ok() != self.first {
+            counters.health_misses += 1;
+        }
+    }
+}
+
+/// Nodes that a ticket names: with the third a viewer survives two losses.
+const TICKET_NODES: usize = 3;
+/// The part by which a viewer comes back later than the node said, at most.
+const LATER: f64 = 0.1;

@@ -1,0 +1,82 @@
+//! One-step moves: room for a title whose disks are full, by steering away a viewer of another
+//! title that has copies elsewhere.
+//!
+//! ```text
+//!   wanted: cold title C, on disk A and disk B, both full
+//!
+//!   disk A  | H H H H C C |full        1. reserve a stream of H on disk D
+//!   disk B  | G G C C C C |full        2. steer one viewer of H from A to D
+//!   disk D  | H H K K . . |room        3. ask A for C
+//! ```
+//!
+//! The viewer who moves loses nothing: the new stream is reserved before the old one ends. A viewer
+//! moves one step only; moves of moves are not tried.
+
+use super::ranking::Search;
+use crate::books::{AdmissionClass, StreamNeed};
+use crate::chance::Chance;
+use crate::view::{CopyPlace, TitleNumber};
+use units::float;
+
+/// A viewer who is steered to another copy of what is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamMove {
+    /// The title that the viewer plays.
+    pub title: TitleNumber,
+    /// What the viewer's stream needs.
+    pub need: StreamNeed,
+    /// Where the viewer's stream is.
+    pub from: CopyPlace,
+    /// Where it goes.
+    pub to: CopyPlace,
+}
+
+/// A move that makes room for `title`: of the title that is expected to have most viewers on one of
+/// its disks, and that has a copy with room elsewhere. None of those that were tried.
+pub(super) fn find(
+    search: &Search<'_>,
+    title: TitleNumber,
+    tried: &[StreamMove],
+    chance: &mut Chance,
+) -> Option<StreamMove> {
+    let view = search.view;
+    let again = Search { class: AdmissionClass::Again, ..*search };
+    let copies = view.ready_copies(title);
+    let (before, after) = copies.split_at(chance.below(copies.len()));
+    let mut best: Option<(StreamMove, f64)> = None;
+    let mut looks = MOST_LOOKS;
+    for copy in after.iter().chain(before).take(MOST_SOURCES) {
+        let from = copy.place;
+        if again.room(from).is_none() {
+            continue;
+        }
+        let here = view.node(from.node).titles_on(from.disk);
+        let (before, after) = here.split_at(chance.below(here.len()));
+        for &other in after.iter().chain(before).filter(|other| **other != title) {
+            if looks == 0 {
+                break;
+            }
+            looks -= 1;
+            let was_tried = |stream: &StreamMove| (stream.title, stream.from) == (other, from);
+            let Some(demand) = view.title(other).demand() else { continue };
+            if demand.rate < search.need.disk || tried.iter().any(was_tried) {
+                continue;
+            }
+            let need = StreamNeed { disk: demand.rate, network: demand.rate, ..search.need };
+            let moved = Search { need, ..again };
+            let elsewhere = moved.best(view.ready_copies(other), chance, |to| to == from);
+            let Some((to, _)) = elsewhere.filter(|(_, room)| *room > 0) else { continue };
+            // Where most viewers are expected, there is one who can move.
+            let viewers = demand.viewers / float(view.ready_copies(other).len() as u64);
+            if best.is_none_or(|(_, most)| viewers > most) {
+                best = Some((StreamMove { title: other, need, from, to }, viewers));
+            }
+        }
+    }
+    best.map(|(stream, _)| stream)
+}
+
+/// Disks of the wanted title that are looked at.
+const MOST_SOURCES: usize = 4;
+/// Titles that are looked at for one move: all of a few disks, and a bound for a disk of thousands.
+const MOST_LOOKS: usize = 64;

@@ -1,0 +1,125 @@
+//! Names in a cluster: of nodes, of titles, and the number of a disk within its node.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The name of a node, given by whoever runs it: letters, digits, `-`, `_` and `.`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct NodeId(String);
+
+/// The name of a title in the cluster: the name that viewers ask for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct TitleName(String);
+
+/// The number of a disk within its node, from 0.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct NodeDisk(pub u16);
+
+/// A text that cannot be the name of a node or of a title.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{shown}' is not a name: {why}")]
+pub struct BadName {
+    shown: String,
+    why: &'static str,
+}
+
+impl NodeId {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// A text that is empty, too long, or has other characters.
+    pub fn new(name: impl Into<String>) -> Result<Self, BadName> {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let why = "a node's name has 1 to 64 letters, digits, '-', '_' and '.'";
+        checked(name.into(), LONGEST_NODE, allowed, why).map(Self)
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TitleName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// A text that is empty, too long, or has control characters or '/'.
+    pub fn new(name: impl Into<String>) -> Result<Self, BadName> {
+        let allowed = |c: char| !c.is_control() && c != '/';
+        let why = "a title's name has 1 to 255 bytes, without '/' and control characters";
+        checked(name.into(), LONGEST_TITLE, allowed, why).map(Self)
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn checked(
+    name: String,
+    longest: usize,
+    allowed: impl Fn(char) -> bool,
+    why: &'static str,
+) -> Result<String, BadName> {
+    if (1..=longest).contains(&name.len()) && name.chars().all(allowed) {
+        return Ok(name);
+    }
+    // The text comes from outside and may have any length.
+    let shown = name.chars().take(40).map(|c| if c.is_control() { '?' } else { c }).collect();
+    Err(BadName { shown, why })
+}
+
+impl TryFrom<String> for NodeId {
+    type Error = BadName;
+    fn try_from(name: String) -> Result<Self, BadName> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<String> for TitleName {
+    type Error = BadName;
+    fn try_from(name: String) -> Result<Self, BadName> {
+        Self::new(name)
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for TitleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Longest name of a node: it is part of host names and of every ticket.
+const LONGEST_NODE: usize = 64;
+/// Longest name of a title: the length of a file name.
+const LONGEST_TITLE: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_have_no_separators() {
+        for bad in ["", "a/b", "a b", "\u{7f}", &"x".repeat(65)] {
+            assert!(NodeId::new(bad).is_err(), "{bad:?}");
+        }
+        for bad in ["", "a/b", "a\nb", &"x".repeat(256)] {
+            assert!(TitleName::new(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(NodeId::new("n-1.west_2").unwrap().as_str(), "n-1.west_2");
+        assert_eq!(TitleName::new("Metropolis (1927)").unwrap().to_string(), "Metropolis (1927)");
+        assert!(serde_json::from_str::<NodeId>("\"a/b\"").is_err());
+    }
+}

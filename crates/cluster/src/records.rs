@@ -1,0 +1,323 @@
+//! The records of a cluster: keys and JSON values, one writer for each.
+//!
+//! ```text
+//!   key                  value                                     written by
+//!   nodes/NODE           digest: what the node has free, its lease  the node
+//!   copies/TITLE/NODE    the disks that have the title              the node
+//!   titles/TITLE         rate, size, viewers, copies wanted         whoever plans placement
+//!   epoch                the number of the configuration            whoever changes it
+//! ```
+//!
+//! A change is a record that was put or deleted; an event is a change with the revision of the
+//! store of records. Reservations are not records: they are in the books of each node.
+
+use crate::names::{BadName, NodeDisk, NodeId, TitleName};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// A resource of a node: what it is guaranteed to hold of it and what is free. Bits per second for
+/// disks and networks, bytes for memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CapacityShare {
+    /// All of the resource that may be reserved.
+    pub guaranteed: u64,
+    /// The part that is not reserved.
+    pub free: u64,
+}
+
+/// What a node shows of itself, about once a second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeDigest {
+    /// Where viewers reach the node: the beginning of its addresses.
+    pub address: String,
+    /// What fails together with the node, such as its rack; copies avoid the same one.
+    #[serde(default)]
+    pub rack: Option<String>,
+    /// Share of the copies that the node gets, beside others; usually its number of disks. With 0
+    /// it gets none, and those that it has go to others.
+    pub weight: u32,
+    /// Seconds for which the node counts as alive after this digest, without a newer one.
+    pub lease: u32,
+    /// Free rate of each disk, in the order of their numbers.
+    pub disks: Vec<CapacityShare>,
+    /// Free rate of the network.
+    pub network: CapacityShare,
+    /// Free buffers.
+    pub memory: CapacityShare,
+}
+
+/// One copy of a title on a disk of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopyRecord {
+    /// The disk.
+    pub disk: NodeDisk,
+    /// Whether viewers can be sent to the copy.
+    pub state: CopyState,
+}
+
+/// Whether viewers can be sent to a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CopyState {
+    /// The copy is being written.
+    Filling,
+    /// All of the copy is on disk, with its checksums verified.
+    Ready,
+}
+
+/// What placement knows about a title.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TitleDemand {
+    /// Rate of one viewer.
+    pub rate: BitRate,
+    /// Size of one copy.
+    pub size: ByteCount,
+    /// Viewers at the same time that are expected: popularity.
+    pub viewers: f64,
+    /// Copies that were wanted when placement last looked, 0 before: small changes of popularity do
+    /// not change it.
+    #[serde(default)]
+    pub copies: u32,
+}
+
+/// A record that was put or deleted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ClusterChange {
+    /// A node's digest; `None` when its lease has ended or it has left.
+    Node(NodeId, Option<NodeDigest>),
+    /// The copies of a title on a node; empty when it has none any more.
+    Copies(TitleName, NodeId, Vec<CopyRecord>),
+    /// A title; `None` when it was removed from the cluster.
+    Title(TitleName, Option<TitleDemand>),
+    /// The number of the configuration.
+    Epoch(u64),
+}
+
+/// A change at its revision. Revisions of a store of records only rise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterEvent {
+    /// The revision.
+    pub revision: u64,
+    /// The change.
+    pub change: ClusterChange,
+}
+
+/// A record that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The key is none of a cluster's.
+    #[error("the key '{0}' is none of a cluster's")]
+    UnknownKey(String),
+    /// A name within the key.
+    #[error("key '{key}': {source}")]
+    Name {
+        /// The key.
+        key: String,
+        /// The reason.
+        source: BadName,
+    },
+    /// The value.
+    #[error("the value of '{key}': {source}")]
+    Value {
+        /// The key.
+        key: String,
+        /// The reason.
+        source: serde_json::Error,
+    },
+    /// A value with more disks, copies or bytes than a cluster has.
+    #[error("the value of '{key}' is out of bounds: {what}")]
+    OutOfBounds {
+        /// The key.
+        key: String,
+        /// What is too large.
+        what: &'static str,
+    },
+}
+
+impl CapacityShare {
+    /// A resource of which nothing is reserved.
+    pub const fn all_free(guaranteed: u64) -> Self {
+        Self { guaranteed, free: guaranteed }
+    }
+
+    /// Frees so much, at most all.
+    pub(crate) fn give_back(&mut self, amount: u64) {
+        self.free = self.free.saturating_add(amount).min(self.guaranteed);
+    }
+}
+
+impl NodeDigest {
+    /// The time for which the node counts as alive after a digest.
+    pub fn lease(&self) -> Duration {
+        Duration::from_secs(self.lease.into())
+    }
+}
+
+impl ClusterChange {
+    /// The change of a record, whose value is `None` where it was deleted.
+    ///
+    /// # Errors
+    /// A key or value that is none of a cluster's, or is out of bounds.
+    pub fn from_record(key: &str, value: Option<&[u8]>) -> Result<Self, RecordError> {
+        let bad_name = |source| RecordError::Name { key: key.to_owned(), source };
+        let node = |name: &str| NodeId::new(name).map_err(bad_name);
+        let title = |name: &str| TitleName::new(name).map_err(bad_name);
+        let parts: Vec<&str> = key.splitn(4, '/').collect();
+        Ok(match parts[..] {
+            ["nodes", name] => {
+                let digest = parsed::<NodeDigest>(key, value)?;
+                if let Some(what) = digest.as_ref().and_then(too_large) {
+                    return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
+                }
+                Self::Node(node(name)?, digest)
+            }
+            ["copies", name, at] => {
+                let copies = parsed::<Vec<CopyRecord>>(key, value)?.unwrap_or_default();
+                let beyond = |copy: &CopyRecord| usize::from(copy.disk.0) >= MOST_DISKS;
+                if copies.len() > MOST_DISKS || copies.iter().any(beyond) {
+                    let what = "copies or disks of one node";
+                    return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
+                }
+                Self::Copies(title(name)?, node(at)?, copies)
+            }
+            ["titles", name] => {
+                let demand = parsed::<TitleDemand>(key, value)?;
+                if demand.is_some_and(|demand| !(0.0..1e12).contains(&demand.viewers)) {
+                    let what = "viewers";
+                    return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
+                }
+                Self::Title(title(name)?, demand)
+            }
+            ["epoch"] => Self::Epoch(parsed(key, value)?.unwrap_or(0)),
+            _ => return Err(RecordError::UnknownKey(key.chars().take(80).collect())),
+        })
+    }
+
+    /// The record of this change: its key, and its value unless it is deleted.
+    pub fn to_record(&self) -> (String, Option<String>) {
+        match self {
+            Self::Node(node, digest) => (format!("nodes/{node}"), digest.as_ref().map(json)),
+            Self::Copies(title, node, copies) => {
+                let value = (!copies.is_empty()).then(|| json(copies));
+                (format!("copies/{title}/{node}"), value)
+            }
+            Self::Title(title, demand) => (format!("titles/{title}"), demand.as_ref().map(json)),
+            Self::Epoch(epoch) => ("epoch".to_owned(), Some(json(epoch))),
+        }
+    }
+}
+
+fn parsed<T: for<'a> Deserialize<'a>>(
+    key: &str,
+    value: Option<&[u8]>,
+) -> Result<Option<T>, RecordError> {
+    let wrong = |source| RecordError::Value { key: key.to_owned(), source };
+    value.map(|value| serde_json::from_slice(value).map_err(wrong)).transpose()
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("records have text keys only")
+}
+
+fn too_large(digest: &NodeDigest) -> Option<&'static str> {
+    let shares = digest.disks.iter().chain([&digest.network, &digest.memory]);
+    if digest.disks.len() > MOST_DISKS {
+        return Some("disks of a node");
+    }
+    shares.into_iter().find_map(|share| {
+        if share.guaranteed > MOST_OF_A_SHARE {
+            return Some("a guaranteed rate or memory");
+        }
+        (share.free > share.guaranteed).then_some("free is more than guaranteed")
+    })
+}
+
+/// Disks of a node: more than a chassis or a rack of disks on one controller has.
+const MOST_DISKS: usize = 1024;
+/// A rate or memory of one resource: far above any machine, and sums of it do not overflow.
+const MOST_OF_A_SHARE: u64 = 1 << 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node() -> NodeDigest {
+        NodeDigest {
+            address: "https://n1.example:8443".to_owned(),
+            rack: Some("r1".to_owned()),
+            weight: 20,
+            lease: 10,
+            disks: vec![CapacityShare { guaranteed: 545_000_000, free: 45_000_000 }],
+            network: CapacityShare::all_free(10_000_000_000),
+            memory: CapacityShare::all_free(1 << 34),
+        }
+    }
+
+    #[test]
+    fn records_read_back_as_written() {
+        let title = || TitleName::new("Metropolis (1927)").unwrap();
+        let id = || NodeId::new("n1").unwrap();
+        let copy = CopyRecord { disk: NodeDisk(3), state: CopyState::Ready };
+        let demand = TitleDemand {
+            rate: BitRate(5_000_000),
+            size: ByteCount(1 << 32),
+            viewers: 41.5,
+            copies: 2,
+        };
+        let changes = [
+            (
+                ClusterChange::Node(id(), Some(node())),
+                r#"nodes/n1 {"address":"https://n1.example:8443","rack":"r1","weight":20,"lease":10,"disks":[{"guaranteed":545000000,"free":45000000}],"network":{"guaranteed":10000000000,"free":10000000000},"memory":{"guaranteed":17179869184,"free":17179869184}}"#,
+            ),
+            (ClusterChange::Node(id(), None), "nodes/n1"),
+            (
+                ClusterChange::Copies(title(), id(), vec![copy]),
+                r#"copies/Metropolis (1927)/n1 [{"disk":3,"state":"ready"}]"#,
+            ),
+            (ClusterChange::Copies(title(), id(), Vec::new()), "copies/Metropolis (1927)/n1"),
+            (
+                ClusterChange::Title(title(), Some(demand)),
+                r#"titles/Metropolis (1927) {"rate":5000000,"size":4294967296,"viewers":41.5,"copies":2}"#,
+            ),
+            (ClusterChange::Epoch(7), "epoch 7"),
+        ];
+        for (change, text) in changes {
+            let (key, value) = change.to_record();
+            let shown = value.as_ref().map_or(key.clone(), |value| format!("{key} {value}"));
+            assert_eq!(shown, text);
+            let read = ClusterChange::from_record(&key, value.as_deref().map(str::as_bytes));
+            assert_eq!(read.unwrap(), change);
+        }
+    }
+
+    #[test]
+    fn records_of_others_and_damaged_ones_are_refused_with_their_key() {
+        let many = format!(r#"{{"guaranteed":{},"free":0}}"#, u64::MAX);
+        let digest = |disk: &str| {
+            let network = r#"{"guaranteed":1,"free":1}"#;
+            format!(
+                r#"{{"address":"a","weight":1,"lease":1,"disks":[{disk}],"network":{network},"memory":{network}}}"#
+            )
+        };
+        let cases: [(&str, &str, &str); 9] = [
+            ("reservations/1", "1", "is none of a cluster's"),
+            ("nodes/a b", &digest(""), "'a b' is not a name"),
+            ("nodes/a/b/c", "{}", "is none of a cluster's"),
+            ("nodes/a", "{", "the value of 'nodes/a': EOF"),
+            ("nodes/a", &digest(&many), "a guaranteed rate or memory"),
+            ("nodes/a", &digest(r#"{"guaranteed":1,"free":2}"#), "free is more than guaranteed"),
+            ("titles/a", r#"{"rate":1,"size":1,"viewers":-1.0}"#, "out of bounds: viewers"),
+            ("copies/a/b", r#"[{"disk":1,"state":"gone"}]"#, "unknown variant `gone`"),
+            ("copies/a/b", r#"[{"disk":1024,"state":"ready"}]"#, "copies or disks of one node"),
+        ];
+        for (key, value, found) in cases {
+            let error = ClusterChange::from_record(key, Some(value.as_bytes())).unwrap_err();
+            assert!(error.to_string().contains(found), "{error}");
+        }
+    }
+}

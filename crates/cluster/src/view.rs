@@ -1,0 +1,538 @@
+//! The cluster as one process knows it, fed by events.
+//!
+//! ```text
+//!   watch ──ClusterEvent──▶ apply ──▶ nodes:  [0] n1  alive until, free rates
+//!   list  ──changes───────▶ relist            [1] n2  ...
+//!                                     titles: [0] Metropolis  copies (node 1, disk 3, ready), ...
+//!   director's own answers ─────────▶ booked, found_full, found_unreachable
+//! ```
+//!
+//! A view may be seconds old, which is normal: nodes decide, and the view only ranks them. What the
+//! director learns from answers corrects the view until the next digest of the node.
+//!
+//! Names have numbers within a view, which are never given to another name, so that whoever holds
+//! one may keep it while events arrive. A view is not a record: numbers of two views differ.
+
+use crate::books::StreamNeed;
+use crate::names::{NodeDisk, NodeId, TitleName};
+use crate::records::{
+    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, TitleDemand,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::{BitRate, Moment, index};
+
+/// The number of a node within a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeNumber(pub u32);
+
+/// The number of a title within a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TitleNumber(pub u32);
+
+/// A disk of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CopyPlace {
+    /// The node.
+    pub node: NodeNumber,
+    /// The disk within the node.
+    pub disk: NodeDisk,
+}
+
+/// A copy of a title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyView {
+    /// Where the copy is.
+    pub place: CopyPlace,
+    /// Whether viewers can be sent to it.
+    pub state: CopyState,
+}
+
+/// A node, as known.
+#[derive(Clone, Debug)]
+pub struct NodeView {
+    id: NodeId,
+    digest: Option<NodeDigest>,
+    alive_until: Moment,
+    avoided_until: Moment,
+    /// Titles with a copy on each disk.
+    titles: Vec<Vec<TitleNumber>>,
+}
+
+/// A title, as known.
+#[derive(Clone, Debug)]
+pub struct TitleView {
+    name: TitleName,
+    demand: Option<TitleDemand>,
+}
+
+/// The cluster as one process knows it.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterView {
+    revision: u64,
+    epoch: u64,
+    nodes: Vec<NodeView>,
+    titles: Vec<TitleView>,
+    /// Copies of each title; apart from the rest, because every viewer needs them and nothing else.
+    copies: Vec<Vec<CopyView>>,
+    node_numbers: BTreeMap<NodeId, NodeNumber>,
+    title_numbers: BTreeMap<TitleName, TitleNumber>,
+    totals: Totals,
+    ignored: u64,
+}
+
+/// Sums over all nodes with a digest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Totals {
+    disks: CapacityShare,
+    /// The node whose disks hold most.
+    largest: u64,
+}
+
+impl ClusterView {
+    /// A view that knows nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies an event, received at `now`. An event older than the view is ignored: a watch that
+    /// begins again repeats some.
+    pub fn apply(&mut self, event: ClusterEvent, now: Moment) {
+        // Changes of one transaction have the same revision.
+        if event.revision >= self.revision {
+            self.revision = event.revision;
+            self.change(event.change, now);
+        }
+    }
+
+    /// Replaces everything by a list of all records at a revision: after the start, and where a
+    /// watch cannot go on. A list older than the view is taken, too: records that were restored
+    /// from a backup are the truth.
+    pub fn relist(
+        &mut self,
+        revision: u64,
+        records: impl IntoIterator<Item = ClusterChange>,
+        now: Moment,
+    ) {
+        for node in &mut self.nodes {
+            (node.digest, node.alive_until) = (None, Moment::ZERO);
+            node.titles.iter_mut().for_each(Vec::clear);
+        }
+        self.titles.iter_mut().for_each(|title| title.demand = None);
+        self.copies.iter_mut().for_each(Vec::clear);
+        (self.revision, self.epoch) = (revision, 0);
+        self.count();
+        for record in records {
+            self.change(record, now);
+        }
+    }
+
+    fn change(&mut self, change: ClusterChange, now: Moment) {
+        match change {
+            ClusterChange::Node(id, digest) => {
+                if let Some(number) = self.node_number(&id) {
+                    self.set_digest(number, digest, now);
+                }
+            }
+            ClusterChange::Copies(title, node, copies) => {
+                let numbers = (self.title_number(&title), self.node_number(&node));
+                if let (Some(title), Some(node)) = numbers {
+                    self.set_copies(title, node, &copies);
+                }
+            }
+            ClusterChange::Title(name, demand) => {
+                if let Some(number) = self.title_number(&name) {
+                    self.titles[index(number.0)].demand = demand;
+                }
+            }
+            ClusterChange::Epoch(epoch) => self.epoch = epoch,
+        }
+    }
+
+    /// The number of a node, given at its first mention; `None` beyond the bound.
+    fn node_number(&mut self, id: &NodeId) -> Option<NodeNumber> {
+        if let Some(number) = self.node_numbers.get(id) {
+            return Some(*number);
+        }
+        let Some(number) = free_number(self.nodes.len(), MOST_NODES) else {
+            self.ignored += 1;
+            return None;
+        };
+        self.node_numbers.insert(id.clone(), NodeNumber(number));
+        self.nodes.push(NodeView {
+            id: id.clone(),
+            digest: None,
+            alive_until: Moment::ZERO,
+            avoided_until: Moment::ZERO,
+            titles: Vec::new(),
+        });
+        Some(NodeNumber(number))
+    }
+
+    fn title_number(&mut self, name: &TitleName) -> Option<TitleNumber> {
+        if let Some(number) = self.title_numbers.get(name) {
+            return Some(*number);
+        }
+        let Some(number) = free_number(self.titles.len(), MOST_TITLES) else {
+            self.ignored += 1;
+            return None;
+        };
+        self.title_numbers.insert(name.clone(), TitleNumber(number));
+        self.titles.push(TitleView { name: name.clone(), demand: None });
+        self.copies.push(Vec::new());
+        Some(TitleNumber(number))
+    }
+
+    fn set_digest(&mut self, number: NodeNumber, digest: Option<NodeDigest>, now: Moment) {
+        let node = &mut self.nodes[index(number.0)];
+        node.alive_until = digest.as_ref().map_or(Moment::ZERO, |digest| now + digest.lease());
+        // A digest is a sign of life.
+        node.avoided_until = Moment::ZERO;
+        node.digest = digest;
+        self.count();
+    }
+
+    /// Takes newer shares of a node that is known, in place: as an event with a digest that differs
+    /// in nothing else. For those who have many nodes in one process.
+    pub fn refresh(
+        &mut self,
+        node: NodeNumber,
+        disks: impl IntoIterator<Item = CapacityShare>,
+        network: CapacityShare,
+        memory: CapacityShare,
+        now: Moment,
+    ) {
+        let node = &mut self.nodes[index(node.0)];
+        let Some(digest) = &mut node.digest else { return };
+        let totals = &mut self.totals.disks;
+        for (known, newer) in digest.disks.iter_mut().zip(disks) {
+            totals.free = totals.free + newer.free - known.free;
+            known.free = newer.free;
+        }
+        (digest.network, digest.memory) = (network, memory);
+        node.alive_until = now + digest.lease();
+        node.avoided_until = Moment::ZERO;
+    }
+
+    fn set_copies(&mut self, title: TitleNumber, node: NodeNumber, copies: &[CopyRecord]) {
+        let of_title = &mut self.copies[index(title.0)];
+        let known = &mut self.nodes[index(node.0)];
+        for copy in of_title.iter().filter(|copy| copy.place.node == node) {
+            known.titles[usize::from(copy.place.disk.0)].retain(|on_disk| *on_disk != title);
+        }
+        of_title.retain(|copy| copy.place.node != node);
+        for copy in copies {
+            let disk = usize::from(copy.disk.0);
+            let wanted = known.titles.len().max(disk + 1);
+            known.titles.resize_with(wanted, Vec::new);
+            if !known.titles[disk].contains(&title) {
+                known.titles[disk].push(title);
+                let place = CopyPlace { node, disk: copy.disk };
+                of_title.push(CopyView { place, state: copy.state });
+            }
+        }
+        of_title.sort_by_key(|copy| !copy.is_ready());
+    }
+
+    fn count(&mut self) {
+        self.totals = Totals::default();
+        for digest in self.nodes.iter().filter_map(|node| node.digest.as_ref()) {
+            let sum = |of: fn(&CapacityShare) -> u64| digest.disks.iter().map(of).sum::<u64>();
+            let guaranteed = sum(|disk| disk.guaranteed);
+            self.totals.disks.guaranteed += guaranteed;
+            self.totals.disks.free += sum(|disk| disk.free);
+            self.totals.largest = self.totals.largest.max(guaranteed);
+        }
+    }
+
+    /// Counts a stream that a node has just accepted, until its next digest.
+    pub fn booked(&mut self, place: CopyPlace, need: StreamNeed) {
+        self.take(place, [need.disk.0, need.network.0, need.memory.0]);
+    }
+
+    /// Remembers that a disk had no more free than this, until the next digest of its node.
+    pub fn found_full(&mut self, place: CopyPlace, free: BitRate) {
+        let node = self.node(place.node);
+        let disk = node.digest().and_then(|digest| digest.disks.get(usize::from(place.disk.0)));
+        let surplus = disk.map_or(0, |disk| disk.free.saturating_sub(free.0));
+        self.take(place, [surplus, 0, 0]);
+    }
+
+    /// Counts a stream fewer on a disk, until the next digest of its node.
+    pub(crate) fn left(&mut self, place: CopyPlace, need: StreamNeed) {
+        let Some(digest) = &mut self.nodes[index(place.node.0)].digest else { return };
+        if let Some(disk) = digest.disks.get_mut(usize::from(place.disk.0)) {
+            let before = disk.free;
+            disk.give_back(need.disk.0);
+            self.totals.disks.free += disk.free - before;
+        }
+        digest.network.give_back(need.network.0);
+        digest.memory.give_back(need.memory.0);
+    }
+
+    fn take(&mut self, place: CopyPlace, [disk_rate, network, memory]: [u64; 3]) {
+        let Some(digest) = &mut self.nodes[index(place.node.0)].digest else { return };
+        if let Some(disk) = digest.disks.get_mut(usize::from(place.disk.0)) {
+            let taken = disk.free.min(disk_rate);
+            disk.free -= taken;
+            self.totals.disks.free -= taken;
+        }
+        digest.network.free = digest.network.free.saturating_sub(network);
+        digest.memory.free = digest.memory.free.saturating_sub(memory);
+    }
+
+    /// Avoids a node that did not answer, for a time or until its next digest.
+    pub fn found_unreachable(&mut self, node: NodeNumber, now: Moment) {
+        self.nodes[index(node.0)].avoided_until = now + AVOIDED;
+    }
+
+    /// The revision of the newest event.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The number of the configuration.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Changes that were ignored, because they name more nodes or titles than a view holds.
+    pub fn ignored(&self) -> u64 {
+        self.ignored
+    }
+
+    /// The number of a title.
+    pub fn title_named(&self, name: &TitleName) -> Option<TitleNumber> {
+        self.title_numbers.get(name).copied()
+    }
+
+    /// The number of a node.
+    pub fn node_named(&self, id: &NodeId) -> Option<NodeNumber> {
+        self.node_numbers.get(id).copied()
+    }
+
+    /// A title.
+    #[inline]
+    pub fn title(&self, number: TitleNumber) -> &TitleView {
+        &self.titles[index(number.0)]
+    }
+
+    /// The copies of a title that viewers can be sent to.
+    #[inline]
+    pub fn ready_copies(&self, title: TitleNumber) -> &[CopyView] {
+        let copies = self.copies(title);
+        &copies[..copies.partition_point(CopyView::is_ready)]
+    }
+
+    /// The copies of a title, in any state; those that are ready first.
+    #[inline]
+    pub fn copies(&self, title: TitleNumber) -> &[CopyView] {
+        &self.copies[index(title.0)]
+    }
+
+    /// A node.
+    #[inline]
+    pub fn node(&self, number: NodeNumber) -> &NodeView {
+        &self.nodes[index(number.0)]
+    }
+
+    /// All nodes that were ever mentioned, also those that have left.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeNumber, &NodeView)> {
+        (0..).map(NodeNumber).zip(&self.nodes)
+    }
+
+    /// All titles that were ever mentioned, also those that were removed.
+    pub fn titles(&self) -> impl Iterator<Item = (TitleNumber, &TitleView)> {
+        (0..).map(TitleNumber).zip(&self.titles)
+    }
+
+    /// Whether the free rate of all disks is enough for the streams of the node that holds most,
+    /// if that one were lost, and for this stream. True for a cluster of one node, where it would
+    /// never be so.
+    pub fn survives_a_node(&self, need: StreamNeed) -> bool {
+        let Totals { disks, largest } = self.totals;
+        disks.guaranteed == largest || disks.free >= largest.saturating_add(need.disk.0)
+    }
+}
+
+impl NodeView {
+    /// The node's name.
+    pub fn id(&self) -> &NodeId {
+        &self.id
+    }
+
+    /// The newest digest; `None` for a node that has left or is only mentioned.
+    pub fn digest(&self) -> Option<&NodeDigest> {
+        self.digest.as_ref()
+    }
+
+    /// Until when the node counts as alive.
+    pub fn alive_until(&self) -> Moment {
+        self.alive_until
+    }
+
+    /// Whether viewers may be sent to the node: its lease has not ended, and it answers.
+    #[inline]
+    pub fn answers(&self, now: Moment) -> bool {
+        now < self.alive_until && now >= self.avoided_until
+    }
+
+    /// Titles with a copy on a disk.
+    pub fn titles_on(&self, disk: NodeDisk) -> &[TitleNumber] {
+        self.titles.get(usize::from(disk.0)).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl TitleView {
+    /// The title's name.
+    pub fn name(&self) -> &TitleName {
+        &self.name
+    }
+
+    /// What placement knows of the title; `None` for a title that was removed.
+    pub fn demand(&self) -> Option<&TitleDemand> {
+        self.demand.as_ref()
+    }
+}
+
+impl CopyView {
+    /// Whether viewers can be sent to the copy, as far as the copy is concerned.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        self.state == CopyState::Ready
+    }
+}
+
+fn free_number(used: usize, most: u32) -> Option<u32> {
+    u32::try_from(used).ok().filter(|number| *number < most)
+}
+
+/// Nodes that a view ever mentions: far more than a cluster has in a director's life.
+const MOST_NODES: u32 = 100_000;
+/// Titles that a view ever mentions.
+const MOST_TITLES: u32 = 10_000_000;
+/// The time for which a node that did not answer is not asked again: shorter than a lease, so that
+/// a lost packet costs little; a dead node's lease ends meanwhile.
+const AVOIDED: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::names::NodeId;
+    use units::ByteCount;
+
+    pub(crate) const NEED: StreamNeed =
+        StreamNeed { disk: BitRate(5), network: BitRate(5), memory: ByteCount(1) };
+
+    pub(crate) fn digest(free: &[u64]) -> NodeDigest {
+        NodeDigest {
+            address: String::new(),
+            rack: None,
+            weight: 1,
+            lease: 10,
+            disks: free.iter().map(|free| CapacityShare { guaranteed: 100, free: *free }).collect(),
+            network: CapacityShare::all_free(1_000),
+            memory: CapacityShare::all_free(1_000),
+        }
+    }
+
+    /// A view of these nodes, by the free rates of their disks, and these titles, by their copies:
+    /// (node, disk).
+    pub(crate) fn view(nodes: &[&[u64]], titles: &[&[(u32, u16)]]) -> ClusterView {
+        let mut view = ClusterView::new();
+        let id = |number: u32| NodeId::new(format!("n{number}")).unwrap();
+        let mut change = |change| {
+            let revision = view.revision() + 1;
+            view.apply(ClusterEvent { revision, change }, Moment::ZERO);
+        };
+        for (number, free) in (0..).zip(nodes) {
+            change(ClusterChange::Node(id(number), Some(digest(free))));
+        }
+        for (number, copies) in titles.iter().enumerate() {
+            let title = || TitleName::new(format!("t{number}")).unwrap();
+            let demand =
+                TitleDemand { rate: BitRate(5), size: ByteCount(1), viewers: 1.0, copies: 0 };
+            change(ClusterChange::Title(title(), Some(demand)));
+            let mut nodes: Vec<u32> = copies.iter().map(|(node, _)| *node).collect();
+            nodes.dedup();
+            for node in nodes {
+                let here = copies.iter().filter(|(at, _)| *at == node);
+                let record =
+                    |disk: u16| CopyRecord { disk: NodeDisk(disk), state: CopyState::Ready };
+                let records = here.map(|(_, disk)| record(*disk)).collect();
+                change(ClusterChange::Copies(title(), id(node), records));
+            }
+        }
+        view
+    }
+
+    fn shown(view: &ClusterView, now: Moment) -> String {
+        let node = |(number, node): (NodeNumber, &NodeView)| {
+            let free: Vec<u64> = node
+                .digest()
+                .map_or(Vec::new(), |digest| digest.disks.iter().map(|disk| disk.free).collect());
+            let mark = if node.answers(now) { "" } else { " away" };
+            format!("{}{free:?}{mark}", number.0)
+        };
+        let title = |(number, title): (TitleNumber, &TitleView)| {
+            let places = view.copies(number).iter().map(|copy| {
+                let CopyPlace { node, disk } = copy.place;
+                format!("{}.{}", node.0, disk.0)
+            });
+            format!("{}: {}", title.name(), places.collect::<Vec<_>>().join(" "))
+        };
+        let nodes = view.nodes().map(node).collect::<Vec<_>>().join(" ");
+        let titles = view.titles().map(title).collect::<Vec<_>>().join(", ");
+        format!("{nodes} | {titles}")
+    }
+
+    #[test]
+    fn events_change_the_view_and_old_ones_do_not() {
+        let mut view = view(&[&[10, 20], &[30]], &[&[(0, 1), (1, 0)]]);
+        let secs = Moment::from_secs;
+        assert_eq!(shown(&view, secs(1)), "0[10, 20] 1[30] | t0: 0.1 1.0");
+        assert_eq!(shown(&view, secs(10)), "0[10, 20] away 1[30] away | t0: 0.1 1.0");
+        let node = |number: u32| NodeId::new(format!("n{number}")).unwrap();
+        let put = |revision, change| ClusterEvent { revision, change };
+        view.apply(put(1, ClusterChange::Node(node(0), None)), secs(1));
+        assert_eq!(shown(&view, secs(1)), "0[10, 20] 1[30] | t0: 0.1 1.0", "an old event");
+        view.apply(put(50, ClusterChange::Node(node(0), None)), secs(1));
+        let title = TitleName::new("t0").unwrap();
+        view.apply(put(50, ClusterChange::Copies(title, node(1), Vec::new())), secs(1));
+        assert_eq!(shown(&view, secs(1)), "0[] away 1[30] | t0: 0.1");
+        view.relist(9, [ClusterChange::Node(node(7), Some(digest(&[1])))], secs(1));
+        assert_eq!(shown(&view, secs(1)), "0[] away 1[] away 2[1] | t0: ");
+        assert_eq!((view.revision(), view.ignored()), (9, 0));
+    }
+
+    #[test]
+    fn answers_correct_the_view_until_the_next_digest() {
+        let mut view = view(&[&[10, 20]], &[]);
+        let place = |disk| CopyPlace { node: NodeNumber(0), disk: NodeDisk(disk) };
+        view.booked(place(0), NEED);
+        view.found_full(place(1), BitRate(3));
+        assert_eq!(shown(&view, Moment::ZERO), "0[5, 3] | ");
+        view.left(place(1), NEED);
+        assert_eq!(shown(&view, Moment::ZERO), "0[5, 8] | ");
+        assert_eq!(view.totals.disks.free, 13);
+        view.found_unreachable(NodeNumber(0), Moment::from_secs(1));
+        assert_eq!(shown(&view, Moment::from_secs(1)), "0[5, 8] away | ");
+        assert_eq!(shown(&view, Moment::from_secs(3)), "0[5, 8] | ", "it is tried again");
+        view.found_unreachable(NodeNumber(0), Moment::from_secs(3));
+        let share = |free| CapacityShare { guaranteed: 100, free };
+        let spare = CapacityShare::all_free(1_000);
+        view.refresh(NodeNumber(0), [share(7), share(8)], spare, spare, Moment::from_secs(3));
+        assert_eq!(shown(&view, Moment::from_secs(12)), "0[7, 8] | ");
+        assert_eq!(view.totals.disks.free, 15);
+    }
+
+    #[test]
+    fn the_loss_of_the_largest_node_is_survived_while_its_streams_fit_elsewhere() {
+        // Of 400 the largest node has 200: half of all must be free.
+        let need = |disk| StreamNeed { disk: BitRate(disk), ..NEED };
+        let view = view(&[&[60, 50], &[50], &[50]], &[]);
+        assert!(view.survives_a_node(need(10)));
+        assert!(!view.survives_a_node(need(11)));
+        assert!(self::view(&[&[0]], &[]).survives_a_node(NEED), "one node has no other");
+    }
+}
