@@ -4,6 +4,7 @@
 
 use crate::streams::PlanError;
 use device::DeviceError;
+use s3::{S3Error, S3ErrorKind};
 use std::fmt::Display;
 use std::path::Path;
 use tenuto_client::ClientError;
@@ -110,6 +111,13 @@ macro_rules! from {
             }
         })*
     };
+}
+
+impl From<S3Error> for MeterError {
+    fn from(error: S3Error) -> Self {
+        let made = Self::of(&error);
+        if error.kind == S3ErrorKind::Usage { made.into_usage() } else { made }
+    }
 }
 
 from!(Failed: DeviceError, ClientError, Reason);

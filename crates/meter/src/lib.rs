@@ -29,6 +29,7 @@
 
 mod blame;
 mod bottleneck;
+mod bucket;
 mod capacity;
 pub mod compare;
 pub mod emulated;
@@ -44,7 +45,6 @@ mod progress;
 mod ramp;
 pub mod report;
 pub mod rounds;
-mod s3;
 mod streams;
 pub mod study;
 mod target;
@@ -66,7 +66,7 @@ pub use experiment::{
     study_network,
 };
 pub use observer::Observer;
-pub use s3::Access;
+pub use s3::S3Access;
 pub use target::{FrameNames, Layout};
 
 /// Runs on many machines: the controller, and the agents and workers that it directs.

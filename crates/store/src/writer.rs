@@ -109,7 +109,7 @@ impl<'a> TitleWriter<'a> {
     }
 
     /// Gives the title the time of another one, in Unix seconds.
-    pub(crate) fn created(mut self, created: u64) -> Self {
+    pub fn created(mut self, created: u64) -> Self {
         self.created = Some(created);
         self
     }

@@ -3,7 +3,7 @@
 
 use meter::agents::AgentsConfig;
 use meter::{
-    Access, MeterError, Observer, RateAlarmConfig, RunLength, StreamRunConfig, StreamsConfig,
+    MeterError, Observer, RateAlarmConfig, RunLength, S3Access, StreamRunConfig, StreamsConfig,
     TargetPath, TargetSpec, load_profile, run_streams,
 };
 use serde_json::Value;
@@ -58,7 +58,7 @@ impl Host {
                     method: "best".parse().unwrap(),
                     drop_caches: false,
                     verify: false,
-                    access: Access::default(),
+                    access: S3Access::default(),
                     agents: Some(agents),
                 },
                 layout: None,

@@ -25,12 +25,13 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore,
 };
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::Reason;
 
 /// The servers that are trusted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trust {
     /// Servers whose certificates this machine trusts.
     #[default]

@@ -47,15 +47,8 @@ pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
     };
     // Without a server, an interrupted command must clean up by itself. With one, the server
     // cleans up when this process has disconnected.
-    let copies = matches!(
-        request,
-        Request::Ingest { .. }
-            | Request::Record { .. }
-            | Request::Export { .. }
-            | Request::Copy { .. }
-    );
-    let long =
-        copies || matches!(request, Request::Check { .. } | Request::Repair { .. } | Request::Trim);
+    let long = request.copies()
+        || matches!(request, Request::Check { .. } | Request::Repair { .. } | Request::Trim);
     let cancel = if long { stop_on_signals()? } else { Arc::default() };
     execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
 }
@@ -69,6 +62,7 @@ fn open(path: &Path, request: &Request) -> Result<Store, StoreError> {
             | Request::Info { .. }
             | Request::Index { .. }
             | Request::Export { .. }
+            | Request::Push { .. }
             | Request::Check { .. }
     );
     match Store::open(path) {

@@ -1,8 +1,10 @@
 //! A failed command: one sentence, a hint, an exit code.
 
+use bucket::BucketError;
 use device::DeviceError;
 use meter::{MeterError, MeterErrorKind};
 use mount::MountError;
+use s3::S3ErrorKind;
 use store::StoreError;
 use tenuto_client::ClientError;
 use units::{Hinted, Reason};
@@ -85,6 +87,19 @@ impl From<StoreError> for Failure {
         match error {
             StoreError::Cancelled => Self::interrupted(),
             _ => Self::of(&error).code(code),
+        }
+    }
+}
+
+impl From<BucketError> for Failure {
+    fn from(error: BucketError) -> Self {
+        match error {
+            BucketError::Store(error) => error.into(),
+            BucketError::S3(error) if error.kind == S3ErrorKind::Usage => {
+                Self::of(&error).code(Code::Usage)
+            }
+            BucketError::Damaged { .. } => Self::of(&error).code(Code::Damage),
+            _ => Self::of(&error),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Requirements of tests on the machine that runs them: a test without its requirements is skipped,
 //! and the skip is counted. Also the rules of HLS ([`hls`]), DASH ([`dash`]), MPEG transport
 //! streams ([`ts`]), WebVTT ([`webvtt`]), IMSC ([`ttml`]), thumbnails ([`thumbnails`]) and
-//! encryption ([`cenc`]) as checks of what is served.
+//! encryption ([`cenc`]) as checks of what is served, and a bucket of the S3 protocol in memory
+//! ([`bucket`]).
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test
@@ -15,6 +16,7 @@
 
 #![warn(missing_docs)]
 
+pub mod bucket;
 pub mod cenc;
 pub mod dash;
 mod fragments;

@@ -27,9 +27,9 @@ use crate::live::{Live, Metered};
 use crate::observer::Observer;
 use crate::profiles::Profile;
 use crate::progress::RunProgress;
-use crate::s3::Access;
 use crate::streams::{LiveFigures, LiveSample, StreamGroup, StreamsPlan};
 use device::Method;
+use s3::S3Access;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -56,7 +56,7 @@ pub struct JobConfig {
     /// Overwrite existing files and devices.
     pub destructive: bool,
     /// Endpoint, keys and certificates of buckets.
-    pub access: Access,
+    pub access: S3Access,
     /// The machines on which all groups run; `None` for this one.
     pub agents: Option<AgentsConfig>,
     /// As in [`StreamsConfig::realtime`].

@@ -3,8 +3,8 @@
 pub(super) use crate::target::check_not_stuck;
 
 use super::target::OpenTarget;
+use crate::bucket::bucket_port;
 use crate::error::MeterError;
-use crate::s3::bucket_port;
 use crate::target::{
     self, Anew, FileSet, IoCompletion, IoRequest, Layout, NullPort, Port, QueuedPort,
     SimulatedPort, TargetStorage, Use, Verifier, files_port,

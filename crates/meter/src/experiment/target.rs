@@ -11,17 +11,18 @@
 use super::agents_page;
 use super::agents_target::{AgentsConfig, AgentsTarget};
 use crate::blame::{Stack, beneath};
+use crate::bucket::TestObjects;
 use crate::error::MeterError;
 use crate::fleet::{WorkerTask, WorkerWork};
 use crate::observer::Observer;
 use crate::report::{Block, Page};
-use crate::s3::{Access, Address, TestObjects};
 use crate::target::{
     FileSet, FillLevel, FrameNames, Layout, NamedFiles, TargetNeeds, TargetStorage, Verifier,
     VerifyReport, WriteAccess,
 };
 use device::Method;
 use disk::DiskModel;
+use s3::{S3Access, S3Address};
 use serde_json::{Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,7 +56,7 @@ pub struct TargetSpec {
     /// Write recognisable data, and verify what is read.
     pub verify: bool,
     /// Endpoint, keys and certificates of buckets.
-    pub access: Access,
+    pub access: S3Access,
     /// The machines on which the target is; `None` for this one.
     pub agents: Option<AgentsConfig>,
 }
@@ -175,7 +176,7 @@ impl TargetSpec {
     }
 
     pub(super) fn is_bucket(&self) -> bool {
-        Address::is(&self.target)
+        S3Address::is(&self.target)
     }
 
     /// Whether the target is one file or device that exists, a simulated disk, or no storage.
@@ -348,7 +349,7 @@ impl TargetSpec {
             return Err(MeterError::usage("an object cannot be written in part")
                 .hint("say --layout file-per-frame: an object for each frame"));
         }
-        let address = Address::parse(&self.target)?;
+        let address = S3Address::parse(&self.target)?;
         let FileSet { files, each, .. } = shape;
         let mut show = filling(shape.size(), observer);
         let made = TestObjects::make(self.access.clone(), address, files, each, &mut show)?;

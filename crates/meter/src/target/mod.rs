@@ -6,7 +6,7 @@
 //!        ▼                                                          │
 //!   Port ─┬─ QueuedPort      one file or block device by a kernel interface (device::Queue)
 //!         ├─ files_port      many files, or files opened and closed each time: threads
-//!         ├─ s3::bucket_port objects in a bucket, by range: threads
+//!         ├─ bucket::bucket_port objects in a bucket, by range: threads
 //!         ├─ SimulatedPort   a disk model in virtual time
 //!         ├─ NullPort        nothing: the cost of the meter itself
 //!         └─ TickingPort     nothing, with a clock that advances on each reading: for tests

@@ -102,6 +102,16 @@ pub fn execute(
             owner.end_session(*session)?;
             return Ok(Reply::SessionEnded);
         }
+        Request::Push { title, bucket } => {
+            let store: &dyn StoreAccess = &(owner.store(), owner.background_io());
+            let pushed = bucket.push(store, title, &mut |done| progress(done.into()), cancel)?;
+            return Ok(Reply::Pushed(wire::PushedTitle::new(title, &pushed)));
+        }
+        Request::Fill { title, bucket } => {
+            let store: &dyn StoreAccess = &(owner.store(), owner.background_io());
+            let filled = bucket.fill(store, title, &mut |done| progress(done.into()), cancel)?;
+            return Ok(Reply::Filled(wire::ListedTitle::from(&filled)));
+        }
         _ => {}
     }
     execute_on_store(owner, request, cancel, progress).map_err(|error| (&error).into())
@@ -225,7 +235,9 @@ fn execute_on_store(
             let calibration = owner.calibrate(budget, progress)?;
             Reply::Calibration(Box::new(wire::Calibration::from(&calibration)))
         }
-        Request::Status
+        Request::Push { .. }
+        | Request::Fill { .. }
+        | Request::Status
         | Request::Sessions { .. }
         | Request::EndSession { .. }
         | Request::Decisions

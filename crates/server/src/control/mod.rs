@@ -27,6 +27,7 @@ pub(crate) use served::ServedStore;
 pub(crate) use server::ControlServer;
 
 use crate::wire;
+use bucket::TitleBucket;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use store::{RecordingInput, SubtitleFile};
@@ -121,6 +122,20 @@ pub enum Request {
         /// Absolute paths of the other stores: served by the same server, or by none.
         from: Vec<PathBuf>,
     },
+    /// Write a title of the store into a bucket.
+    Push {
+        /// The title's name.
+        title: String,
+        /// The bucket.
+        bucket: TitleBucket,
+    },
+    /// Copy a title of a bucket into the store.
+    Fill {
+        /// The title's name.
+        title: String,
+        /// The bucket.
+        bucket: TitleBucket,
+    },
     /// Measure the device again. On a served store a measurement during active sessions is returned
     /// and not stored.
     Calibrate {
@@ -162,9 +177,19 @@ pub enum Request {
 impl Request {
     /// Whether it is work that takes long, and is lost if the server ends.
     pub(crate) fn takes_long(&self) -> bool {
-        use Request::{Calibrate, Check, Copy, Export, Ingest, Record, Repair, Trim};
-        let copies = matches!(self, Ingest { .. } | Record { .. } | Export { .. } | Copy { .. });
-        copies || matches!(self, Check { .. } | Repair { .. } | Calibrate { .. } | Trim)
+        self.copies()
+            || matches!(
+                self,
+                Self::Check { .. } | Self::Repair { .. } | Self::Calibrate { .. } | Self::Trim
+            )
+    }
+
+    /// Whether it makes a title, a file or an object, of which nothing is left when it is
+    /// interrupted.
+    pub fn copies(&self) -> bool {
+        use Request::{Copy, Export, Fill, Ingest, Push, Record};
+        matches!(self, Ingest { .. } | Record { .. } | Export { .. } | Copy { .. })
+            || matches!(self, Push { .. } | Fill { .. })
     }
 }
 
@@ -198,6 +223,10 @@ pub enum Reply {
     Repaired(wire::RepairReport),
     /// Reply to `Copy`.
     Copied(wire::ListedTitle),
+    /// Reply to `Push`.
+    Pushed(wire::PushedTitle),
+    /// Reply to `Fill`.
+    Filled(wire::ListedTitle),
     /// Reply to `Calibrate`.
     Calibration(Box<wire::Calibration>),
     /// Reply to `Status`.

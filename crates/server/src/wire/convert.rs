@@ -212,6 +212,25 @@ impl From<&store::StoreError> for Failure {
     }
 }
 
+impl From<bucket::BucketError> for Failure {
+    fn from(error: bucket::BucketError) -> Self {
+        Self { code: error.code().to_owned(), message: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl PushedTitle {
+    /// The result of a push.
+    pub(crate) fn new(title: &str, pushed: &bucket::Pushed) -> Self {
+        Self {
+            title: title.to_owned(),
+            bytes: pushed.bytes,
+            parts: pushed.parts,
+            written: pushed.written,
+            keeps_conditions: pushed.keeps_conditions,
+        }
+    }
+}
+
 impl From<&store::ExportReport> for ExportReport {
     fn from(report: &store::ExportReport) -> Self {
         Self {

@@ -362,6 +362,23 @@ pub struct RemovedTitle {
     pub in_use: bool,
 }
 
+/// A title that was written into a bucket (`bucket push`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushedTitle {
+    /// The title's name.
+    pub title: String,
+    /// Bytes of all tracks.
+    pub bytes: u64,
+    /// Number of objects, besides the manifest.
+    pub parts: u64,
+    /// Number of objects that were written; the others were there.
+    pub written: u64,
+    /// Whether the bucket keeps two clients from writing one title at the same time; absent where
+    /// the title was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeps_conditions: Option<bool>,
+}
+
 /// An exported title (`export`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportReport {

@@ -9,11 +9,12 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use units::Reason;
 
 /// The paths of the certificate and the key, in PEM; both may be in one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The certificate, followed by those that lead to an authority which the server trusts.
     pub certificates: PathBuf,

@@ -1,6 +1,6 @@
 //! Arguments of the commands of `tenuto meter`.
 
-use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
+use super::shared::{EndpointArgs, OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
 use super::values::{CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
@@ -196,17 +196,8 @@ pub(crate) struct TargetArgs {
     pub(crate) verify: bool,
     #[command(flatten)]
     pub(crate) overwrite: OverwriteArgs,
-    /// The server of buckets: http[s]://HOST[:PORT].
-    ///
-    /// Without it AWS_ENDPOINT_URL in the environment, which also has the keys:
-    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
-    #[arg(long, value_name = "URL", value_parser = text())]
-    pub(crate) endpoint: Option<String>,
-    /// The region of the bucket.
-    ///
-    /// Without it AWS_REGION in the environment, or us-east-1.
-    #[arg(long, value_parser = text())]
-    pub(crate) region: Option<String>,
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArgs,
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
     #[command(flatten)]

@@ -20,8 +20,8 @@ use disks::{CalibrateArgs, DiskCommand, PlanArgs};
 use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
 use stores::{
-    CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LibraryArgs, LsArgs, MountArgs,
-    RecordArgs, RelabelArgs, RenameArgs, ResizeArgs, RmArgs, TrimArgs,
+    BucketCommand, CheckArgs, ExportArgs, FormatArgs, InfoArgs, IngestArgs, LibraryArgs, LsArgs,
+    MountArgs, RecordArgs, RelabelArgs, RenameArgs, ResizeArgs, RmArgs, TrimArgs,
 };
 use viewing::{PlayArgs, ServeArgs, TokenArgs};
 
@@ -120,6 +120,12 @@ pub(crate) enum RootCommand {
     /// All stores belong to one server, or to none. Titles of one name with different content are
     /// reported, and nothing is done to them.
     Library(LibraryArgs),
+    /// Titles of record in an S3-compatible bucket.
+    ///
+    /// Keeps titles as objects in any store that speaks the S3 protocol, and brings them back into
+    /// stores, where they are served. Objects are named after their content, and are written once.
+    #[command(subcommand)]
+    Bucket(BucketCommand),
     /// Give a copied store an identity of its own.
     ///
     /// A copy of a store (cp, dd, a snapshot) has the identity of the original, and only one of the

@@ -1,9 +1,10 @@
 //! Options that several commands share, each declared and described once.
 
-use super::values::{Words, described, whole};
+use super::values::{Words, described, text, whole};
 use crate::failure::Failure;
 use crate::out;
 use player::AbrRule;
+use s3::S3Access;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tenuto_client::tls::{Identity, Trust};
@@ -90,6 +91,38 @@ impl StoresArgs {
     }
 }
 
+/// The server of buckets.
+#[derive(clap::Args)]
+pub(crate) struct EndpointArgs {
+    /// The server of buckets: http[s]://HOST[:PORT].
+    ///
+    /// Without it AWS_ENDPOINT_URL in the environment, which also has the keys:
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+    #[arg(long, value_name = "URL", value_parser = text())]
+    pub(crate) endpoint: Option<String>,
+    /// The region of the bucket.
+    ///
+    /// Without it AWS_REGION in the environment, or us-east-1.
+    #[arg(long, value_parser = text())]
+    pub(crate) region: Option<String>,
+}
+
+impl EndpointArgs {
+    /// How buckets are reached: by the command line, and where it has no value by the environment.
+    pub(crate) fn access(&self, tls: &TlsArgs) -> Result<S3Access, Failure> {
+        let mut access = S3Access::from_variables(&|name| std::env::var(name).ok());
+        if let Some(endpoint) = &self.endpoint {
+            access.endpoint.clone_from(endpoint);
+        }
+        if let Some(region) = &self.region {
+            access.region.clone_from(region);
+        }
+        access.trust = tls.trust()?;
+        access.identity = tls.identity()?;
+        Ok(access)
+    }
+}
+
 /// Certificates for `https://` addresses.
 #[derive(clap::Args)]
 #[command(next_help_heading = "TLS options")]
@@ -106,7 +139,7 @@ pub(crate) struct TlsArgs {
     pub(crate) insecure: bool,
     /// The client's own certificate, in PEM, for servers that ask.
     ///
-    /// Intermediate certificates follow it in the file. All viewers use the same certificate.
+    /// Intermediate certificates follow it in the file. All connections use the same certificate.
     #[arg(long)]
     pub(crate) cert_file: Option<PathBuf>,
     /// The key of --cert-file, in PEM, not encrypted.

@@ -1,7 +1,8 @@
 //! Arguments of the commands on a store.
 
-use super::shared::{OverwriteArgs, ReportArgs, StoresArgs};
+use super::shared::{EndpointArgs, OverwriteArgs, ReportArgs, StoresArgs, TlsArgs};
 use super::values::{interval, some_time, subtitle_file, text, whole};
+use s3::S3Address;
 use std::path::PathBuf;
 use std::time::Duration;
 use store::{RecordingInput, SubtitleFile};
@@ -319,4 +320,83 @@ pub(crate) struct CheckArgs {
     pub(crate) overwrite: OverwriteArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+/// The subcommands of `tenuto bucket`.
+#[derive(clap::Subcommand)]
+pub(crate) enum BucketCommand {
+    /// Write titles of a store into a bucket.
+    ///
+    /// Without TITLE all titles of the store. A title that the bucket has with the same content is
+    /// left as it is; another one of the same name is an error. An interrupted command goes on
+    /// where it was when it is run again: objects that are there are not written twice.
+    ///
+    /// A store being served is read by its server, in disk time that no viewer has reserved.
+    Push(BucketStoreArgs),
+    /// Copy titles of a bucket into a store.
+    ///
+    /// Without TITLE all titles that the store does not have. Every object is verified before it is
+    /// written, and a title appears in the store after all of it is on disk. It has the content of
+    /// the one that was pushed, so that `tenuto library` takes both for copies of each other.
+    ///
+    /// A store being served is written by its server, in disk time that no viewer has reserved.
+    Fill(BucketStoreArgs),
+    /// List the titles of a bucket.
+    Ls(BucketArgs),
+    /// Remove a title from a bucket.
+    ///
+    /// Its objects are removed unless another title has the same. Push nothing at the same time.
+    Rm(BucketRmArgs),
+    /// Look whether all objects of all titles are in a bucket.
+    ///
+    /// Compares the manifests with a list of the objects. With --scrub all objects are read and
+    /// verified. Ends with exit code 4 when something is damaged. Objects that no title uses are
+    /// counted: they are left by pushes that were interrupted.
+    Check(BucketCheckArgs),
+}
+
+/// A bucket with titles.
+#[derive(clap::Args)]
+pub(crate) struct BucketArgs {
+    /// The bucket: s3://BUCKET[/PREFIX].
+    #[arg(value_name = "BUCKET", value_parser = S3Address::parse)]
+    pub(crate) bucket: S3Address,
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArgs,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto bucket push` and `tenuto bucket fill`.
+#[derive(clap::Args)]
+pub(crate) struct BucketStoreArgs {
+    #[command(flatten)]
+    pub(crate) bucket: BucketArgs,
+    /// The store: a file or a block device.
+    pub(crate) store: PathBuf,
+    /// The titles; without it all.
+    #[arg(value_name = "TITLE", value_parser = text())]
+    pub(crate) titles: Vec<String>,
+}
+
+/// Arguments of `tenuto bucket rm`.
+#[derive(clap::Args)]
+pub(crate) struct BucketRmArgs {
+    #[command(flatten)]
+    pub(crate) bucket: BucketArgs,
+    /// The title.
+    #[arg(value_parser = text())]
+    pub(crate) title: String,
+}
+
+/// Arguments of `tenuto bucket check`.
+#[derive(clap::Args)]
+pub(crate) struct BucketCheckArgs {
+    #[command(flatten)]
+    pub(crate) bucket: BucketArgs,
+    /// Read and verify all objects, too.
+    #[arg(long)]
+    pub(crate) scrub: bool,
 }

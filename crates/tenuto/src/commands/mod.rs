@@ -1,5 +1,6 @@
 //! The commands: one file per family, typed arguments in, one call, rendering out.
 
+mod bucket;
 mod calibrate;
 mod check;
 mod disk_show;
@@ -38,6 +39,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Rm(args) => stores::rm(&args),
         RootCommand::Rename(args) => stores::rename(&args),
         RootCommand::Library(args) => library::library(&args),
+        RootCommand::Bucket(command) => bucket::run(&command),
         RootCommand::Relabel(args) => stores::relabel(&args),
         RootCommand::Resize(args) => stores::resize(&args),
         RootCommand::Trim(args) => stores::trim(&args),

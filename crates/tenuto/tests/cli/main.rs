@@ -5,6 +5,7 @@
 //! `cargo test -p tenuto --test cli NAME`.
 
 mod agreement;
+mod bucket;
 mod copies;
 mod emulated;
 mod fleet;

@@ -69,6 +69,7 @@ const BEFORE: &[(&str, &str)] = &[
 const NOT_RUN: &[(&str, &str)] = &[
     ("/dev/", "disk"),
     ("https://films.example", "host"),
+    ("s3://films/house", "host, a bucket"),
     ("tenuto record", "host, which sends something"),
     ("tenuto mount", "root"),
     ("tenuto simulate ageing", "minutes"),

@@ -64,7 +64,7 @@ fn run_seen(
         buffer: 8,
         size: ByteCount(64 << 20),
         destructive: false,
-        access: Access::from_variables(&|_| None),
+        access: S3Access::from_variables(&|_| None),
         agents: None,
         realtime: false,
         spin: false,

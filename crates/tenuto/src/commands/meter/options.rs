@@ -1,12 +1,11 @@
 //! Options that several commands of the meter share, as the experiments take them.
 
 use crate::args::meter::{FleetArgs, LiveArgs, TargetArgs, ThresholdArgs};
-use crate::args::shared::TlsArgs;
 use crate::args::values::CommaList;
 use crate::failure::Failure;
 use device::Method;
 use meter::agents::{AgentsConfig, read_token};
-use meter::{Access, RateAlarmConfig, TargetPath, TargetSpec};
+use meter::{RateAlarmConfig, TargetPath, TargetSpec};
 use units::ByteCount;
 
 /// Bytes of the files that are made, unless --size is given.
@@ -39,7 +38,7 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
         method,
         drop_caches: args.drop_caches,
         verify: args.verify,
-        access: access(args, &args.tls)?,
+        access: args.endpoint.access(&args.tls)?,
         agents,
     })
 }
@@ -54,8 +53,8 @@ pub(super) fn agents(args: &TargetArgs) -> Result<Option<AgentsConfig>, Failure>
     let refused = first_given(&[
         ("destroy", args.overwrite.destroy),
         ("names", args.names.is_some()),
-        ("endpoint", args.endpoint.is_some()),
-        ("region", args.region.is_some()),
+        ("endpoint", args.endpoint.endpoint.is_some()),
+        ("region", args.endpoint.region.is_some()),
         ("ca-file", args.tls.ca_file.is_some()),
         ("insecure", args.tls.insecure),
         ("cert-file", args.tls.cert_file.is_some()),
@@ -104,20 +103,6 @@ impl LiveArgs {
     pub(super) fn check(&self, agents: &Option<AgentsConfig>) -> Result<(), Failure> {
         if self.live && agents.is_some() { Err(not_for_agents("live")) } else { Ok(()) }
     }
-}
-
-/// How buckets are reached: by the command line, and where it has no value by the environment.
-pub(super) fn access(args: &TargetArgs, tls: &TlsArgs) -> Result<Access, Failure> {
-    let mut access = Access::from_variables(&|name| std::env::var(name).ok());
-    if let Some(endpoint) = &args.endpoint {
-        access.endpoint.clone_from(endpoint);
-    }
-    if let Some(region) = &args.region {
-        access.region.clone_from(region);
-    }
-    access.trust = tls.trust()?;
-    access.identity = tls.identity()?;
-    Ok(access)
 }
 
 /// `--threshold`, `--threshold-window` and `--threshold-each`, which need the log of operations on

@@ -1,9 +1,7 @@
 //! `meter run`, `meter capacity`, `meter bottleneck` and `meter methods`: streams or players on a
 //! target.
 
-use super::options::{
-    Given, SIZE, access, agents, alarm, first_given, not_for_agents, required, target,
-};
+use super::options::{Given, SIZE, agents, alarm, first_given, not_for_agents, required, target};
 use super::terminal::{show, show_live};
 use crate::args::meter::{
     CapacityArgs, RunArgs, StreamsArgs, StreamsOnTarget, TargetArgs, VariantsArgs,
@@ -109,7 +107,7 @@ fn job_config(file: PathBuf, args: &RunArgs) -> Result<JobConfig, Failure> {
         buffer: BUFFER_FRAMES,
         size: SIZE,
         destructive: target.overwrite.destroy,
-        access: access(target, &target.tls)?,
+        access: target.endpoint.access(&target.tls)?,
         agents,
         realtime: streams.realtime,
         spin: streams.busy_poll,
@@ -241,8 +239,8 @@ fn players_config(
         ("realtime", streams.realtime),
         ("busy-poll", streams.busy_poll),
         ("live", streams.view.live),
-        ("endpoint", target.endpoint.is_some()),
-        ("region", target.region.is_some()),
+        ("endpoint", target.endpoint.endpoint.is_some()),
+        ("region", target.endpoint.region.is_some()),
         ("destroy", target.overwrite.destroy),
         ("agents", target.fleet.agents.is_some()),
         ("hosts", target.fleet.hosts.is_some()),

@@ -1,12 +1,11 @@
 //! Signed requests for objects, made once and waited for.
 
-use super::clocked::{Clocked, Spent};
-use super::signature::Signer;
-use super::{Access, Address};
-use crate::error::MeterError;
+use crate::clocked::{Clocked, Spent};
+use crate::signature::Signer;
+use crate::{S3Access, S3Error, S3ErrorKind};
 use rusty_s3::actions::{
     AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
-    PutObject, UploadPart,
+    HeadObject, ListObjectsV2, PutObject, UploadPart,
 };
 use rusty_s3::{Bucket, S3Action};
 use std::io::{ErrorKind, Read};
@@ -14,13 +13,21 @@ use std::time::{Duration, Instant, SystemTime};
 use tenuto_client::tls::{explain, explain_io};
 use units::Reason;
 use ureq::http::{Response, Uri};
-use ureq::tls::TlsConfig;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
 use ureq::{Agent, Body, RequestBuilder};
 
+/// An object of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedObject {
+    /// The object's name in its bucket.
+    pub key: String,
+    /// Bytes.
+    pub size: u64,
+}
+
 /// A client of one bucket with its own connection.
-pub(super) struct S3Client {
+pub struct S3Client {
     bucket: Bucket,
     /// `None` without credentials: requests are then not signed.
     signer: Option<Signer>,
@@ -30,12 +37,12 @@ pub(super) struct S3Client {
 }
 
 impl S3Client {
-    /// Makes a client. `tls` comes from [`Access::tls`].
-    pub(super) fn new(
-        access: &Access,
-        address: &Address,
-        tls: TlsConfig,
-    ) -> Result<Self, MeterError> {
+    /// Makes a client of a bucket. `program`: what the server's log names.
+    ///
+    /// # Errors
+    /// A usage error for an endpoint or certificates that are not usable.
+    pub fn new(access: &S3Access, bucket: &str, program: &str) -> Result<Self, S3Error> {
+        let tls = access.tls()?;
         let config = Agent::config_builder()
             .http_status_as_error(false)
             // The bucket is measured on the path that the user named, not through a proxy.
@@ -44,7 +51,7 @@ impl S3Client {
             .tls_config(tls)
             .timeout_global(Some(PATIENCE))
             .input_buffer_size(BUFFER)
-            .user_agent("tenuto-meter")
+            .user_agent(program)
             .build();
         let spent = Spent::default();
         let connector = Clocked::new(
@@ -52,7 +59,7 @@ impl S3Client {
             spent.clone(),
         );
         Ok(Self {
-            bucket: access.bucket(&address.bucket)?,
+            bucket: access.bucket(bucket)?,
             signer: access.signer(),
             agent: Agent::with_parts(config, connector, DefaultResolver::default()),
             spent,
@@ -60,17 +67,15 @@ impl S3Client {
     }
 
     /// The time spent on opening connections since the last call.
-    pub(super) fn spent(&self) -> Duration {
+    pub fn spent(&self) -> Duration {
         self.spent.take()
     }
 
-    /// Reads into `memory`; returns when the response began.
-    pub(super) fn read(
-        &self,
-        key: &str,
-        offset: u64,
-        memory: &mut [u8],
-    ) -> Result<Instant, MeterError> {
+    /// Reads a part of an object into `memory`; returns when the response began.
+    ///
+    /// # Errors
+    /// A failed request, or fewer bytes than that.
+    pub fn read(&self, key: &str, offset: u64, memory: &mut [u8]) -> Result<Instant, S3Error> {
         let action = GetObject::new(&self.bucket, None, key);
         let get = self.signed(&action, |url| self.agent.get(url));
         let last = offset + memory.len() as u64 - 1;
@@ -78,7 +83,7 @@ impl S3Client {
         let mut answer = self.good("reading", key, asked)?;
         // The head is here: from now on bytes of the object arrive.
         let began = Instant::now();
-        let short = |reason| MeterError::new(format!("reading {}: {reason}", self.place(key)));
+        let short = |reason| S3Error::new(format!("reading {}: {reason}", self.place(key)));
         if answer.status() != 206 {
             let reason = "the server sends all of it instead of a part; it must serve byte ranges";
             return Err(short(reason.to_owned()));
@@ -97,13 +102,105 @@ impl S3Client {
         Ok(began)
     }
 
-    pub(super) fn put(&self, key: &str, bytes: &[u8]) -> Result<(), MeterError> {
+    /// Reads all of an object that has at most `most` bytes.
+    ///
+    /// # Errors
+    /// A failed request, [`S3ErrorKind::NoSuchKey`], and an object that is larger.
+    pub fn get(&self, key: &str, most: u64) -> Result<Vec<u8>, S3Error> {
+        let action = GetObject::new(&self.bucket, None, key);
+        let asked = self.signed(&action, |url| self.agent.get(url)).call();
+        let mut answer = self.good("reading", key, asked)?;
+        // The library's limit is that of the bytes that are too many.
+        let read = answer.body_mut().with_config().limit(most + 1).read_to_vec();
+        read.map_err(|error| S3Error {
+            kind: match error {
+                ureq::Error::BodyExceedsLimit(_) => S3ErrorKind::TooLarge,
+                _ => S3ErrorKind::Unavailable,
+            },
+            ..S3Error::new(format!("reading {}: {error}", self.place(key)))
+        })
+    }
+
+    /// The size of an object in bytes; `None` where there is none of this key.
+    ///
+    /// # Errors
+    /// A failed request.
+    pub fn size(&self, key: &str) -> Result<Option<u64>, S3Error> {
+        let action = HeadObject::new(&self.bucket, None, key);
+        let asked = self.signed(&action, |url| self.agent.head(url)).call();
+        match self.good("looking for", key, asked) {
+            Ok(answer) => {
+                let header = answer.headers().get("content-length");
+                let size = header.and_then(|size| size.to_str().ok()?.parse().ok());
+                size.map(Some).ok_or_else(|| self.unclear(key, "a HEAD without a size"))
+            }
+            Err(error) if error.kind == S3ErrorKind::NoSuchKey => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The objects whose keys begin with `prefix`, in the order of their keys.
+    ///
+    /// # Errors
+    /// A failed request.
+    pub fn list(&self, prefix: &str) -> Result<Vec<ListedObject>, S3Error> {
+        let mut objects = Vec::new();
+        let mut token = None;
+        loop {
+            let mut action = ListObjectsV2::new(&self.bucket, None);
+            action.with_prefix(prefix.to_owned());
+            if let Some(token) = token {
+                action.with_continuation_token(token);
+            }
+            let asked = self.signed(&action, |url| self.agent.get(url)).call();
+            let mut answer = self.good("listing", prefix, asked)?;
+            let text = answer.body_mut().with_config().limit(LARGEST_LIST).read_to_string();
+            let text = text.map_err(|error| self.unclear(prefix, &error.to_string()))?;
+            let page = ListObjectsV2::parse_response(&text)
+                .map_err(|error| self.unclear(prefix, &error.to_string()))?;
+            objects.extend(
+                page.contents
+                    .into_iter()
+                    .map(|object| ListedObject { key: object.key, size: object.size.unwrap_or(0) }),
+            );
+            match page.next_continuation_token {
+                Some(next) => token = Some(next),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    /// Writes an object, in the place of one with the same key.
+    ///
+    /// # Errors
+    /// A failed request.
+    pub fn put(&self, key: &str, bytes: &[u8]) -> Result<(), S3Error> {
         let action = PutObject::new(&self.bucket, None, key);
         let put = self.signed(&action, |url| self.agent.put(url));
         self.good("writing", key, put.send(bytes)).map(drop)
     }
 
-    pub(super) fn delete(&self, key: &str) -> Result<(), MeterError> {
+    /// Writes an object if there is none of this key; `false` where there is one. Not every server
+    /// keeps to this condition: some write always.
+    ///
+    /// # Errors
+    /// A failed request.
+    pub fn put_new(&self, key: &str, bytes: &[u8]) -> Result<bool, S3Error> {
+        let action = PutObject::new(&self.bucket, None, key);
+        let put = self.signed(&action, |url| self.agent.put(url)).header("If-None-Match", "*");
+        let asked = put.send(bytes);
+        // 409: another client writes this key at the same time.
+        if asked.as_ref().is_ok_and(|answer| matches!(answer.status().as_u16(), 409 | 412)) {
+            return Ok(false);
+        }
+        self.good("writing", key, asked).map(|_| true)
+    }
+
+    /// Removes an object; one that is not there is none to remove.
+    ///
+    /// # Errors
+    /// A failed request.
+    pub fn delete(&self, key: &str) -> Result<(), S3Error> {
         let action = DeleteObject::new(&self.bucket, None, key);
         let delete = self.signed(&action, |url| self.agent.delete(url));
         self.good("removing", key, delete.call()).map(drop)
@@ -111,11 +208,14 @@ impl S3Client {
 
     /// Writes an object in parts of at least 5 MiB, except for the last: `next` fills memory with
     /// each, and returns `None` at the end.
-    pub(super) fn put_in_parts(
+    ///
+    /// # Errors
+    /// A failed request, and an error of `next`. Nothing of the object is left then.
+    pub fn put_in_parts<E: From<S3Error>>(
         &self,
         key: &str,
-        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, MeterError>,
-    ) -> Result<(), MeterError> {
+        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, E>,
+    ) -> Result<(), E> {
         let action = CreateMultipartUpload::new(&self.bucket, None, key);
         let create = self.signed(&action, |url| self.agent.post(url));
         let text = self.text(key, create.send_empty())?;
@@ -131,12 +231,12 @@ impl S3Client {
         made
     }
 
-    fn parts(
+    fn parts<E: From<S3Error>>(
         &self,
         key: &str,
         id: &str,
-        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, MeterError>,
-    ) -> Result<(), MeterError> {
+        next: &mut dyn FnMut() -> Result<Option<Vec<u8>>, E>,
+    ) -> Result<(), E> {
         let mut tags: Vec<String> = Vec::new();
         while let Some(part) = next()? {
             let number = u16::try_from(tags.len() + 1).expect("no more than the protocol allows");
@@ -152,7 +252,7 @@ impl S3Client {
         let text = self.text(key, complete.send(done.body()))?;
         // The status may be 200 although the upload failed.
         if text.contains("<Error>") {
-            return Err(self.unclear(key, &beginning(&text)));
+            return Err(self.unclear(key, &beginning(&text)).into());
         }
         Ok(())
     }
@@ -179,7 +279,7 @@ impl S3Client {
         &self,
         key: &str,
         asked: Result<Response<Body>, ureq::Error>,
-    ) -> Result<String, MeterError> {
+    ) -> Result<String, S3Error> {
         let mut answer = self.good("writing", key, asked)?;
         let text = answer.body_mut().read_to_string();
         text.map_err(|error| self.unclear(key, &error.to_string()))
@@ -207,12 +307,13 @@ impl S3Client {
         action: &'static str,
         key: &str,
         asked: Result<Response<Body>, ureq::Error>,
-    ) -> Result<Response<Body>, MeterError> {
+    ) -> Result<Response<Body>, S3Error> {
         let place = self.place(key);
         let mut answer = asked.map_err(|error| match untrusted(&error) {
-            Some(reason) => {
-                MeterError::of(&reason.about(format!("{action} {place}: no secure connection")))
-            }
+            Some(reason) => S3Error {
+                kind: S3ErrorKind::Failed,
+                reason: reason.about(format!("{action} {place}: no secure connection")),
+            },
             None => self.lost(action, key, &self.why_lost(&error)),
         })?;
         let status = answer.status().as_u16();
@@ -225,20 +326,28 @@ impl S3Client {
             "" => String::new(),
             said => format!(" {said}"),
         };
-        let error = MeterError::new(format!("{action} {place}: {status}{said}"));
-        Err(MeterError { hint: hint(status).map(str::to_owned), ..error })
+        let mut error = S3Error::new(format!("{action} {place}: {status}{said}"));
+        error.reason.hint = hint(status).map(str::to_owned);
+        error.kind = match status {
+            404 if !text.contains("NoSuchBucket") => S3ErrorKind::NoSuchKey,
+            429 | 500 | 502..=504 => S3ErrorKind::Unavailable,
+            _ => S3ErrorKind::Failed,
+        };
+        Err(error)
     }
 
-    fn unclear(&self, key: &str, reason: &str) -> MeterError {
+    fn unclear(&self, key: &str, reason: &str) -> S3Error {
         self.lost("writing", key, &format!("an answer that is not clear: {reason}"))
     }
 
-    fn lost(&self, action: &str, key: &str, reason: &str) -> MeterError {
-        MeterError::new(format!("{action} {}: {reason}", self.place(key)))
-            .hint("is the endpoint right, and is the server there?")
+    fn lost(&self, action: &str, key: &str, reason: &str) -> S3Error {
+        let error = S3Error::new(format!("{action} {}: {reason}", self.place(key)));
+        S3Error { kind: S3ErrorKind::Unavailable, ..error }
+            .with_hint("is the endpoint right, and is the server there?")
     }
 
-    pub(super) fn place(&self, key: &str) -> String {
+    /// The address of an object, for a message.
+    pub fn place(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.bucket.name())
     }
 }
@@ -280,6 +389,9 @@ fn beginning(text: &str) -> String {
 
 /// Bytes of an error page that are shown.
 const SHOWN: usize = 200;
+
+/// Bytes of a page of a list: a thousand keys of a kilobyte each, with what is around them.
+const LARGEST_LIST: u64 = 8 << 20;
 
 /// The time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,17 +1,19 @@
 //! The address of a bucket, its endpoint, and the credentials.
 
-use super::signature::Signer;
-use crate::error::MeterError;
+use crate::signature::Signer;
+use crate::{S3Error, S3ErrorKind};
 use rustls::crypto::ring;
 use rusty_s3::{Bucket, UrlStyle};
+use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 use tenuto_client::tls::{Identity, Proof, Trust};
 use units::Reason;
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 /// An address `s3://BUCKET[/PREFIX]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Address {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct S3Address {
     /// The bucket's name.
     pub bucket: String,
     /// The prefix of object names: empty, or ends with `/`.
@@ -19,8 +21,8 @@ pub(crate) struct Address {
 }
 
 /// The endpoint of the bucket, and the credentials.
-#[derive(Clone, Default)]
-pub struct Access {
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct S3Access {
     /// The endpoint's URL, such as `http://127.0.0.1:9000`.
     pub endpoint: String,
     /// The region, such as `eu-central-1`; most self-hosted servers ignore it.
@@ -33,18 +35,21 @@ pub struct Access {
     pub identity: Option<Identity>,
 }
 
-impl Address {
+impl S3Address {
     /// Whether `text` has the scheme of a bucket's address.
-    pub(crate) fn is(text: &str) -> bool {
+    pub fn is(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
 
     /// Parses an address.
-    pub(crate) fn parse(text: &str) -> Result<Self, MeterError> {
+    ///
+    /// # Errors
+    /// A usage error where no bucket is named.
+    pub fn parse(text: &str) -> Result<Self, S3Error> {
         let rest = text.strip_prefix(SCHEME).unwrap_or_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
-            return Err(MeterError::usage(format!(
+            return Err(S3Error::usage(format!(
                 "'{text}' is not an address of the form s3://BUCKET[/PREFIX]"
             )));
         }
@@ -56,9 +61,15 @@ impl Address {
     }
 }
 
+impl fmt::Display for S3Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SCHEME}{}/{}", self.bucket, self.prefix)
+    }
+}
+
 const SCHEME: &str = "s3://";
 
-impl Access {
+impl S3Access {
     /// Takes the access from the variables that other programs use: `AWS_ENDPOINT_URL_S3` or
     /// `AWS_ENDPOINT_URL`, `AWS_REGION` or `AWS_DEFAULT_REGION`, `AWS_ACCESS_KEY_ID`,
     /// `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. `var` looks one up.
@@ -78,15 +89,15 @@ impl Access {
         }
     }
 
-    pub(super) fn bucket(&self, name: &str) -> Result<Bucket, MeterError> {
+    pub(crate) fn bucket(&self, name: &str) -> Result<Bucket, S3Error> {
         let endpoint = &self.endpoint;
         if endpoint.is_empty() {
-            return Err(MeterError::usage("nothing says where the bucket is")
-                .hint("give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL"));
+            return Err(S3Error::usage("nothing says where the bucket is")
+                .with_hint("give --endpoint http://HOST:PORT, or set AWS_ENDPOINT_URL"));
         }
         let unclear = || {
             let form = "an endpoint of the form http[s]://HOST[:PORT]";
-            MeterError::usage(format!("'{endpoint}' is not {form}"))
+            S3Error::usage(format!("'{endpoint}' is not {form}"))
         };
         let url = endpoint.parse().map_err(|_| unclear())?;
         let bucket = Bucket::new(url, UrlStyle::Path, name.to_owned(), self.region.clone());
@@ -94,12 +105,12 @@ impl Access {
     }
 
     /// The TLS configuration for an `https` endpoint.
-    pub(super) fn tls(&self) -> Result<TlsConfig, MeterError> {
+    pub(crate) fn tls(&self) -> Result<TlsConfig, S3Error> {
         let provider = Arc::new(ring::default_provider());
         let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
         let (roots, own) = match self.endpoint.starts_with("https://") {
             true => {
-                let unusable = |reason: Reason| MeterError::of(&reason).into_usage();
+                let unusable = |reason: Reason| S3Error { kind: S3ErrorKind::Usage, reason };
                 let own = self.identity.as_ref().map(Identity::read).transpose();
                 (self.trust.roots().map_err(unusable)?, own.map_err(unusable)?)
             }
@@ -113,9 +124,18 @@ impl Access {
             .build())
     }
 
-    pub(super) fn signer(&self) -> Option<Signer> {
+    pub(crate) fn signer(&self) -> Option<Signer> {
         let (key, secret, token) = self.keys.clone()?;
         Some(Signer { key, secret, token, region: self.region.clone() })
+    }
+}
+
+/// Without the secrets, which would be read in a log.
+impl fmt::Debug for S3Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { endpoint, region, keys, .. } = self;
+        let key = keys.as_ref().map(|(key, ..)| key);
+        write!(f, "S3Access {{ endpoint: {endpoint:?}, region: {region:?}, key: {key:?}, .. }}")
     }
 }
 

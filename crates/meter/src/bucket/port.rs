@@ -1,16 +1,16 @@
 //! Paced reads of objects by range, and writes of whole ones.
 
 use super::TestObjects;
-use super::client::S3Client;
-use crate::error::MeterError;
+use super::test_objects::client;
 use crate::log::OperationKind;
 use crate::target::{IoCompletion, IoRequest, PoolWorker, Port, ThreadPool};
 use device::DeviceError;
+use s3::{S3Client, S3Error};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use units::{ByteCount, Hinted, Moment};
+use units::{ByteCount, Moment};
 
 /// The data that all threads share.
 struct S3Worker {
@@ -34,7 +34,7 @@ pub(crate) fn bucket_port(
 
 /// The connection and the memory of a thread.
 struct S3WorkerState {
-    client: Result<S3Client, MeterError>,
+    client: Result<S3Client, S3Error>,
     memory: Vec<u8>,
 }
 
@@ -44,8 +44,8 @@ impl PoolWorker for S3Worker {
     fn own(&self) -> S3WorkerState {
         let mut memory = vec![0; self.largest];
         fastrand::Rng::with_seed(SEED).fill(&mut memory);
-        let TestObjects { access, address, tls, .. } = &*self.objects;
-        S3WorkerState { client: S3Client::new(access, address, tls.clone()), memory }
+        let TestObjects { access, address, .. } = &*self.objects;
+        S3WorkerState { client: client(access, address), memory }
     }
 
     fn perform(&self, request: &IoRequest, worker: &mut S3WorkerState) -> IoCompletion {
@@ -71,7 +71,7 @@ impl PoolWorker for S3Worker {
             path: PathBuf::from(format!("s3://{}/{key}", self.objects.address.bucket)),
             offset,
             length: len,
-            source: io::Error::other(error.reason()),
+            source: io::Error::other(error.reason),
         });
         let first = first.map(|at: Instant| Moment::ZERO + at.duration_since(self.origin));
         let open = worker.client.as_ref().map_or(Duration::ZERO, S3Client::spent);

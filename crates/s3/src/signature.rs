@@ -20,21 +20,21 @@ use ureq::http::Uri;
 
 /// The credentials that sign requests to one region.
 #[derive(Clone)]
-pub(super) struct Signer {
+pub(crate) struct Signer {
     /// The access key's identifier.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// The secret of the key.
-    pub(super) secret: String,
+    pub(crate) secret: String,
     /// The session token of temporary credentials.
-    pub(super) token: Option<String>,
+    pub(crate) token: Option<String>,
     /// The region that the signature is valid for.
-    pub(super) region: String,
+    pub(crate) region: String,
 }
 
 impl Signer {
     /// The headers that sign a request to `url`. The `Host` header is signed too, and left to the
     /// HTTP client, which makes it from the URL.
-    pub(super) fn headers(
+    pub(crate) fn headers(
         &self,
         method: Method,
         url: &Uri,

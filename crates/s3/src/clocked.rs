@@ -8,23 +8,23 @@ use ureq::unversioned::transport::{ConnectionDetails, Connector, Transport};
 
 /// A connector that measures the time of its inner connector.
 #[derive(Debug)]
-pub(super) struct Clocked<C> {
+pub(crate) struct Clocked<C> {
     inner: C,
     spent: Spent,
 }
 
 /// The time spent since the last call of [`Spent::take`], in nanoseconds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spent(Arc<AtomicU64>);
+pub(crate) struct Spent(Arc<AtomicU64>);
 
 impl<C> Clocked<C> {
-    pub(super) fn new(inner: C, spent: Spent) -> Self {
+    pub(crate) fn new(inner: C, spent: Spent) -> Self {
         Self { inner, spent }
     }
 }
 
 impl Spent {
-    pub(super) fn take(&self) -> Duration {
+    pub(crate) fn take(&self) -> Duration {
         Duration::from_nanos(self.0.swap(0, Ordering::Relaxed))
     }
 }

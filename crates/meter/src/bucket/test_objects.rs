@@ -7,20 +7,17 @@
 //! The prefix is unique. The objects are removed when the value is dropped, which happens at the
 //! end of the run however it ends, except when the program is killed.
 
-use super::client::S3Client;
-use super::{Access, Address};
 use crate::error::MeterError;
+use s3::{S3Access, S3Address, S3Client, S3Error};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use units::ByteCount;
-use ureq::tls::TlsConfig;
 
 /// Objects that are created and filled for a run, and removed afterwards.
 pub(crate) struct TestObjects {
-    pub(super) access: Access,
-    pub(super) address: Address,
+    pub(super) access: S3Access,
+    pub(super) address: S3Address,
     folder: String,
     client: S3Client,
-    pub(super) tls: TlsConfig,
     /// Number of objects that were made or begun.
     objects: u32,
     each: ByteCount,
@@ -29,16 +26,15 @@ pub(crate) struct TestObjects {
 impl TestObjects {
     /// Creates and fills `count` objects. `go_on` receives the bytes written so far.
     pub(crate) fn make(
-        access: Access,
-        address: Address,
+        access: S3Access,
+        address: S3Address,
         objects: u32,
         each: ByteCount,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, MeterError> {
-        let tls = access.tls()?;
-        let client = S3Client::new(&access, &address, tls.clone())?;
+        let client = client(&access, &address)?;
         let folder = format!("{}tenuto-meter-{:016x}", address.prefix, any_number());
-        let mut made = Self { access, address, folder, client, tls, objects: 0, each };
+        let mut made = Self { access, address, folder, client, objects: 0, each };
         let mut chance = fastrand::Rng::with_seed(SEED);
         for number in 0..objects {
             // Before the object is complete, so that dropping also removes one that was begun.
@@ -86,7 +82,7 @@ impl TestObjects {
                 // lost; the reason of an empty one arrives.
                 self.client.put(&key, &[])?;
             }
-            return self.client.put(&key, &bytes);
+            return Ok(self.client.put(&key, &bytes)?);
         }
         self.client.put_in_parts(&key, &mut next)
     }
@@ -99,6 +95,11 @@ impl Drop for TestObjects {
             let _ = self.client.delete(&self.key(number));
         }
     }
+}
+
+/// A client of the bucket, with a connection of its own.
+pub(super) fn client(access: &S3Access, address: &S3Address) -> Result<S3Client, S3Error> {
+    S3Client::new(access, &address.bucket, "tenuto-meter")
 }
 
 /// A random number for a unique prefix: the standard library's hash keys are random.

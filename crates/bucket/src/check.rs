@@ -1,0 +1,107 @@
+//! Looks whether all parts of the titles in a bucket are there.
+
+use crate::{BucketError, PARTS, TitleBucket, tried};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use store::{JobProgress, StoreError};
+
+/// The state of the titles in a bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BucketCheck {
+    /// Number of titles, with those that are damaged.
+    pub titles: u64,
+    /// Number of parts that titles use.
+    pub parts: u64,
+    /// Bytes of those parts.
+    pub bytes: u64,
+    /// Number of parts that no title uses: of removed titles, or of a push that goes on.
+    pub unused_parts: u64,
+    /// Bytes of those parts.
+    pub unused_bytes: u64,
+    /// All damage.
+    pub findings: Vec<BucketFinding>,
+}
+
+/// Damage of a title in a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketFinding {
+    /// The title.
+    pub title: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl TitleBucket {
+    /// Looks for the parts of all titles, and with `scrub` reads and verifies them.
+    ///
+    /// # Errors
+    /// [`StoreError::Cancelled`], and those of the bucket.
+    pub fn check(
+        &self,
+        scrub: bool,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<BucketCheck, BucketError> {
+        let client = self.client()?;
+        let folder = self.key(PARTS, "");
+        let objects = tried(|| client.list(&folder))?;
+        let there: BTreeMap<&str, u64> = objects
+            .iter()
+            .filter_map(|object| Some((object.key.strip_prefix(&folder)?, object.size)))
+            .collect();
+        let mut used: BTreeSet<String> = BTreeSet::new();
+        let mut check = BucketCheck::default();
+        let titles = self.titles()?;
+        check.titles = titles.len() as u64;
+        for title in &titles {
+            let manifest = match self.read_manifest(&client, title) {
+                Ok(manifest) => manifest,
+                Err(error @ BucketError::S3(_)) => return Err(error),
+                Err(error) => {
+                    check.findings.push(BucketFinding { title: title.clone(), what: what(error) });
+                    continue;
+                }
+            };
+            for part in manifest.parts() {
+                if !used.insert(part.sha256.clone()) {
+                    continue;
+                }
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(StoreError::Cancelled.into());
+                }
+                check.parts += 1;
+                check.bytes += part.bytes;
+                let found = match there.get(part.sha256.as_str()) {
+                    None => Some(format!("{folder}{} is not there", part.sha256)),
+                    Some(size) if *size != part.bytes => {
+                        let (name, bytes) = (&part.sha256, part.bytes);
+                        Some(format!("{folder}{name} has {size} bytes instead of {bytes}"))
+                    }
+                    Some(_) if scrub => match self.get_part(&client, title, part) {
+                        Ok(_) => None,
+                        Err(error @ BucketError::S3(_)) => return Err(error),
+                        Err(error) => Some(what(error)),
+                    },
+                    Some(_) => None,
+                };
+                let title = title.clone();
+                check.findings.extend(found.map(|what| BucketFinding { title, what }));
+                progress(JobProgress { stage: "checking", done: check.bytes, total: None });
+            }
+        }
+        let unused = there.iter().filter(|(part, _)| !used.contains(**part));
+        for (_, size) in unused {
+            check.unused_parts += 1;
+            check.unused_bytes += size;
+        }
+        Ok(check)
+    }
+}
+
+/// The damage alone, without the title that it is of.
+fn what(error: BucketError) -> String {
+    match error {
+        BucketError::Damaged { what, .. } => what,
+        other => other.to_string(),
+    }
+}

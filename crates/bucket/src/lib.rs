@@ -1,0 +1,148 @@
+//! Titles of record in a bucket of an S3-compatible store.
+//!
+//! ```text
+//!   PREFIX/titles/NAME.json     one for each title, written last: its tracks, as lists of parts
+//!   PREFIX/parts/SHA-256        up to 16 MiB of a track, or an index; named after its content
+//!
+//!   push   store ─▶ read, verified ─▶ hash ─▶ PUT the parts that are not there ─▶ PUT the manifest
+//!   fill   manifest ─▶ GET parts ─▶ hash, compared ─▶ write ─▶ seal: the title is in the store
+//! ```
+//!
+//! Nothing is written twice: a part's name is its content, so that equal parts are one object, an
+//! interrupted push goes on where it was, and two pushes of one title write the same. A manifest is
+//! written once; where the server keeps to conditions (`If-None-Match`), also between two clients
+//! at the same time. Only GET, PUT, HEAD, LIST and DELETE are needed.
+//!
+//! A title that was filled has the content of the one that was pushed ([`store::Content`]), so that
+//! both are copies of each other.
+
+#![warn(missing_docs)]
+
+mod check;
+mod error;
+mod manifest;
+mod transfer;
+
+pub use check::{BucketCheck, BucketFinding};
+pub use error::BucketError;
+pub use manifest::{Manifest, Part};
+pub use transfer::Pushed;
+
+use s3::{S3Access, S3Address, S3Client, S3Error, S3ErrorKind};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+#[cfg(test)]
+mod tests;
+
+/// The titles of record under one address of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TitleBucket {
+    access: S3Access,
+    address: S3Address,
+}
+
+impl TitleBucket {
+    /// The titles at an address. Nothing is asked of the bucket yet.
+    pub fn new(access: S3Access, address: S3Address) -> Self {
+        Self { access, address }
+    }
+
+    /// The names of all titles, in order.
+    ///
+    /// # Errors
+    /// Those of the bucket.
+    pub fn titles(&self) -> Result<Vec<String>, BucketError> {
+        let folder = self.key(TITLES, "");
+        let objects = tried(|| self.client()?.list(&folder))?;
+        let names = objects.iter().filter_map(|object| {
+            object.key.strip_prefix(&folder)?.strip_suffix(MANIFEST).map(str::to_owned)
+        });
+        Ok(names.collect())
+    }
+
+    /// What the bucket knows of a title.
+    ///
+    /// # Errors
+    /// [`BucketError::NoTitle`], [`BucketError::Damaged`], and those of the bucket.
+    pub fn manifest(&self, title: &str) -> Result<Manifest, BucketError> {
+        self.read_manifest(&self.client()?, title)
+    }
+
+    /// Removes a title, and its parts that no other title has. A push at the same time may rely on
+    /// a part that is removed here; `check` finds it.
+    ///
+    /// # Errors
+    /// [`BucketError::NoTitle`], and those of the bucket. The title is gone before its parts are.
+    pub fn remove(&self, title: &str) -> Result<(), BucketError> {
+        let client = self.client()?;
+        let manifest = self.read_manifest(&client, title)?;
+        let mut unused: BTreeSet<&str> =
+            manifest.parts().map(|part| part.sha256.as_str()).collect();
+        tried(|| client.delete(&self.manifest_key(title)))?;
+        for other in self.titles()? {
+            let other = self.read_manifest(&client, &other)?;
+            for part in other.parts() {
+                unused.remove(part.sha256.as_str());
+            }
+        }
+        for part in unused {
+            tried(|| client.delete(&self.key(PARTS, part)))?;
+        }
+        Ok(())
+    }
+
+    fn read_manifest(&self, client: &S3Client, title: &str) -> Result<Manifest, BucketError> {
+        check_name(title)?;
+        let read = tried(|| client.get(&self.manifest_key(title), LARGEST_MANIFEST));
+        let bytes = read.map_err(|error| match error.kind {
+            S3ErrorKind::NoSuchKey => {
+                BucketError::NoTitle { title: title.to_owned(), address: self.address.to_string() }
+            }
+            _ => error.into(),
+        })?;
+        Manifest::parse(title, &bytes)
+            .map_err(|what| BucketError::Damaged { title: title.to_owned(), what })
+    }
+
+    fn client(&self) -> Result<S3Client, S3Error> {
+        S3Client::new(&self.access, &self.address.bucket, "tenuto")
+    }
+
+    fn manifest_key(&self, title: &str) -> String {
+        self.key(TITLES, title) + MANIFEST
+    }
+
+    fn key(&self, folder: &str, name: &str) -> String {
+        format!("{}{folder}{name}", self.address.prefix)
+    }
+}
+
+/// Refuses a name that would be another key: URLs have no folders of these names.
+fn check_name(title: &str) -> Result<(), BucketError> {
+    let is_key = title.split('/').all(|folder| !matches!(folder, "" | "." | ".."));
+    is_key.then_some(()).ok_or_else(|| BucketError::BadName { title: title.to_owned() })
+}
+
+/// Repeats a request that may succeed later, a few times and after longer and longer times.
+fn tried<T>(mut request: impl FnMut() -> Result<T, S3Error>) -> Result<T, S3Error> {
+    for wait in RETRIES {
+        match request() {
+            Err(error) if error.kind == S3ErrorKind::Unavailable => std::thread::sleep(wait),
+            answer => return answer,
+        }
+    }
+    request()
+}
+
+/// How long a request that failed is waited with before it is made again.
+const RETRIES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
+
+const TITLES: &str = "titles/";
+const PARTS: &str = "parts/";
+const MANIFEST: &str = ".json";
+
+/// Bytes of a manifest: of the largest title that a store can have, in parts of 16 MiB.
+const LARGEST_MANIFEST: u64 = 64 << 20;

@@ -1,0 +1,244 @@
+//! Titles pushed to a bucket in memory and filled from it, and what a bucket may do to them.
+
+use crate::{BucketError, Pushed, TitleBucket};
+use device::MemoryDevice;
+use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
+use s3::{S3Access, S3Address, S3ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use store::{CheckOptions, FormatOptions, SoleOwner, Store, StoreAccess, StoreError, TitleRecord};
+use testkit::bucket::{TestBucket, WrongAnswer};
+use units::{ByteCount, Hinted, Timescale};
+
+fn store() -> SoleOwner {
+    let device = Arc::new(MemoryDevice::new(ByteCount(100 << 20)));
+    let options = FormatOptions { chunk: ByteCount::kib(64), ..FormatOptions::default() };
+    Store::format_on(device.clone(), &options).unwrap();
+    SoleOwner(Store::open_on(device).unwrap())
+}
+
+/// Writes a title with tracks of these lengths, whose bytes come from `seed`.
+fn put(store: &SoleOwner, name: &str, tracks: &[usize], seed: u64) -> TitleRecord {
+    let mut writer = store.0.begin(name, TitleKind::Media).unwrap();
+    let sizes: Vec<ByteCount> = tracks.iter().map(|length| ByteCount(*length as u64)).collect();
+    writer.declare(&sizes).unwrap();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut sealed = Vec::new();
+    for (number, length) in (0..).zip(tracks) {
+        let mut bytes = vec![0; *length];
+        random.fill(&mut bytes);
+        writer.write(number, &bytes).unwrap();
+        let mut index = LduIndex::default();
+        for ldu in bytes.chunks(1 << 20) {
+            index.push(u32::try_from(ldu.len()).unwrap(), 1, 0, true, false);
+        }
+        sealed.push((TrackDescription::plain(TrackKind::Video, Timescale(25)), index));
+    }
+    writer.seal(sealed).unwrap()
+}
+
+fn origin(bucket: &TestBucket, wrong: WrongAnswer) -> TitleBucket {
+    let keys = Some(("key".to_owned(), "secret".to_owned(), None));
+    let access = S3Access { endpoint: bucket.listen(wrong), keys, ..S3Access::default() };
+    TitleBucket::new(access, S3Address::parse("s3://films/house").unwrap())
+}
+
+fn right(bucket: &TestBucket) -> TitleBucket {
+    origin(bucket, |_| None)
+}
+
+fn push(origin: &TitleBucket, store: &SoleOwner, title: &str) -> Result<Pushed, BucketError> {
+    origin.push(store, title, &mut |_| {}, &AtomicBool::new(false))
+}
+
+fn fill(origin: &TitleBucket, store: &SoleOwner, title: &str) -> Result<TitleRecord, BucketError> {
+    origin.fill(store, title, &mut |_| {}, &AtomicBool::new(false))
+}
+
+/// The store has nothing, and nothing is taken of it.
+fn assert_empty(store: &SoleOwner) {
+    let info = store.store().info();
+    assert_eq!((info.titles, info.free_chunks), (0, info.data_chunks));
+}
+
+const MIB: usize = 1 << 20;
+
+#[test]
+fn a_title_comes_back_with_its_content_and_its_time() {
+    let bucket = TestBucket::default();
+    let (origin, from, to) = (right(&bucket), store(), store());
+    // Several parts, a part exactly, a track without a byte, and one byte.
+    let pushed = put(&from, "a/film, with ünusual % name", &[35 * MIB, 16 * MIB, 0, 1], 1);
+    let result = push(&origin, &from, &pushed.name).unwrap();
+    let wanted = Pushed { bytes: pushed.bytes, parts: 6, written: 6, keeps_conditions: Some(true) };
+    assert_eq!(result, wanted);
+    assert_eq!(origin.titles().unwrap(), [pushed.name.clone()]);
+    let filled = fill(&origin, &to, &pushed.name).unwrap();
+    assert_eq!((filled.content(), filled.created), (pushed.content(), pushed.created));
+    let report = to.0.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+    assert_eq!(report.findings, []);
+    // A store that was filled can be pushed from, and is found to be the same.
+    let again = push(&origin, &to, &pushed.name).unwrap();
+    assert_eq!((again.parts, again.written, again.keeps_conditions), (6, 0, None));
+    assert_eq!(origin.manifest(&pushed.name).unwrap().content, filled.content().to_string());
+}
+
+#[test]
+fn equal_parts_are_one_object_and_are_kept_while_a_title_has_them() {
+    let bucket = TestBucket::default();
+    let (origin, from) = (right(&bucket), store());
+    put(&from, "one", &[20 * MIB], 7);
+    put(&from, "two", &[20 * MIB], 7);
+    put(&from, "three", &[MIB], 8);
+    let written: Vec<u64> =
+        ["one", "two", "three"].map(|title| push(&origin, &from, title).unwrap().written).into();
+    assert_eq!(written, [3, 0, 2]);
+    origin.remove("one").unwrap();
+    let check = || origin.check(true, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    let now = check();
+    assert_eq!((now.titles, now.parts, now.unused_parts), (2, 5, 0));
+    assert_eq!(now.findings, []);
+    origin.remove("two").unwrap();
+    assert_eq!((check().titles, check().parts), (1, 2));
+    let to = store();
+    fill(&origin, &to, "three").unwrap();
+    assert!(matches!(fill(&origin, &to, "one"), Err(BucketError::NoTitle { .. })));
+}
+
+#[test]
+fn another_title_of_the_same_name_is_refused() {
+    // Also where the bucket does not keep to conditions.
+    for ignores_conditions in [false, true] {
+        let bucket = TestBucket { ignores_conditions, ..TestBucket::default() };
+        let (origin, here, there) = (right(&bucket), store(), store());
+        put(&here, "film", &[MIB], 1);
+        put(&there, "film", &[MIB], 2);
+        let pushed = push(&origin, &here, "film").unwrap();
+        assert_eq!(pushed.keeps_conditions, Some(!ignores_conditions));
+        let error = push(&origin, &there, "film").unwrap_err();
+        assert_eq!(error.to_string(), "the bucket has another title 'film'");
+        let wanted = here.0.find("film").unwrap().content().to_string();
+        assert_eq!(origin.manifest("film").unwrap().content, wanted);
+    }
+}
+
+/// How an object is changed, and what is said of it.
+type Change = (&'static str, fn(&mut Vec<u8>), &'static str);
+
+#[test]
+fn what_was_changed_in_the_bucket_is_found_and_not_filled() {
+    let changes: [Change; 5] = [
+        ("parts", |part| part[100] ^= 1, "has other content than its name says"),
+        ("parts", |part| part.push(0), "longer than its manifest says"),
+        ("parts", |part| part.truncate(part.len() - 1), "has other content than its name says"),
+        ("titles", |manifest| manifest.truncate(manifest.len() / 2), "its manifest is not one"),
+        (
+            "titles",
+            |manifest| {
+                let json = String::from_utf8(manifest.clone()).unwrap();
+                *manifest = json.replacen("\"bytes\":", "\"bytes\":1", 1).into_bytes();
+            },
+            "its manifest names parts",
+        ),
+    ];
+    for (folder, change, wanted) in changes {
+        let bucket = TestBucket::default();
+        let (origin, from, to) = (right(&bucket), store(), store());
+        put(&from, "film", &[3 * MIB], 1);
+        push(&origin, &from, "film").unwrap();
+        let largest = {
+            let objects = bucket.objects.lock().unwrap();
+            let those = objects.iter().filter(|(path, _)| path.contains(folder));
+            those.max_by_key(|(_, object)| object.len()).unwrap().0.clone()
+        };
+        change(bucket.objects.lock().unwrap().get_mut(&largest).unwrap());
+        let error = fill(&origin, &to, "film").unwrap_err();
+        assert!(matches!(error, BucketError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains(wanted), "{error}");
+        assert_empty(&to);
+        let check = origin.check(true, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+        assert_eq!(check.findings.len(), 1, "{wanted}");
+
+        bucket.objects.lock().unwrap().remove(&largest);
+        assert!(fill(&origin, &to, "film").is_err());
+        assert_empty(&to);
+        let check = origin.check(false, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+        assert_eq!(check.findings.len(), usize::from(folder == "parts"), "{wanted}");
+    }
+}
+
+#[test]
+fn a_push_goes_on_where_it_was() {
+    let bucket = TestBucket::default();
+    let (origin, from) = (right(&bucket), store());
+    put(&from, "film", &[60 * MIB], 1);
+    let cancel = AtomicBool::new(false);
+    let mut seen = 0;
+    let stopped = origin.push(
+        &from,
+        "film",
+        &mut |done| {
+            seen += 1;
+            cancel.store(seen == 2 && done.done > 0, std::sync::atomic::Ordering::Relaxed);
+        },
+        &cancel,
+    );
+    assert!(matches!(stopped, Err(BucketError::Store(StoreError::Cancelled))));
+    assert_eq!(origin.titles().unwrap(), [""; 0]);
+    let check = origin.check(false, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    assert!(check.unused_parts > 0, "{check:?}");
+    let pushed = push(&origin, &from, "film").unwrap();
+    assert_eq!(pushed.parts, 5);
+    assert_eq!(pushed.written, 5 - check.unused_parts);
+}
+
+#[test]
+fn a_bucket_that_fails_leaves_nothing_in_the_store() {
+    let bucket = TestBucket::default();
+    let (from, to) = (store(), store());
+    put(&from, "film", &[20 * MIB], 1);
+    push(&right(&bucket), &from, "film").unwrap();
+    let refusing = origin(&bucket, |what| {
+        (what == "GET").then_some("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+    });
+    let error = fill(&refusing, &to, "film").unwrap_err();
+    let BucketError::S3(refused) = &error else { panic!("{error}") };
+    assert_eq!(refused.kind, S3ErrorKind::Failed);
+    assert!(error.hint().unwrap().contains("AWS_ACCESS_KEY_ID"));
+    assert_empty(&to);
+    let refusing = origin(&TestBucket::default(), |what| {
+        (what == "PUT").then_some("HTTP/1.1 507 Full\r\nContent-Length: 0\r\n\r\n")
+    });
+    let error = push(&refusing, &from, "film").unwrap_err();
+    assert!(error.hint().unwrap().contains("free some space"), "{error}");
+}
+
+#[test]
+fn names_that_are_no_keys_are_refused() {
+    let bucket = TestBucket::default();
+    let (origin, from) = (right(&bucket), store());
+    for name in ["a/../b", "../parts", "a//b", "/a", "a/", "a/./b"] {
+        put(&from, name, &[10], 1);
+        let error = push(&origin, &from, name).unwrap_err();
+        assert!(matches!(error, BucketError::BadName { .. }), "{name}: {error}");
+        assert!(matches!(fill(&origin, &from, name), Err(BucketError::BadName { .. })), "{name}");
+    }
+    assert_eq!(bucket.asked.lock().unwrap().len(), 0, "nothing was asked");
+}
+
+#[test]
+fn a_full_store_takes_nothing() {
+    let bucket = TestBucket::default();
+    let (origin, from, to) = (right(&bucket), store(), store());
+    put(&from, "film", &[40 * MIB], 1);
+    put(&to, "other", &[70 * MIB], 2);
+    push(&origin, &from, "film").unwrap();
+    let free = to.store().info().free_chunks;
+    let error = fill(&origin, &to, "film").unwrap_err();
+    assert!(matches!(error, BucketError::Store(StoreError::Full { .. })), "{error}");
+    assert_eq!(to.store().info().free_chunks, free);
+    assert!(matches!(
+        fill(&origin, &from, "film"),
+        Err(BucketError::Store(StoreError::Exists { .. }))
+    ));
+}

@@ -1,0 +1,298 @@
+//! Titles from a store into the bucket, and back.
+//!
+//! Some connections are used at the same time, because one waits for the server most of the time.
+//! Parts are made, and written into a store, in their order.
+
+use crate::{BucketError, Manifest, PARTS, Part, TitleBucket, check_name, tried};
+use media::TitleIndex;
+use s3::{S3Client, S3Error, S3ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::thread::scope;
+use store::{JobProgress, StoreAccess, StoreError, TitleReader, TitleRecord};
+use units::ByteCount;
+
+/// The result of a push.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pushed {
+    /// Bytes of the title.
+    pub bytes: u64,
+    /// Number of parts, the index among them.
+    pub parts: u64,
+    /// Number of parts that were written; the others were there.
+    pub written: u64,
+    /// Whether the bucket keeps a client from replacing a manifest that another one has written at
+    /// the same time. `None`: the title was there, and nothing was written.
+    pub keeps_conditions: Option<bool>,
+}
+
+impl TitleBucket {
+    /// Writes a title of a store into the bucket. A title that is there with the same content is
+    /// left as it is.
+    ///
+    /// # Errors
+    /// [`BucketError::Exists`] for a title of this name with other content, and failures of the
+    /// store and the bucket. The title is not in the bucket then; parts of it may be, and are not
+    /// written again the next time.
+    pub fn push(
+        &self,
+        source: &dyn StoreAccess,
+        title: &str,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<Pushed, BucketError> {
+        check_name(title)?;
+        let record = source.store().find(title)?;
+        match self.manifest(title) {
+            Ok(there) => return already(&record, &there),
+            Err(BucketError::NoTitle { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let reader = source.store().reader(record.id, source.background_io())?;
+        let index = reader.index().encode();
+        let mut manifest = Manifest::of(&record, Part::of(&index));
+        let mut pushed = Pushed { bytes: record.bytes, ..Pushed::default() };
+        let clients = self.clients()?;
+        scope(|scope| {
+            let (done, results) = channel();
+            let mut uploads = Vec::new();
+            for client in &clients {
+                let (upload, parts): (_, Receiver<(Part, Vec<u8>)>) = sync_channel(0);
+                let done = done.clone();
+                scope.spawn(move || {
+                    for (part, content) in parts {
+                        let result = self.put_part(client, &part, &content);
+                        let failed = result.is_err();
+                        if done.send(result).is_err() || failed {
+                            break;
+                        }
+                    }
+                });
+                uploads.push(upload);
+            }
+            drop(done);
+            let uploads = Uploads { uploads, next: 0, results, pushed: &mut pushed };
+            uploads.all(&reader, index, &mut manifest, progress, cancel)
+        })?;
+        pushed.keeps_conditions = Some(self.put_manifest(&clients[0], &manifest)?);
+        Ok(pushed)
+    }
+
+    /// Copies a title of the bucket into a store. It has the content and the time of the one that
+    /// was pushed.
+    ///
+    /// # Errors
+    /// [`BucketError::NoTitle`], [`BucketError::Damaged`] for a part with other content than its
+    /// name says, and failures of the store and the bucket. Nothing of the title is left then.
+    pub fn fill(
+        &self,
+        target: &dyn StoreAccess,
+        title: &str,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<TitleRecord, BucketError> {
+        let manifest = self.manifest(title)?;
+        let damaged = |what: String| BucketError::Damaged { title: title.to_owned(), what };
+        let clients = self.clients()?;
+        let index = self.get_part(&clients[0], title, &manifest.index)?;
+        let index = TitleIndex::decode(&index)
+            .map_err(|error| damaged(format!("its index cannot be read: {error}")))?;
+        let sizes = index.tracks.iter().map(|track| track.data_len);
+        let named = manifest
+            .tracks
+            .iter()
+            .map(|parts| parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.bytes)));
+        if !sizes.clone().eq(named) {
+            return Err(damaged("its index is another title's".to_owned()));
+        }
+        let writer = target.store().begin(title, index.kind)?;
+        let mut writer = writer.with_io(target.background_io()).created(manifest.created);
+        writer.declare(&sizes.map(ByteCount).collect::<Vec<_>>())?;
+        let parts: Vec<(u16, &Part)> = (0..)
+            .zip(&manifest.tracks)
+            .flat_map(|(track, parts)| parts.iter().map(move |part| (track, part)))
+            .collect();
+        scope(|scope| {
+            let mut downloads = Vec::new();
+            for (number, client) in clients.iter().enumerate() {
+                let (done, download) = sync_channel(0);
+                let own = parts.iter().skip(number).step_by(clients.len());
+                scope.spawn(move || {
+                    for (_, part) in own {
+                        let content = self.get_part(client, title, part);
+                        let failed = content.is_err();
+                        // The other end is gone when one part has failed.
+                        if done.send(content).is_err() || failed {
+                            break;
+                        }
+                    }
+                });
+                downloads.push(download);
+            }
+            let mut done = 0;
+            for (&(track, part), download) in parts.iter().zip((0..downloads.len()).cycle()) {
+                let content = downloads[download].recv().expect("one result for each part")?;
+                writer.write(track, &content)?;
+                done += part.bytes;
+                progress(JobProgress { stage: "filling", done, total: Some(manifest.bytes) });
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(StoreError::Cancelled.into());
+                }
+            }
+            Ok::<_, BucketError>(())
+        })?;
+        writer.set_texts(index.texts);
+        if let Some(thumbnails) = index.thumbnails {
+            writer.set_thumbnails(thumbnails);
+        }
+        let tracks = index.tracks.into_iter().map(|track| (track.description, track.ldus));
+        Ok(writer.seal(tracks.collect())?)
+    }
+
+    fn clients(&self) -> Result<Vec<S3Client>, S3Error> {
+        (0..CONNECTIONS).map(|_| self.client()).collect()
+    }
+
+    /// Writes a part if it is not there; whether it was written.
+    fn put_part(
+        &self,
+        client: &S3Client,
+        part: &Part,
+        content: &[u8],
+    ) -> Result<bool, BucketError> {
+        let key = self.key(PARTS, &part.sha256);
+        if tried(|| client.size(&key))? == Some(part.bytes) {
+            return Ok(false);
+        }
+        tried(|| client.put(&key, content))?;
+        Ok(true)
+    }
+
+    /// Reads a part and compares it with its name.
+    pub(crate) fn get_part(
+        &self,
+        client: &S3Client,
+        title: &str,
+        part: &Part,
+    ) -> Result<Vec<u8>, BucketError> {
+        let key = self.key(PARTS, &part.sha256);
+        let damaged = |what: &str| BucketError::Damaged {
+            title: title.to_owned(),
+            what: format!("{} {what}", client.place(&key)),
+        };
+        let read = tried(|| client.get(&key, part.bytes));
+        let content = read.map_err(|error| match error.kind {
+            S3ErrorKind::NoSuchKey => damaged("is not there"),
+            S3ErrorKind::TooLarge => damaged("is longer than its manifest says"),
+            _ => error.into(),
+        })?;
+        if Part::of(&content) == *part {
+            Ok(content)
+        } else {
+            Err(damaged("has other content than its name says"))
+        }
+    }
+
+    /// Writes a manifest where there is none of this title; whether the bucket keeps to conditions.
+    fn put_manifest(&self, client: &S3Client, manifest: &Manifest) -> Result<bool, BucketError> {
+        let json = serde_json::to_vec(manifest).expect("a manifest is JSON");
+        let keeps = self.keeps_conditions(client)?;
+        let key = self.manifest_key(&manifest.title);
+        // A repeated request may find its own first one; then the content is the same.
+        let is_new = tried(|| client.put_new(&key, &json))?;
+        if !is_new && self.read_manifest(client, &manifest.title)?.content != manifest.content {
+            return Err(BucketError::Exists { title: manifest.title.clone() });
+        }
+        Ok(keeps)
+    }
+
+    /// Whether the bucket refuses to write an object that is there, where the client asks for that.
+    fn keeps_conditions(&self, client: &S3Client) -> Result<bool, BucketError> {
+        let key = self.key("", PROBE);
+        tried(|| client.put_new(&key, b"1"))?;
+        Ok(!tried(|| client.put_new(&key, b"1"))?)
+    }
+}
+
+/// The result of a push of a title that the bucket has.
+fn already(record: &TitleRecord, there: &Manifest) -> Result<Pushed, BucketError> {
+    if there.content != record.content().to_string() {
+        return Err(BucketError::Exists { title: record.name.clone() });
+    }
+    let parts = there.parts().count() as u64;
+    Ok(Pushed { bytes: record.bytes, parts, ..Pushed::default() })
+}
+
+/// The threads that write parts, each at its turn.
+struct Uploads<'a> {
+    uploads: Vec<SyncSender<(Part, Vec<u8>)>>,
+    next: usize,
+    results: Receiver<Result<bool, BucketError>>,
+    pushed: &'a mut Pushed,
+}
+
+impl Uploads<'_> {
+    /// Writes all parts of a title, and waits for the last.
+    fn all<A: StoreAccess>(
+        mut self,
+        reader: &TitleReader<A>,
+        index: Vec<u8>,
+        manifest: &mut Manifest,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<(), BucketError> {
+        self.upload(manifest.index.clone(), index)?;
+        let mut done = 0;
+        for (number, track) in (0..).zip(&reader.record().tracks) {
+            let mut parts = Vec::new();
+            let mut at = 0;
+            while at < track.bytes {
+                let mut content = Vec::with_capacity(PART);
+                while content.len() < PART && at < track.bytes {
+                    let piece = reader.piece(number, at, PART - content.len())?;
+                    at += piece.len() as u64;
+                    content.extend_from_slice(&piece);
+                }
+                let part = Part::of(&content);
+                parts.push(part.clone());
+                done += part.bytes;
+                self.upload(part, content)?;
+                progress(JobProgress { stage: "pushing", done, total: Some(manifest.bytes) });
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(StoreError::Cancelled.into());
+                }
+            }
+            manifest.tracks.push(parts);
+        }
+        self.uploads.clear();
+        while let Ok(result) = self.results.recv() {
+            self.pushed.written += u64::from(result?);
+        }
+        Ok(())
+    }
+
+    fn upload(&mut self, part: Part, content: Vec<u8>) -> Result<(), BucketError> {
+        while let Ok(result) = self.results.try_recv() {
+            self.pushed.written += u64::from(result?);
+        }
+        let upload = &self.uploads[self.next % self.uploads.len()];
+        self.next += 1;
+        self.pushed.parts += 1;
+        if upload.send((part, content)).is_err() {
+            // The thread has ended, after it sent why.
+            while let Ok(result) = self.results.recv() {
+                result?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Connections that are used at the same time.
+const CONNECTIONS: usize = 4;
+
+/// Bytes of a part, except for the last of a track.
+const PART: usize = 16 << 20;
+
+/// An object by which conditions are tried out.
+const PROBE: &str = "conditions";

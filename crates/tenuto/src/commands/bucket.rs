@@ -1,0 +1,286 @@
+//! `bucket`: titles of record in an S3-compatible bucket.
+
+use super::stores::mismatched;
+use crate::access::ask;
+use crate::args::stores::{
+    BucketArgs, BucketCheckArgs, BucketCommand, BucketRmArgs, BucketStoreArgs,
+};
+use crate::failure::{Code, Failure};
+use crate::out::{self, Bar, Table};
+use bucket::TitleBucket;
+use serde::Serialize;
+use server::control::{Reply, Request};
+use server::wire;
+use std::path::Path;
+use std::time::Duration;
+use tenuto_agent::stop_on_signals;
+use units::show::count;
+use units::{ByteCount, show_duration};
+
+pub(crate) fn run(command: &BucketCommand) -> Result<(), Failure> {
+    match command {
+        BucketCommand::Push(args) => transfer(args, BucketTransfer::Push),
+        BucketCommand::Fill(args) => transfer(args, BucketTransfer::Fill),
+        BucketCommand::Ls(args) => ls(args),
+        BucketCommand::Rm(args) => rm(args),
+        BucketCommand::Check(args) => check(args),
+    }
+}
+
+fn titles_of(args: &BucketArgs) -> Result<TitleBucket, Failure> {
+    Ok(TitleBucket::new(args.endpoint.access(&args.tls)?, args.bucket.clone()))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum BucketTransfer {
+    Push,
+    Fill,
+}
+
+/// What `bucket push` and `bucket fill` did.
+#[derive(Serialize)]
+struct TransferReport {
+    titles: Vec<TransferredTitle>,
+}
+
+#[derive(Serialize)]
+struct TransferredTitle {
+    title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pushed: Option<wire::PushedTitle>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filled: Option<wire::ListedTitle>,
+    error: Option<TransferError>,
+}
+
+#[derive(Serialize)]
+struct TransferError {
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+/// Transfers title after title. One that fails is reported, and the others go on.
+fn transfer(args: &BucketStoreArgs, direction: BucketTransfer) -> Result<(), Failure> {
+    let BucketStoreArgs { bucket: about, store, titles } = args;
+    let bucket = titles_of(about)?;
+    let titles = match titles.as_slice() {
+        [] => all(&bucket, store, direction)?,
+        named => named.to_vec(),
+    };
+    let mut report = TransferReport { titles: Vec::new() };
+    let mut first = Ok(());
+    for title in titles {
+        let mut done =
+            TransferredTitle { title: title.clone(), pushed: None, filled: None, error: None };
+        let result = one(&bucket, store, direction, &mut done);
+        if !about.report.json {
+            match &result {
+                Ok(()) => out::print(&line(&done)),
+                Err(failure) => out::complain(&about_title(failure, &title)),
+            }
+        }
+        if let Err(failure) = result {
+            done.error = Some(TransferError {
+                message: failure.sentence.clone(),
+                hint: failure.hint.clone(),
+            });
+            let interrupted = failure == Failure::interrupted();
+            if first.is_ok() {
+                first = Err(failure.code);
+            }
+            if interrupted {
+                report.titles.push(done);
+                break;
+            }
+        }
+        report.titles.push(done);
+    }
+    about.report.show(&report, || match report.titles.is_empty() {
+        true => "nothing is to be done: all titles are there\n".to_owned(),
+        false => String::new(),
+    });
+    first.map_err(Failure::reported)
+}
+
+fn about_title(failure: &Failure, title: &str) -> Failure {
+    Failure { sentence: format!("'{title}': {}", failure.sentence), ..failure.clone() }
+}
+
+/// The titles of one side; those to fill are the ones that the store does not have.
+fn all(
+    bucket: &TitleBucket,
+    store: &Path,
+    direction: BucketTransfer,
+) -> Result<Vec<String>, Failure> {
+    let Reply::Titles(stored) = ask(store, &Request::Ls)? else { mismatched() };
+    let stored: Vec<String> = stored.into_iter().map(|title| title.name).collect();
+    if direction == BucketTransfer::Push {
+        return Ok(stored);
+    }
+    let there = bucket.titles()?;
+    Ok(there.into_iter().filter(|title| !stored.contains(title)).collect())
+}
+
+fn one(
+    bucket: &TitleBucket,
+    store: &Path,
+    direction: BucketTransfer,
+    done: &mut TransferredTitle,
+) -> Result<(), Failure> {
+    let (title, bucket) = (done.title.clone(), bucket.clone());
+    match direction {
+        BucketTransfer::Push => {
+            let Reply::Pushed(pushed) = ask(store, &Request::Push { title, bucket })? else {
+                mismatched()
+            };
+            done.pushed = Some(pushed);
+        }
+        BucketTransfer::Fill => {
+            let Reply::Filled(filled) = ask(store, &Request::Fill { title, bucket })? else {
+                mismatched()
+            };
+            done.filled = Some(filled);
+        }
+    }
+    Ok(())
+}
+
+fn line(done: &TransferredTitle) -> String {
+    let title = &done.title;
+    if let Some(filled) = &done.filled {
+        return format!("'{title}' is in the store: {}\n", ByteCount(filled.bytes));
+    }
+    let Some(pushed) = &done.pushed else { return String::new() };
+    let bytes = ByteCount(pushed.bytes);
+    match pushed.keeps_conditions {
+        None => format!("'{title}' was in the bucket\n"),
+        Some(true) => {
+            let (written, parts) = (pushed.written, count(pushed.parts, "object"));
+            format!("'{title}' is in the bucket: {bytes}, {written} of {parts} written\n")
+        }
+        Some(false) => format!(
+            "'{title}' is in the bucket: {bytes}\nnote: this bucket overwrites objects also where \
+             it is asked not to (If-None-Match): push each title from one place only\n"
+        ),
+    }
+}
+
+/// A title of a bucket as `bucket ls` lists it.
+#[derive(Serialize)]
+struct BucketTitle {
+    title: String,
+    bytes: u64,
+    seconds: f64,
+    tracks: usize,
+    parts: usize,
+    created: u64,
+    content: String,
+}
+
+#[derive(Serialize)]
+struct BucketList {
+    titles: Vec<BucketTitle>,
+}
+
+fn ls(args: &BucketArgs) -> Result<(), Failure> {
+    let bucket = titles_of(args)?;
+    let mut titles = Vec::new();
+    for title in bucket.titles()? {
+        let manifest = bucket.manifest(&title)?;
+        titles.push(BucketTitle {
+            title,
+            bytes: manifest.bytes,
+            seconds: Duration::from_nanos(manifest.duration_ns).as_secs_f64(),
+            tracks: manifest.tracks.len(),
+            parts: manifest.parts().count(),
+            created: manifest.created,
+            content: manifest.content,
+        });
+    }
+    let list = BucketList { titles };
+    args.report.show(&list, || {
+        if list.titles.is_empty() {
+            return "no title\n".to_owned();
+        }
+        let mut table = Table::new(&["title", ">size", ">length", ">tracks", "sealed"]);
+        for title in &list.titles {
+            let length = Duration::try_from_secs_f64(title.seconds).unwrap_or_default();
+            table.row(vec![
+                title.title.clone(),
+                ByteCount(title.bytes).to_string(),
+                if length.is_zero() { "-".to_owned() } else { show_duration(length) },
+                title.tracks.to_string(),
+                units::show::moment(title.created),
+            ]);
+        }
+        table.show() + "\n"
+    });
+    Ok(())
+}
+
+/// The report of `bucket rm`.
+#[derive(Serialize)]
+struct BucketRemoval<'a> {
+    title: &'a str,
+}
+
+fn rm(args: &BucketRmArgs) -> Result<(), Failure> {
+    let BucketRmArgs { bucket, title } = args;
+    titles_of(bucket)?.remove(title)?;
+    bucket.report.show(&BucketRemoval { title }, || format!("'{title}' is removed\n"));
+    Ok(())
+}
+
+/// The report of `bucket check`.
+#[derive(Serialize)]
+struct BucketCheckReport {
+    clean: bool,
+    titles: u64,
+    parts: u64,
+    bytes: u64,
+    unused_parts: u64,
+    unused_bytes: u64,
+    findings: Vec<BucketDamage>,
+}
+
+#[derive(Serialize)]
+struct BucketDamage {
+    title: String,
+    text: String,
+}
+
+fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
+    let bucket = titles_of(&args.bucket)?;
+    let bar = Bar::new();
+    let cancel = stop_on_signals()?;
+    let found =
+        bucket.check(args.scrub, &mut |done| bar.bytes(done.stage, done.done, done.total), &cancel);
+    let found = found?;
+    let findings = found.findings.into_iter();
+    let report = BucketCheckReport {
+        clean: findings.len() == 0,
+        titles: found.titles,
+        parts: found.parts,
+        bytes: found.bytes,
+        unused_parts: found.unused_parts,
+        unused_bytes: found.unused_bytes,
+        findings: findings.map(|one| BucketDamage { title: one.title, text: one.what }).collect(),
+    };
+    args.bucket.report.show(&report, || {
+        let mut page = String::new();
+        for damage in &report.findings {
+            page += &format!("'{}': {}\n", damage.title, damage.text);
+        }
+        let (titles, parts) = (count(report.titles, "title"), count(report.parts, "object"));
+        page += &format!("{titles} in {parts}, {}", ByteCount(report.bytes));
+        page += if args.scrub { ", all read\n" } else { ", not read (--scrub reads them)\n" };
+        if report.unused_parts > 0 {
+            let (parts, bytes) =
+                (count(report.unused_parts, "object"), ByteCount(report.unused_bytes));
+            page += &format!("{parts} of no title, {bytes}\n");
+        }
+        page
+    });
+    if report.clean { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
+}
