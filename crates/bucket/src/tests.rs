@@ -37,22 +37,22 @@ fn put(store: &SoleOwner, name: &str, tracks: &[usize], seed: u64) -> TitleRecor
     writer.seal(sealed).unwrap()
 }
 
-fn origin(bucket: &TestBucket, wrong: WrongAnswer) -> TitleBucket {
+fn bucket_of(bucket: &TestBucket, wrong: WrongAnswer) -> TitleBucket {
     let keys = Some(("key".to_owned(), "secret".to_owned(), None));
     let access = S3Access { endpoint: bucket.listen(wrong), keys, ..S3Access::default() };
     TitleBucket::new(access, S3Address::parse("s3://films/house").unwrap())
 }
 
 fn right(bucket: &TestBucket) -> TitleBucket {
-    origin(bucket, |_| None)
+    bucket_of(bucket, |_| None)
 }
 
-fn push(origin: &TitleBucket, store: &SoleOwner, title: &str) -> Result<Pushed, BucketError> {
-    origin.push(store, title, &mut |_| {}, &AtomicBool::new(false))
+fn push(titles: &TitleBucket, store: &SoleOwner, title: &str) -> Result<Pushed, BucketError> {
+    titles.push(store, title, &mut |_| {}, &AtomicBool::new(false))
 }
 
-fn fill(origin: &TitleBucket, store: &SoleOwner, title: &str) -> Result<TitleRecord, BucketError> {
-    origin.fill(store, title, &mut |_| {}, &AtomicBool::new(false))
+fn fill(titles: &TitleBucket, store: &SoleOwner, title: &str) -> Result<TitleRecord, BucketError> {
+    titles.fill(store, title, &mut |_| {}, &AtomicBool::new(false))
 }
 
 /// The store has nothing, and nothing is taken of it.
@@ -66,43 +66,43 @@ const MIB: usize = 1 << 20;
 #[test]
 fn a_title_comes_back_with_its_content_and_its_time() {
     let bucket = TestBucket::default();
-    let (origin, from, to) = (right(&bucket), store(), store());
+    let (titles, from, to) = (right(&bucket), store(), store());
     // Several parts, a part exactly, a track without a byte, and one byte.
     let pushed = put(&from, "a/film, with ünusual % name", &[35 * MIB, 16 * MIB, 0, 1], 1);
-    let result = push(&origin, &from, &pushed.name).unwrap();
+    let result = push(&titles, &from, &pushed.name).unwrap();
     let wanted = Pushed { bytes: pushed.bytes, parts: 6, written: 6, keeps_conditions: Some(true) };
     assert_eq!(result, wanted);
-    assert_eq!(origin.titles().unwrap(), [pushed.name.clone()]);
-    let filled = fill(&origin, &to, &pushed.name).unwrap();
+    assert_eq!(titles.titles().unwrap(), [pushed.name.as_str()]);
+    let filled = fill(&titles, &to, &pushed.name).unwrap();
     assert_eq!((filled.content(), filled.created), (pushed.content(), pushed.created));
     let report = to.0.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
     assert_eq!(report.findings, []);
     // A store that was filled can be pushed from, and is found to be the same.
-    let again = push(&origin, &to, &pushed.name).unwrap();
+    let again = push(&titles, &to, &pushed.name).unwrap();
     assert_eq!((again.parts, again.written, again.keeps_conditions), (6, 0, None));
-    assert_eq!(origin.manifest(&pushed.name).unwrap().content, filled.content().to_string());
+    assert_eq!(titles.manifest(&pushed.name).unwrap().content, filled.content().to_string());
 }
 
 #[test]
 fn equal_parts_are_one_object_and_are_kept_while_a_title_has_them() {
     let bucket = TestBucket::default();
-    let (origin, from) = (right(&bucket), store());
+    let (titles, from) = (right(&bucket), store());
     put(&from, "one", &[20 * MIB], 7);
     put(&from, "two", &[20 * MIB], 7);
     put(&from, "three", &[MIB], 8);
     let written: Vec<u64> =
-        ["one", "two", "three"].map(|title| push(&origin, &from, title).unwrap().written).into();
+        ["one", "two", "three"].map(|title| push(&titles, &from, title).unwrap().written).into();
     assert_eq!(written, [3, 0, 2]);
-    origin.remove("one").unwrap();
-    let check = || origin.check(true, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    titles.remove("one").unwrap();
+    let check = || titles.check(true, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     let now = check();
     assert_eq!((now.titles, now.parts, now.unused_parts), (2, 5, 0));
     assert_eq!(now.findings, []);
-    origin.remove("two").unwrap();
+    titles.remove("two").unwrap();
     assert_eq!((check().titles, check().parts), (1, 2));
     let to = store();
-    fill(&origin, &to, "three").unwrap();
-    assert!(matches!(fill(&origin, &to, "one"), Err(BucketError::NoTitle { .. })));
+    fill(&titles, &to, "three").unwrap();
+    assert!(matches!(fill(&titles, &to, "one"), Err(BucketError::NoTitle { .. })));
 }
 
 #[test]
@@ -110,15 +110,15 @@ fn another_title_of_the_same_name_is_refused() {
     // Also where the bucket does not keep to conditions.
     for ignores_conditions in [false, true] {
         let bucket = TestBucket { ignores_conditions, ..TestBucket::default() };
-        let (origin, here, there) = (right(&bucket), store(), store());
+        let (titles, here, there) = (right(&bucket), store(), store());
         put(&here, "film", &[MIB], 1);
         put(&there, "film", &[MIB], 2);
-        let pushed = push(&origin, &here, "film").unwrap();
+        let pushed = push(&titles, &here, "film").unwrap();
         assert_eq!(pushed.keeps_conditions, Some(!ignores_conditions));
-        let error = push(&origin, &there, "film").unwrap_err();
+        let error = push(&titles, &there, "film").unwrap_err();
         assert_eq!(error.to_string(), "the bucket has another title 'film'");
         let wanted = here.0.find("film").unwrap().content().to_string();
-        assert_eq!(origin.manifest("film").unwrap().content, wanted);
+        assert_eq!(titles.manifest("film").unwrap().content, wanted);
     }
 }
 
@@ -143,26 +143,26 @@ fn what_was_changed_in_the_bucket_is_found_and_not_filled() {
     ];
     for (folder, change, wanted) in changes {
         let bucket = TestBucket::default();
-        let (origin, from, to) = (right(&bucket), store(), store());
+        let (titles, from, to) = (right(&bucket), store(), store());
         put(&from, "film", &[3 * MIB], 1);
-        push(&origin, &from, "film").unwrap();
+        push(&titles, &from, "film").unwrap();
         let largest = {
             let objects = bucket.objects.lock().unwrap();
             let those = objects.iter().filter(|(path, _)| path.contains(folder));
             those.max_by_key(|(_, object)| object.len()).unwrap().0.clone()
         };
         change(bucket.objects.lock().unwrap().get_mut(&largest).unwrap());
-        let error = fill(&origin, &to, "film").unwrap_err();
+        let error = fill(&titles, &to, "film").unwrap_err();
         assert!(matches!(error, BucketError::Damaged { .. }), "{error}");
         assert!(error.to_string().contains(wanted), "{error}");
         assert_empty(&to);
-        let check = origin.check(true, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+        let check = titles.check(true, &mut |_| {}, &AtomicBool::new(false)).unwrap();
         assert_eq!(check.findings.len(), 1, "{wanted}");
 
         bucket.objects.lock().unwrap().remove(&largest);
-        assert!(fill(&origin, &to, "film").is_err());
+        assert!(fill(&titles, &to, "film").is_err());
         assert_empty(&to);
-        let check = origin.check(false, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+        let check = titles.check(false, &mut |_| {}, &AtomicBool::new(false)).unwrap();
         assert_eq!(check.findings.len(), usize::from(folder == "parts"), "{wanted}");
     }
 }
@@ -170,11 +170,11 @@ fn what_was_changed_in_the_bucket_is_found_and_not_filled() {
 #[test]
 fn a_push_goes_on_where_it_was() {
     let bucket = TestBucket::default();
-    let (origin, from) = (right(&bucket), store());
+    let (titles, from) = (right(&bucket), store());
     put(&from, "film", &[60 * MIB], 1);
     let cancel = AtomicBool::new(false);
     let mut seen = 0;
-    let stopped = origin.push(
+    let stopped = titles.push(
         &from,
         "film",
         &mut |done| {
@@ -184,10 +184,10 @@ fn a_push_goes_on_where_it_was() {
         &cancel,
     );
     assert!(matches!(stopped, Err(BucketError::Store(StoreError::Cancelled))));
-    assert_eq!(origin.titles().unwrap(), [""; 0]);
-    let check = origin.check(false, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+    assert_eq!(titles.titles().unwrap(), [""; 0]);
+    let check = titles.check(false, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     assert!(check.unused_parts > 0, "{check:?}");
-    let pushed = push(&origin, &from, "film").unwrap();
+    let pushed = push(&titles, &from, "film").unwrap();
     assert_eq!(pushed.parts, 5);
     assert_eq!(pushed.written, 5 - check.unused_parts);
 }
@@ -198,7 +198,7 @@ fn a_bucket_that_fails_leaves_nothing_in_the_store() {
     let (from, to) = (store(), store());
     put(&from, "film", &[20 * MIB], 1);
     push(&right(&bucket), &from, "film").unwrap();
-    let refusing = origin(&bucket, |what| {
+    let refusing = bucket_of(&bucket, |what| {
         (what == "GET").then_some("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
     });
     let error = fill(&refusing, &to, "film").unwrap_err();
@@ -206,7 +206,7 @@ fn a_bucket_that_fails_leaves_nothing_in_the_store() {
     assert_eq!(refused.kind, S3ErrorKind::Failed);
     assert!(error.hint().unwrap().contains("AWS_ACCESS_KEY_ID"));
     assert_empty(&to);
-    let refusing = origin(&TestBucket::default(), |what| {
+    let refusing = bucket_of(&TestBucket::default(), |what| {
         (what == "PUT").then_some("HTTP/1.1 507 Full\r\nContent-Length: 0\r\n\r\n")
     });
     let error = push(&refusing, &from, "film").unwrap_err();
@@ -216,12 +216,12 @@ fn a_bucket_that_fails_leaves_nothing_in_the_store() {
 #[test]
 fn names_that_are_no_keys_are_refused() {
     let bucket = TestBucket::default();
-    let (origin, from) = (right(&bucket), store());
+    let (titles, from) = (right(&bucket), store());
     for name in ["a/../b", "../parts", "a//b", "/a", "a/", "a/./b"] {
         put(&from, name, &[10], 1);
-        let error = push(&origin, &from, name).unwrap_err();
+        let error = push(&titles, &from, name).unwrap_err();
         assert!(matches!(error, BucketError::BadName { .. }), "{name}: {error}");
-        assert!(matches!(fill(&origin, &from, name), Err(BucketError::BadName { .. })), "{name}");
+        assert!(matches!(fill(&titles, &from, name), Err(BucketError::BadName { .. })), "{name}");
     }
     assert_eq!(bucket.asked.lock().unwrap().len(), 0, "nothing was asked");
 }
@@ -229,16 +229,16 @@ fn names_that_are_no_keys_are_refused() {
 #[test]
 fn a_full_store_takes_nothing() {
     let bucket = TestBucket::default();
-    let (origin, from, to) = (right(&bucket), store(), store());
+    let (titles, from, to) = (right(&bucket), store(), store());
     put(&from, "film", &[40 * MIB], 1);
     put(&to, "other", &[70 * MIB], 2);
-    push(&origin, &from, "film").unwrap();
+    push(&titles, &from, "film").unwrap();
     let free = to.store().info().free_chunks;
-    let error = fill(&origin, &to, "film").unwrap_err();
+    let error = fill(&titles, &to, "film").unwrap_err();
     assert!(matches!(error, BucketError::Store(StoreError::Full { .. })), "{error}");
     assert_eq!(to.store().info().free_chunks, free);
     assert!(matches!(
-        fill(&origin, &from, "film"),
+        fill(&titles, &from, "film"),
         Err(BucketError::Store(StoreError::Exists { .. }))
     ));
 }

@@ -68,7 +68,7 @@ pub(crate) struct TitleFile {
 #[derive(Debug)]
 pub(crate) enum OpenFile {
     Title {
-        file: TitleFile,
+        file: Box<TitleFile>,
         /// Where the title's file is written meanwhile: its readers see what is written.
         draft: OnceLock<Arc<Draft>>,
         reserved: HandleReservation,
@@ -351,7 +351,7 @@ impl StoreFiles {
                     let is_same = state.nodes.caches(number, title.id);
                     let caching = if is_same { Caching::Kept } else { Caching::Anew };
                     let (draft, reserved) = (OnceLock::new(), HandleReservation::default());
-                    let open = OpenFile::Title { file, draft, reserved };
+                    let open = OpenFile::Title { file: Box::new(file), draft, reserved };
                     return Ok((state.add(open), caching));
                 }
                 place @ (FilePlace::Draft(_) | FilePlace::Title(_)) => {
@@ -629,7 +629,8 @@ impl StoreFiles {
     pub(crate) fn release(&self, handle: u64) {
         let Some(file) = locked(&self.state).open.remove(&handle) else { return };
         match file.as_ref() {
-            OpenFile::Title { file: TitleFile { reader, .. }, reserved, .. } => {
+            OpenFile::Title { file, reserved, .. } => {
+                let reader = &file.reader;
                 let id = reader.record().id;
                 let (is_last, is_over) = {
                     let mut state = locked(&self.state);

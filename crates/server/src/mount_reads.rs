@@ -30,7 +30,7 @@ use crate::messages::{
 use crate::presentation::Presentation;
 use crate::sessions::PlayerSession;
 use crate::shared::{ReaderCounters, Shared};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
 use device::SharedBuffer;
 use device::sockets::ConnectionId;
 use media::{Body, Slice};
@@ -166,7 +166,7 @@ impl MountReaders {
         };
         let queue = locked(&self.open).queues.get(connection).cloned();
         let unheard = match queue {
-            Some(queue) => queue.send(message).err().map(|unheard| unheard.into_inner()),
+            Some(queue) => queue.send(message).err().map(SendError::into_inner),
             None => Some(message),
         };
         match unheard {
