@@ -231,6 +231,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("delete del remove", "rm"),
     ("mv move", "rename"),
     ("rebalance balance replicate mirror drain", "library"),
+    ("s3 push fill archive", "bucket"),
     ("fsck verify scrub repair", "check"),
     ("run server start", "serve"),
     ("view watch", "play"),

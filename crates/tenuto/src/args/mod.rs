@@ -262,7 +262,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
         "Stores",
         &[
             "format", "ingest", "record", "ls", "info", "export", "mount", "rm", "rename",
-            "library", "relabel", "resize", "trim", "check",
+            "library", "bucket", "relabel", "resize", "trim", "check",
         ],
     ),
     ("Serving and watching", &["serve", "token", "play"]),
