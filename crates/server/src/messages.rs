@@ -8,7 +8,7 @@
 use crate::access::Permit;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
-    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, MaxWait, MediaRequest,
+    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, MaxWait, MediaRequest,
     ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
 };
 use crate::handover::LeftState;
@@ -107,6 +107,8 @@ pub(crate) enum Event {
     /// The list of sessions is needed outside of HTTP threads, or the session of this number alone.
     /// The core sends it on `answer`.
     ReportSessions { session: Option<SessionId>, answer: Sender<wire::SessionList> },
+    /// The state of the engine is needed outside of the core, which sends a copy on `answer`.
+    CopyEngine { answer: Sender<Box<Engine>> },
     /// The player disconnected before it received the answer to its admission request.
     Close { session: SessionId },
     /// The player has ended its session.

@@ -187,7 +187,7 @@ impl Scrape {
         }
         let gauges: [(&str, &str, DiskFigure); 9] = [
             ("guaranteed_slot_reads", "Reads guaranteed in each slot", |d| d.min_read.into()),
-            ("slot_reads", "Reads completed in the last slot", |d| d.last_slot_reads.into()),
+            ("slot_reads", "Reads completed in the last slot", |d| d.last_slot.reads.into()),
             ("slowest_slot_reads", "Fewest reads in a slot lately", |d| {
                 d.slowest_slot_reads.into()
             }),

@@ -233,7 +233,11 @@ impl Shared {
             slots.push_back(wire::SlotUse {
                 // The status counts the reads of the slot that has just ended.
                 slot: slot.0.saturating_sub(1),
-                reads: disk.last_slot_reads,
+                reads: disk.last_slot.reads,
+                due: disk.last_slot.reads - disk.last_slot.ahead,
+                ahead: disk.last_slot.ahead,
+                best_effort: disk.last_slot.best_effort,
+                writes: disk.last_slot.writes,
                 min_read: disk.min_read,
                 active: engine.active,
             });
@@ -268,8 +272,14 @@ impl Shared {
 
     /// The latest decisions on viewers, the newest first.
     pub(crate) fn decisions(&self) -> wire::DecisionList {
+        self.decisions_after(0)
+    }
+
+    /// The decisions behind the first `known` of all, the newest first, as far as they are kept.
+    pub(crate) fn decisions_after(&self, known: u64) -> wire::DecisionList {
         let decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
-        let latest = decisions.latest.iter().rev().cloned().collect();
+        let new = usize::try_from(decisions.total.saturating_sub(known)).unwrap_or(usize::MAX);
+        let latest = decisions.latest.iter().rev().take(new).cloned().collect();
         wire::DecisionList { total: decisions.total, decisions: latest }
     }
 

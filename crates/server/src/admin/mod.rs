@@ -15,6 +15,7 @@
 //! does. No response may be read by pages of other origins.
 
 mod access;
+mod capacity;
 mod channel;
 mod openapi;
 mod operations;
@@ -55,6 +56,8 @@ pub(crate) struct AdminApi {
     uploads: Option<UploadDirectory>,
     // Set when the server ends.
     closed: AtomicBool,
+    /// Held while further viewers are counted on a copy of the engine.
+    counting: Mutex<()>,
     jobs: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -70,8 +73,8 @@ impl AdminApi {
         uploads: Option<&Path>,
     ) -> Result<Self, Reason> {
         let uploads = uploads.map(UploadDirectory::open).transpose()?;
-        let (closed, jobs) = (AtomicBool::new(false), Mutex::default());
-        Ok(Self { shared, core, stores, workers, uploads, closed, jobs })
+        let (closed, counting, jobs) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
+        Ok(Self { shared, core, stores, workers, uploads, closed, counting, jobs })
     }
 
     /// Whether a body of this length may follow, for an operation that takes a file.
@@ -139,6 +142,10 @@ impl AdminApi {
             ApiAction::Disks => return self.disks(),
             ApiAction::Upload => return self.upload(call, body),
             ApiAction::Send => return self.send(call),
+            ApiAction::Headroom => return self.headroom(call),
+            ApiAction::Demand => return self.demand(call),
+            // The HTTP thread sends them itself.
+            ApiAction::Events => unreachable!("events are no answer in one piece"),
             ApiAction::Sessions => Request::Sessions { session: None },
             ApiAction::Session => Request::Sessions { session: Some(call.number(0)?) },
             ApiAction::EndSession => Request::EndSession { session: call.number(0)? },

@@ -39,6 +39,8 @@ pub(super) enum ApiAction {
     EndSession,
     Send,
     Decisions,
+    Events,
+    Headroom,
     Disks,
     Disk,
     Calibrate,
@@ -47,6 +49,7 @@ pub(super) enum ApiAction {
     EndDrain,
     Titles,
     Title,
+    Demand,
     Rename,
     Remove,
     Upload,
@@ -206,6 +209,33 @@ pub(super) static OPERATIONS: &[Operation] = &[
     },
     Operation {
         method: Method::Get,
+        path: "/api/v1/events",
+        id: "watch",
+        summary: "Watch the server, as server-sent events: `status` twice a second, with what `/status` \
+                  has and only the slots since the event before; `decision` for each decision on a \
+                  viewer. The response has no end",
+        action: ApiAction::Events,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: None,
+        errors: &[],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/headroom",
+        id: "getHeadroom",
+        summary: "How many more viewers of a title would be admitted at this moment, in its best \
+                  rendition, and why the next one would not",
+        action: ApiAction::Headroom,
+        query: HEADROOM_PARAMETERS,
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::Headroom>),
+        errors: &[404, 422],
+    },
+    Operation {
+        method: Method::Get,
         path: "/api/v1/disks",
         id: "listDisks",
         summary: "List the disks, with their stores and calibrations",
@@ -341,6 +371,18 @@ pub(super) static OPERATIONS: &[Operation] = &[
         errors: &[400, 404, 408, 409, 411, 413, 422, 507],
     },
     Operation {
+        method: Method::Get,
+        path: "/api/v1/disks/{disk}/titles/{title}/demand",
+        id: "getDemand",
+        summary: "The rate that a title needs over its time, in its best rendition, as admission counts it",
+        action: ApiAction::Demand,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::RateOverTime>),
+        errors: &[404, 422],
+    },
+    Operation {
         method: Method::Post,
         path: "/api/v1/reload",
         id: "reload",
@@ -379,6 +421,9 @@ pub(super) static OPERATIONS: &[Operation] = &[
         errors: &[413, 415],
     },
 ];
+
+static HEADROOM_PARAMETERS: &[QueryParameter] =
+    &[QueryParameter { name: "title", description: "The title's name", schema: schema_of::<String> }];
 
 static UPLOAD_PARAMETERS: &[QueryParameter] = &[
     QueryParameter {
@@ -519,6 +564,20 @@ impl ApiCall {
 
     pub(super) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
         serde_json::from_slice(&self.json).map_err(|error| bad_body(&error.to_string()))
+    }
+
+    /// The title that the query names.
+    pub(super) fn title(&self) -> Result<String, Problem> {
+        let named = self.query.iter().find(|(name, _)| name == "title");
+        named.map(|(_, title)| title.clone()).ok_or_else(|| {
+            let message = "the parameter 'title' is missing";
+            Problem::new(400, "bad-parameter", message, "name a title; /titles lists them")
+        })
+    }
+
+    /// Whether it is a watch, whose response has no end.
+    pub(crate) fn is_watch(&self) -> bool {
+        self.action() == ApiAction::Events
     }
 
     /// The control request that ingests the uploaded file.

@@ -204,6 +204,9 @@ impl Core {
             Event::ReportSessions { session, answer } => {
                 let _ = answer.send(self.session_list(session));
             }
+            Event::CopyEngine { answer } => {
+                let _ = answer.send(Box::new(self.engine.clone()));
+            }
             Event::Close { session } => {
                 self.engine.close(now, session);
                 self.end_session(session, RequestError::SessionEnded);

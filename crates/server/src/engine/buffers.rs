@@ -13,6 +13,7 @@
 use super::stream::StreamId;
 use super::{DiskNumber, ReadId, RequestId, TitleKey, TrackNumber};
 use std::collections::BTreeMap;
+use units::SlotIndex;
 
 /// Names a piece by its stored bytes, so that all presentations of a title share its buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,11 +49,13 @@ pub(super) enum Waiter {
 }
 
 /// One piece in memory, or being read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Buffer {
     pub(super) key: PieceKey,
     pub(super) place: Location,
     pub(super) state: BufferState,
+    /// The slot in which the piece is due that it was first read for.
+    pub(super) due: SlotIndex,
     /// This read repeats a failed one.
     pub(super) retried: bool,
     /// Notified when the read ends; may name streams and requests that no longer exist.
@@ -70,7 +73,7 @@ impl Buffer {
 }
 
 /// All buffers of an engine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Buffers {
     total: u64,
     // Sum of the lengths of all buffers; above `total` only between `set_total` and `make_room`.
@@ -160,8 +163,14 @@ impl Buffers {
         Some(read)
     }
 
-    /// A new read, not pinned yet. There must be room.
-    pub(super) fn start(&mut self, key: PieceKey, place: Location, retried: bool) -> ReadId {
+    /// A new read of a piece that is due in the slot `due`, not pinned yet. There must be room.
+    pub(super) fn start(
+        &mut self,
+        key: PieceKey,
+        place: Location,
+        due: SlotIndex,
+        retried: bool,
+    ) -> ReadId {
         let read = ReadId(self.next_read);
         self.next_read += 1;
         self.used += u64::from(place.len);
@@ -170,6 +179,7 @@ impl Buffers {
             key,
             place,
             state: BufferState::Reading,
+            due,
             retried,
             waiters: Vec::new(),
             pins: 0,
@@ -293,7 +303,7 @@ mod tests {
         let reads: Vec<ReadId> = (0..3)
             .map(|n| {
                 let (key, place) = piece(n);
-                let read = buffers.start(key, place, false);
+                let read = buffers.start(key, place, SlotIndex(0), false);
                 buffers.pin(read);
                 buffers.ready(read);
                 read
@@ -315,13 +325,13 @@ mod tests {
     fn another_copy_will_do_once_it_is_in_memory() {
         let mut buffers = Buffers::new(30);
         let (key, place) = piece(0);
-        let read = buffers.start(key, place, false);
+        let read = buffers.start(key, place, SlotIndex(0), false);
         let (here, there) = (DiskNumber(1), Location { disk: DiskNumber(1), offset: 70, len: 10 });
         let key = PieceKey { disk: here, ..key };
         assert_eq!(buffers.find(key, there), None, "read on another disk's schedule");
         buffers.ready(read);
         assert_eq!(buffers.find(key, there), Some((read, BufferState::Ready)));
-        let own = buffers.start(key, there, false);
+        let own = buffers.start(key, there, SlotIndex(0), false);
         assert_eq!(buffers.find(key, there), Some((own, BufferState::Reading)));
     }
 
@@ -330,7 +340,7 @@ mod tests {
         let mut buffers = Buffers::new(20);
         for (number, repeats) in [(0, false), (1, true)] {
             let (key, place) = piece(number);
-            let read = buffers.start(key, place, repeats);
+            let read = buffers.start(key, place, SlotIndex(0), repeats);
             buffers.pin(read);
             assert!(!buffers.repeats_for_nobody());
             buffers.unpin(read);
@@ -345,7 +355,7 @@ mod tests {
     fn a_piece_that_moved_is_not_found_in_its_old_place() {
         let mut buffers = Buffers::new(30);
         let (key, place) = piece(0);
-        buffers.start(key, place, false);
+        buffers.start(key, place, SlotIndex(0), false);
         assert_eq!(buffers.find(key, Location { offset: 7, ..place }), None);
     }
 }

@@ -30,6 +30,7 @@ mod departure;
 mod drain;
 mod extension;
 mod handover;
+mod headroom;
 mod loss;
 mod overload;
 mod pieces;
@@ -57,7 +58,8 @@ use table::Table;
 use units::{BitRate, ByteCount, Moment};
 
 pub use api::*;
-pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
+pub use headroom::Headroom;
+pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, SlotWork, Status};
 
 /// The engine. One owner drives it, in one thread.
 ///
@@ -174,7 +176,7 @@ pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, Status};
 /// - [`Action::Deliver`]: one `sent`, or `cancel` of its request, also where the request was
 ///   refused or failed half-way, and where its session ended. The buffer stays until then.
 /// - [`Action::Granted`]: one `best_effort_done`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Engine {
     config: EngineConfig,
     /// What players have open, and which streams are delivered to each. Within a call a session's

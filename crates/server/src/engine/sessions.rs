@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use units::Moment;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Session {
     /// The copy that it is read from.
     pub(super) layout: Arc<Layout>,
@@ -61,7 +61,7 @@ impl Session {
 }
 
 /// All requests in progress.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
     live: Table<RequestId, RequestState>,
     next_number: u64,
@@ -89,7 +89,7 @@ impl DerefMut for Requests {
 }
 
 /// A request in progress.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct RequestState {
     pub(super) session: SessionId,
     /// Younger requests have larger ones.

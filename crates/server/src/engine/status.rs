@@ -133,8 +133,8 @@ pub struct DiskStatus {
     pub bytes: u64,
     /// Reads failed or damaged since the start.
     pub failures: u64,
-    /// Reads completed in the last whole slot.
-    pub last_slot_reads: u32,
+    /// What was completed in the last whole slot.
+    pub last_slot: SlotWork,
     /// Reads in the device.
     pub in_flight: u32,
     /// Sessions that are read from it.
@@ -162,6 +162,19 @@ pub struct DiskStatus {
     /// The smallest slack of the admitted schedule ahead, in reads (the least by which
     /// `min_read × slots` exceeds what is due).
     pub slack_reads: u64,
+}
+
+/// What a disk completed in one slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotWork {
+    /// Reads for streams.
+    pub reads: u32,
+    /// The reads among them whose pieces were due in a later slot.
+    pub ahead: u32,
+    /// Permits of best-effort work, each for a read or a write.
+    pub best_effort: u32,
+    /// Writes of recordings in the time that is kept for them.
+    pub writes: u32,
 }
 
 /// One session: its disk, its buffers and its account so far.

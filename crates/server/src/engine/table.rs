@@ -10,7 +10,7 @@ use std::ops::{Deref, DerefMut, Index, IndexMut};
 /// requests, a stream's session, a queue's streams) names an entry of its table between any two
 /// calls. Whoever removes an entry removes its id from where it is kept, in the same call. An id
 /// that comes from the driver may name nothing: it is looked up with [`BTreeMap::get`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Table<K, V>(BTreeMap<K, V>);
 
 impl<K, V> Default for Table<K, V> {

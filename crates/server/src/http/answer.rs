@@ -94,8 +94,7 @@ fn decide(
     let response = match route {
         Route::Session { title } => return Ok(end_session(shared, request, &title)),
         Route::Root => Response::redirect("/console/"),
-        Route::Console(name) => console::file(&name)
-            .map_or_else(not_found, |(kind, text)| Response::new(200, kind, text)),
+        Route::Console(name) => console::file(&name).ok_or_else(not_found)?,
         Route::Titles => title_list(shared),
         Route::Sessions => return Ok(Decision::ListSessions),
         Route::Status => Response::json(200, &shared.status()),

@@ -6,6 +6,7 @@ use super::cmcd::Cmcd;
 use super::ranged::MediaBody;
 use super::request::{HttpRequest, LoggedFields, Method};
 use super::transfer::Transfer;
+use super::watch::Watch;
 use crate::admin::ApiCall;
 use crate::messages::Manifest;
 use crate::sessions::PlayerSession;
@@ -60,6 +61,8 @@ pub(super) enum ConnectionState {
     SendingResponse(Exchange, u64),
     /// Sending a body of media.
     SendingBody(Exchange, Box<Transfer>),
+    /// Sending events, without an end.
+    Watching(Exchange, Box<Watch>),
     /// The last response is with the kernel. The peer gets time to read it before the connection
     /// is closed.
     Lingering,
@@ -176,6 +179,7 @@ impl Connection {
         match &self.state {
             ConnectionState::SendingResponse(..) => true,
             ConnectionState::SendingBody(_, transfer) => transfer.is_sending(),
+            ConnectionState::Watching(_, watch) => watch.sending.is_some(),
             ConnectionState::Reading
             | ConnectionState::ReceivingBody(..)
             | ConnectionState::Waiting(..)

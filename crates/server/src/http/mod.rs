@@ -28,6 +28,7 @@ mod resource;
 mod response;
 mod routes;
 mod transfer;
+mod watch;
 mod worker;
 
 pub(crate) use answer::{not_admitted, open_failed};
@@ -36,6 +37,6 @@ pub(crate) use error_response::of as request_failed;
 #[cfg(test)]
 pub(crate) use request::parsed;
 pub(crate) use request::{HttpRequest, Method, bearer_token, without_token};
-pub(crate) use response::{Response, reason};
+pub(crate) use response::{Head, Response, reason, refusal_message};
 pub(crate) use routes::escape;
 pub(crate) use worker::{ConnectionLimits, serve};

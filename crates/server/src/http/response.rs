@@ -28,7 +28,7 @@ impl Head {
     }
 
     /// The beginning of a response that pages of other origins may not read.
-    fn of_same_origin(status: u16) -> Self {
+    pub(crate) fn of_same_origin(status: u16) -> Self {
         let mut text = String::with_capacity(512);
         let date = http_date(SystemTime::now());
         write!(text, "HTTP/1.1 {status} {}\r\nDate: {date}\r\n", reason(status)).ok();
@@ -56,6 +56,12 @@ impl Head {
     /// Adds a field. `value` holds no line break.
     pub(crate) fn add(&mut self, name: &str, value: impl std::fmt::Display) {
         write!(self.text, "{name}: {value}\r\n").ok();
+    }
+
+    /// The head's bytes for a body that ends with the connection.
+    pub(crate) fn finish_unbounded(mut self) -> Vec<u8> {
+        self.text.push_str("Connection: close\r\n\r\n");
+        self.text.into_bytes()
     }
 
     /// The head's bytes, with the body's length and whether the connection is kept alive.
@@ -203,7 +209,7 @@ impl Response {
 pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST, PATCH, PUT";
 
 /// A refusal in a sentence: why, and what to do.
-fn refusal_message(refusal: &Refusal) -> String {
+pub(crate) fn refusal_message(refusal: &Refusal) -> String {
     let short = refusal.resource.map_or("server", Resource::word);
     let why = match refusal.cause {
         RefusalCause::Sessions => {

@@ -82,7 +82,7 @@ impl Route {
         Some(match path[..] {
             [""] => Self::Root,
             ["console"] => Self::Console(String::new()),
-            ["console", name] => Self::Console(name.to_owned()),
+            ["console", ref name @ ..] => Self::Console(name.join("/")),
             ["titles"] => Self::Titles,
             ["sessions"] => Self::Sessions,
             ["status"] => Self::Status,

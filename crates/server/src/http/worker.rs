@@ -5,12 +5,14 @@
 //!      ▲                 ▲        ├─ body ─────▶ SendingBody ─────┤ keep-alive
 //!      │                 └ Waiting ◀─ ask                         │
 //!      └──────────────────────────────────────────────────────────┘  else ─▶ Lingering ─▶ closed
+//!                                Watching (events, no end) ─▶ closed
 //! ```
 //!
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
 //! (`answer` decides, this file executes), its body requested from the core piece by piece,
 //! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
-//! in `answers`, new connections in `accepting`, the admin API and its bodies in `admin`.
+//! in `answers`, new connections in `accepting`, the admin API and its bodies in `admin`, those who watch
+//! in `watching`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
@@ -21,6 +23,7 @@ mod answers;
 mod leaving;
 mod presence;
 mod timeouts;
+mod watching;
 
 use super::answer::{self, Decision};
 use super::authorize;
@@ -123,6 +126,7 @@ impl Worker {
             self.leave();
             if Instant::now() >= self.next_timeout_check {
                 self.check_timeouts();
+                self.send_events();
                 self.next_timeout_check = Instant::now() + CHECK_INTERVAL;
             }
         }
@@ -487,6 +491,9 @@ impl Worker {
         connection.progress_at = Instant::now();
         match &mut connection.state {
             ConnectionState::SendingResponse(_, awaited) if *awaited == number => self.finished(id),
+            ConnectionState::Watching(_, watch) if watch.sending == Some(number) => {
+                watch.sending = None;
+            }
             ConnectionState::SendingBody(exchange, transfer) => {
                 let (bytes, piece) = transfer.sent(number);
                 exchange.bytes += bytes;
@@ -545,6 +552,7 @@ impl Worker {
         let Some(connection) = self.connections.get(&id) else { return };
         if let ConnectionState::SendingBody(exchange, _)
         | ConnectionState::SendingResponse(exchange, _)
+        | ConnectionState::Watching(exchange, _)
         | ConnectionState::ReceivingBody(exchange, ..)
         | ConnectionState::Waiting(exchange, ..) = &connection.state
         {

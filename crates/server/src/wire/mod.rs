@@ -5,10 +5,12 @@
 //! converted field by field. Sizes are bytes, rates bits per second, times seconds with fractions
 //! unless the name says otherwise, moments Unix seconds.
 
+mod capacity;
 mod convert;
 mod decision;
 mod status;
 
+pub use capacity::*;
 pub use decision::*;
 pub use status::*;
 

@@ -257,6 +257,18 @@ pub struct SlotUse {
     pub slot: u64,
     /// Reads completed in it.
     pub reads: u32,
+    /// Those of them whose pieces were due by its end.
+    #[serde(default)]
+    pub due: u32,
+    /// Those of them whose pieces are due later.
+    #[serde(default)]
+    pub ahead: u32,
+    /// Pieces of best-effort work completed in it: ingest, export, check, scrub.
+    #[serde(default)]
+    pub best_effort: u32,
+    /// Writes of recordings completed in it in the time that is kept for them.
+    #[serde(default)]
+    pub writes: u32,
     /// Guaranteed reads per slot at that time.
     pub min_read: u32,
     /// Sessions of the server that held a reservation at that time.

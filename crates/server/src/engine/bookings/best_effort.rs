@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::SlotIndex;
 
 /// The best-effort permits of one disk.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct BestEffort {
     waiting: VecDeque<Waiting>,
     /// What each permit in use counts for, in reads.
@@ -20,7 +20,7 @@ pub(in crate::engine) struct BestEffort {
     pub(in crate::engine) next_turn: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Waiting {
     permit: PermitId,
     reads: u32,
@@ -48,6 +48,11 @@ impl BestEffort {
     /// Whether a permit is in use.
     pub(in crate::engine) fn is_granted(&self, permit: PermitId) -> bool {
         self.granted.contains_key(&permit) || self.writes.contains_key(&permit)
+    }
+
+    /// Whether a permit in use is for a write in kept time.
+    pub(in crate::engine) fn is_write(&self, permit: PermitId) -> bool {
+        self.writes.contains_key(&permit)
     }
 
     /// The write of a recording that has waited longest, and its charge in nanoseconds.

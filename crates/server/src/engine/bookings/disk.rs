@@ -6,7 +6,9 @@ use super::scan::ScanRun;
 use super::starts::{Starts, WHOLE_DISK};
 use crate::engine::buffers::Location;
 use crate::engine::stream::{Stream, StreamId};
-use crate::engine::{DiskGuarantee, DiskStatus, MAX_PERMIT_READS, PermitId, ReadId, RecordingId};
+use crate::engine::{
+    DiskGuarantee, DiskStatus, MAX_PERMIT_READS, PermitId, ReadId, RecordingId, SlotWork,
+};
 use scheduler::admission::least_slack;
 use scheduler::{
     BusySlots, ChosenRead, Demand, DiskBooks, DiskHistory, DiskTimings, Dispatcher, Guard,
@@ -21,7 +23,7 @@ use units::{Moment, SlotIndex, nanos};
 pub(in crate::engine) type Chosen = ChosenRead<StreamId, ReadId>;
 
 /// The state of one disk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::engine) struct Disk {
     pub(in crate::engine) guarantee: DiskGuarantee,
     pub(in crate::engine) guard: Guard,
@@ -80,8 +82,10 @@ pub(in crate::engine) struct Disk {
     pub(in crate::engine) silent_slots: u32,
     /// The reads that it is behind with.
     pub(in crate::engine) backlog: Backlog,
-    pub(in crate::engine) slot_reads: u32,
-    pub(in crate::engine) last_slot_reads: u32,
+    /// What it has completed in this slot.
+    pub(in crate::engine) slot_work: SlotWork,
+    /// What it completed in the slot before.
+    pub(in crate::engine) last_slot: SlotWork,
 }
 
 impl Disk {
@@ -121,8 +125,8 @@ impl Disk {
             draining: false,
             silent_slots: 0,
             backlog: Backlog::default(),
-            slot_reads: 0,
-            last_slot_reads: 0,
+            slot_work: SlotWork::default(),
+            last_slot: SlotWork::default(),
         }
     }
 
@@ -230,11 +234,12 @@ impl Disk {
         self.in_flight += 1;
     }
 
-    /// A read in the device has ended.
+    /// A read in the device has ended. `due`: the slot in which its piece is due.
     pub(in crate::engine) fn read_ended(
         &mut self,
         now: Moment,
         read: ReadId,
+        due: SlotIndex,
         place: Location,
         good: bool,
         device: &Range<Moment>,
@@ -243,7 +248,9 @@ impl Disk {
         self.device_ended(now, place, device);
         self.batch.remove(&read);
         self.reads += 1;
-        self.slot_reads += 1;
+        self.slot_work.reads += 1;
+        // The books are at the slot that runs.
+        self.slot_work.ahead += u32::from(due > self.dispatcher.books.current());
         if good {
             self.bytes += u64::from(place.len);
         } else {
@@ -271,16 +278,16 @@ impl Disk {
         self.next_release = [None; 2];
         self.starts.slot_begins(slot);
         // A disk that has nothing to read is idle, not silent.
-        let silent = self.in_flight > 0 && self.slot_reads == 0;
+        let silent = self.in_flight > 0 && self.slot_work.reads == 0;
         self.silent_slots = if silent { self.silent_slots + 1 } else { 0 };
-        self.last_slot_reads = std::mem::take(&mut self.slot_reads);
+        self.last_slot = std::mem::take(&mut self.slot_work);
         self.dispatcher.advance(slot);
         // A sweep that takes too long holds reads that are late, and are on no books any more.
         let is_late = |chosen: &&Chosen| chosen.piece.due < slot;
         let late = self.dispatcher.chosen().filter(is_late).count();
         let late = u32::try_from(late).unwrap_or(u32::MAX);
         let overdue = self.dispatcher.books.overdue().reads.saturating_add(late);
-        self.backlog.slot_begins(overdue, self.last_slot_reads, silent);
+        self.backlog.slot_begins(overdue, self.last_slot.reads, silent);
     }
 
     /// Reads that are past their slots, or due in the next `slots`.
@@ -320,7 +327,7 @@ impl Disk {
         }
         // Only a slot that was busy from start to end shows how many reads the disk completes.
         if slots == 1 && !self.has_lacked {
-            self.busy_slots.slot_ended(self.slot_reads);
+            self.busy_slots.slot_ended(self.slot_work.reads);
         }
         // Best-effort work that is still in the device takes time of the new slot.
         self.has_lacked = self.work.in_flight() + self.work.writes_in_flight() > 0;
@@ -455,7 +462,7 @@ impl Disk {
             reads: self.reads,
             bytes: self.bytes,
             failures: self.failures,
-            last_slot_reads: self.last_slot_reads,
+            last_slot: self.last_slot,
             in_flight: self.busy(),
             sessions: 0,
             lost: self.lost,

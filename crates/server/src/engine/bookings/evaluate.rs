@@ -465,7 +465,7 @@ impl Bookings {
 
 /// Per disk, the reads that are chosen, that the device was not given, and that can become unread:
 /// evaluations take them for unread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::engine) struct Unissued(Vec<Vec<Chosen>>);
 
 impl Unissued {
@@ -484,7 +484,7 @@ impl Unissued {
 }
 
 /// Demands that are not in use, kept for their memory. Their content means nothing.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct DemandPool(Vec<Demand>);
 
 impl DemandPool {

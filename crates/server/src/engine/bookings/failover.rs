@@ -19,7 +19,7 @@ use scheduler::{DiskBooks, Failover, PieceDue};
 use units::SlotIndex;
 
 /// What each disk would have to read if another were lost; empty where no loss is survived.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::engine) struct FailoverBooks {
     pub(in crate::engine) books: Option<Failover>,
 }

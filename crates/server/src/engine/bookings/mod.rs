@@ -37,7 +37,7 @@ use units::{BitRate, Moment, SlotIndex};
 pub(super) use failover::EARLY_SLOTS;
 
 /// All books of an engine, and its disks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Bookings {
     policy: PolicyKind,
     slot_length: Duration,

@@ -32,7 +32,7 @@ use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
 
 /// The sweep under way on one disk, and the charges that its duration is compared with.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct ScanRun {
     /// The slack of the plan that is followed; see `streams::accounts`.
     slack: Option<Duration>,

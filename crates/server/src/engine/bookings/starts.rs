@@ -33,7 +33,7 @@ use std::time::Duration;
 use units::{Moment, SlotIndex, nanos};
 
 /// The starts of one disk's viewers, and the queue for them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct Starts {
     /// By slot, the share of the disk that the viewers take on average who start in it.
     begun: BTreeMap<SlotIndex, u64>,

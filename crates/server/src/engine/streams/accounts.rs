@@ -24,7 +24,7 @@ use std::time::Duration;
 use units::Moment;
 
 /// The accounts of the open sessions, and the counters of all sessions since the start.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct Accounts {
     sessions: Table<SessionId, SessionSummary>,
     pub(in crate::engine) counters: Counters,

@@ -5,7 +5,7 @@ use crate::engine::{DiskNumber, RequestId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Requests by the piece that each waits for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct Awaited {
     piece_of: BTreeMap<RequestId, PieceKey>,
     /// The pairs of `piece_of`, by piece.

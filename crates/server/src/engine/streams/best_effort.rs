@@ -43,9 +43,12 @@ impl Streams {
             // Before the work is taken off: it counts in the time that the device may take.
             disk.note_overrun(now);
             let was_granted = disk.work.is_granted(permit);
+            let is_write = disk.work.is_write(permit);
             if disk.work.finish(permit) {
                 // The end of work that was never begun is no activity of the device.
                 if was_granted {
+                    disk.slot_work.writes += u32::from(is_write);
+                    disk.slot_work.best_effort += u32::from(!is_write);
                     disk.work_ended(now);
                 }
                 break;

@@ -75,7 +75,7 @@ use std::time::Duration;
 use units::{Moment, SlotIndex};
 
 /// A stream that reads for others, and those for which it reads.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::engine) struct Feed {
     pub(super) stream: Stream,
     /// The feed's followers. One that is off the books during a decision is in the list.

@@ -55,7 +55,7 @@ pub(super) use placement::{Beginning, Choice, Rejected, Rejection, least_reserve
 pub(super) use reading::Retry;
 
 /// All admitted streams, with everything that they hold.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Streams {
     /// Between two calls each is on all books, and in the list of its session.
     streams: Table<StreamId, Stream>,

@@ -159,7 +159,7 @@ impl Streams {
         let stream = &self[&id];
         let key = stream.key(piece.piece);
         let place = Location { disk: stream.layout.disk, offset, len: piece.len };
-        let read = self.buffers.start(key, place, false);
+        let read = self.buffers.start(key, place, piece.due, false);
         self.buffers.add_waiter(read, Waiter::Stream(id));
         // Requests may have waited for this piece since before it was its turn to be read.
         for request in self.awaited.of(key) {
@@ -212,13 +212,13 @@ impl Streams {
         device: &Range<Moment>,
     ) -> Option<EndedRead> {
         let buffer = self.buffers.get(read).filter(|b| b.state == BufferState::Reading)?;
-        let (key, place) = (buffer.key, buffer.place);
+        let (key, place, due) = (buffer.key, buffer.place, buffer.due);
         if buffer.repeats_for_nobody() {
             self.last_vain_repeat = Some(now);
         }
         let disk = &mut self.bookings.disks[usize::from(place.disk.0)];
         let good = outcome == ReadOutcome::Good;
-        disk.read_ended(now, read, place, good, device);
+        disk.read_ended(now, read, due, place, good, device);
         // A failed buffer keeps its waiters: the repeated read is made for them.
         let waiters = if good { self.buffers.ready(read) } else { Vec::new() };
         Some(EndedRead { key, place, waiters })
@@ -258,7 +258,9 @@ impl Streams {
     ) -> (ReadId, Retry) {
         // Another viewer may have it, or wait for it.
         let found = self.buffers.find(key, place);
-        let again = found.map_or_else(|| self.buffers.start(key, place, true), |(read, _)| read);
+        let now_due = self.bookings.slot();
+        let again = found
+            .map_or_else(|| self.buffers.start(key, place, now_due, true), |(read, _)| read);
         for (id, piece) in holders {
             // The pins of the failed buffer ended with it.
             self.get_mut(*id).now_reads(*piece, again);

@@ -3,7 +3,7 @@
 use crate::engine::TitleKey;
 use std::collections::{BTreeMap, BTreeSet};
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::engine) struct Titles {
     /// Per title its sessions, detached transfers and reads in flight, as a number above zero.
     uses: BTreeMap<TitleKey, usize>,

@@ -30,6 +30,9 @@ impl Worker {
                 return self.send_response(id, exchange, response);
             }
         };
+        if call.is_watch() {
+            return self.begin_watch(id, exchange);
+        }
         let target = match call.operation.body() {
             RequestBody::None => {
                 let started = self.api.start(call, None, self.caller(id));

@@ -6,6 +6,7 @@
 //!   a request may be on its way          closed after FRESH
 //!     (a new connection, half a head)
 //!   waits for the next request           closed now: its player connects again
+//!   watches                              closed now: its client connects again
 //! ```
 
 use super::Worker;
@@ -37,11 +38,12 @@ impl Worker {
                 let may_come = connection.next_number == 0 || !connection.input.is_empty();
                 !may_come || waited >= FRESH
             }
+            ConnectionState::Watching(..) => true,
             _ => false,
         };
         let idle: Vec<ConnectionId> =
             self.connections.iter().filter(|(_, open)| idle(open)).map(|(id, _)| *id).collect();
-        idle.into_iter().for_each(|id| self.close(id));
+        idle.into_iter().for_each(|id| self.end_watch(id));
         let lingers = |open: &Connection| matches!(open.state, ConnectionState::Lingering);
         if !told && waited >= SETTLED && self.connections.values().all(lingers) {
             self.leaving = Some(Leaving { since, told: true });
