@@ -227,12 +227,13 @@ impl Shared {
         let mut slots = self.snapshot().slots.clone();
         slots.resize_with(engine.disks.len(), VecDeque::new);
         for (disk, slots) in engine.disks.iter().zip(&mut slots) {
+            // The status counts the reads of the slot that has just ended, if one has.
+            let Some(ended) = slot.0.checked_sub(1) else { continue };
             if slots.len() == SLOTS_KEPT {
                 slots.pop_front();
             }
             slots.push_back(wire::SlotUse {
-                // The status counts the reads of the slot that has just ended.
-                slot: slot.0.saturating_sub(1),
+                slot: ended,
                 reads: disk.last_slot.reads,
                 due: disk.last_slot.reads - disk.last_slot.ahead,
                 ahead: disk.last_slot.ahead,

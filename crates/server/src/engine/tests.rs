@@ -8,6 +8,7 @@ mod drain;
 mod extension;
 mod fills;
 mod handover;
+mod headroom;
 mod history;
 mod losses;
 mod memory;

@@ -45,5 +45,6 @@ mod tls;
 mod tokens;
 mod transport;
 mod views;
+mod watching;
 mod webhooks;
 mod winding;
