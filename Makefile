@@ -24,12 +24,14 @@ help: ## print this list
 	@echo
 	@echo "make demo uses MEDIA=path... (your own media files), DEMO_SECONDS=n and KEEP=1."
 
-deps: ## install missing system packages (scripts/packages.txt) and Rust
+deps: ## install missing system packages (scripts/packages.txt), the console's, and Rust
 	@scripts/deps.sh build demo test
+	@scripts/console.sh
 	@scripts/rust.sh rustc --version
 
 build: ## build target/release/tenuto (the first time: minutes)
 	@scripts/deps.sh build
+	@scripts/console.sh
 	$(CARGO) build --release --locked --package tenuto
 	@scripts/symbols.sh $(PROGRAM)
 	@ls -l $(PROGRAM)
@@ -47,6 +49,7 @@ agent: ## build the small static agent for any Linux, target/agent/tenuto-agent
 
 test: ## check format, lints and repository rules, and run all tests
 	@scripts/deps.sh build demo test
+	@scripts/console.sh
 	@$(MAKE) --no-print-directory lint
 	scripts/rust.sh scripts/test.sh
 
@@ -55,6 +58,7 @@ lint: ## the part of `make test` that runs no test
 
 demo: ## serve more viewers than a disk holds, with and without admission (4 min)
 	@scripts/deps.sh build demo
+	@scripts/console.sh
 	$(CARGO) build --release --locked --package tenuto --package demo
 	$(CARGO) run --release --locked --quiet --package demo
 
@@ -74,6 +78,7 @@ deb: build ## make and try a Debian package, dist/tenuto_VERSION_ARCH.deb
 
 static: ## make and try one static program for any Linux, dist/tenuto-VERSION-ARCH-static
 	@scripts/deps.sh build agent
+	@scripts/console.sh
 	scripts/rust.sh rustup target add $(MUSL)
 	$(CARGO) build --release --locked --package tenuto --target $(MUSL)
 	@scripts/symbols.sh $(TARGET)/$(MUSL)/release/tenuto

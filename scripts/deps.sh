@@ -5,8 +5,6 @@
 #
 # Installed packages are skipped, so on a prepared machine the script changes nothing and needs no
 # rights. Packages marked `?` are optional: without the right to install them, the script continues.
-# NEED test also downloads hls.js, dash.js and Shaka, which the browser tests use, in the versions of
-# console/package-lock.json.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,17 +21,6 @@ missing_of() { # prints the packages of need $1 whose proof is absent, on one li
             *) command -v "$proof" >/dev/null 2>&1 || printf '%s ' "$package" ;;
         esac
     done <scripts/packages.txt
-}
-
-fetch_players() {
-    modules=console/node_modules
-    [ -e $modules/hls.js/dist ] && [ -e $modules/dashjs/dist ] &&
-        [ -e $modules/shaka-player/dist ] && return 0
-    : "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}"
-    export HOME
-    npm ci --prefix console --ignore-scripts </dev/null && return 0
-    echo "note: continuing without hls.js, dash.js and Shaka (tests in a browser fail with a message)"
-    echo "hint: with network access, run: npm ci --prefix console --ignore-scripts"
 }
 
 needed='' wanted=''
@@ -78,5 +65,3 @@ if [ -n "$wanted" ]; then
         echo "hint: as root, run: apt-get update && $command $wanted"
     fi
 fi
-
-case " $* " in *" test "*) fetch_players ;; esac

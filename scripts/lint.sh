@@ -31,4 +31,10 @@ else
     echo "note: lints not checked: cargo clippy is not installed (rustup component add clippy)"
 fi
 
+if [ -x console/node_modules/.bin/svelte-check ]; then
+    npm run --silent --prefix console check
+else
+    echo "note: the console is not checked: its packages are not installed (scripts/console.sh)"
+fi
+
 cargo xtask check

@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-slowest='playback cli documents hostile serve'
+slowest='playback cli console documents hostile serve'
 # In virtual time, or in no time: nothing in them depends on when they run.
 computing='worlds studies it popular slow brim scenarios model absurd power_cut'
 
@@ -56,6 +56,7 @@ if [ -z "$programs" ]; then
   echo "error: cargo named no test program in its messages, as scripts/test.sh reads them" >&2
   exit 1
 fi
+programs+=$'\n'$PWD/console$'\t'$PWD/scripts/console-tests.sh
 mkdir "$outputs"
 # With one thread, tests have no names (crates/testkit).
 processors=$(nproc)
