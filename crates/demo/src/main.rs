@@ -42,7 +42,7 @@ Environment:
   MEDIA=PATH...      your own footage beside the generated titles
   DEMO_SECONDS=N     playing time of Tenuto's three rounds together, 10 to 3600 (default 60)
   AS_DISK=MODEL      the disk model that reads are slowed down to; none: the disk as it is
-  KEEP=1             leave the server running at the end
+  KEEP=1             leave a server running at the end, with viewers for half an hour
   TENUTO=PATH        another program than target/release/tenuto
 ";
 
@@ -99,7 +99,7 @@ fn run(root: &Path) -> Result<(), Problem> {
     };
     demo.write_results(&results)?;
     if demo.keep {
-        demo.start_kept_server(&disk)?;
+        demo.start_kept_server(&disk, results.capacity.viewers)?;
     }
     Ok(())
 }
@@ -383,13 +383,27 @@ impl Demo {
         Ok(())
     }
 
-    /// KEEP=1: starts a server that runs after the demo has ended, for a browser.
-    fn start_kept_server(&self, disk: &ServedDisk) -> Result<(), Problem> {
+    /// KEEP=1: starts a server that runs after the demo has ended, for a browser, and viewers who
+    /// come and go for half an hour: a few more than fit, so that some are refused.
+    fn start_kept_server(&self, disk: &ServedDisk, fitting: u64) -> Result<(), Problem> {
         // Ctrl-C during the report means that nothing is kept running.
         check(&self.stop)?;
         let server = self.serve(disk, None, "serve-kept.log")?;
-        println!("\nwatch a title at {}/console/", server.url());
-        println!("the server runs on; stop it with: kill {}", server.keep());
+        let watching = (fitting * 13 / 10 + 1).min(MOST_VIEWERS);
+        let gap_ms = (KEPT_STAY_SECONDS * 1000 / watching).max(1);
+        let call = self
+            .call("play")
+            .args([server.url()])
+            .args(["--viewers", &(KEPT_SECONDS * 1000 / gap_ms).to_string()])
+            .args(["--arrivals", &format!("poisson:{gap_ms}ms")])
+            .args(["--stay", &format!("{KEPT_STAY_SECONDS}s")])
+            .args(["--duration", &format!("{KEPT_SECONDS}s"), "--seed", "1", "--json"]);
+        self.print_command(&call);
+        let mut viewers = call.start(&self.folder.join("play-kept.log"))?;
+        viewers.keep();
+        println!("\nwatch the server and its titles at {}/console/", server.url());
+        println!("viewers come and go for {} minutes; the server runs on", KEPT_SECONDS / 60);
+        println!("stop both with: kill {} {}", viewers.id(), server.keep());
         Ok(())
     }
 }
@@ -409,6 +423,12 @@ const MEMORY_MIB: u64 = 64;
 
 /// The number of viewers that one machine can play while it serves.
 const MOST_VIEWERS: u64 = 400;
+
+/// For how long viewers come and go after the demo (KEEP=1).
+const KEPT_SECONDS: u64 = 1800;
+
+/// How long one of them stays on average.
+const KEPT_STAY_SECONDS: u64 = 60;
 
 /// With fewer titles most viewers would share reads.
 const ENOUGH_TITLES: usize = 8;

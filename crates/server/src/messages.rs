@@ -8,8 +8,8 @@
 use crate::access::Permit;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
-    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, MaxWait, MediaRequest,
-    ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
+    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, MaxWait,
+    MediaRequest, ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
 };
 use crate::handover::LeftState;
 use crate::http::Response;

@@ -42,7 +42,7 @@ impl AdminApi {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             since.saturating_add(after).as_secs_f64()
         });
-        let report = wire::Headroom {
+        let report = wire::HeadroomReport {
             title: name,
             fits: headroom.fits,
             at_least: refusal.is_none(),

@@ -231,7 +231,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         query: HEADROOM_PARAMETERS,
         body: RequestBody::None,
         status: 200,
-        response: Some(schema_of::<wire::Headroom>),
+        response: Some(schema_of::<wire::HeadroomReport>),
         errors: &[404, 422],
     },
     Operation {
@@ -422,8 +422,11 @@ pub(super) static OPERATIONS: &[Operation] = &[
     },
 ];
 
-static HEADROOM_PARAMETERS: &[QueryParameter] =
-    &[QueryParameter { name: "title", description: "The title's name", schema: schema_of::<String> }];
+static HEADROOM_PARAMETERS: &[QueryParameter] = &[QueryParameter {
+    name: "title",
+    description: "The title's name",
+    schema: schema_of::<String>,
+}];
 
 static UPLOAD_PARAMETERS: &[QueryParameter] = &[
     QueryParameter {

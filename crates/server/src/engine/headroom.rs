@@ -13,9 +13,9 @@ pub struct Headroom {
 }
 
 impl Engine {
-    /// How many more sessions of a request fit, at most `most`. They start at places that are spread
-    /// over the first half of the title: viewers who start together share their reads, and many
-    /// more of them fit.
+    /// How many more sessions of a request fit, at most `most`. They start at places that are
+    /// spread over the first half of the title: viewers who start together share their reads, and
+    /// many more of them fit.
     ///
     /// The engine is a copy, on which they are admitted until one is refused: each decision is the
     /// one that the engine itself would take. A request of the lowest priority that does not wait

@@ -11,8 +11,8 @@
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
 //! (`answer` decides, this file executes), its body requested from the core piece by piece,
 //! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
-//! in `answers`, new connections in `accepting`, the admin API and its bodies in `admin`, those who watch
-//! in `watching`.
+//! in `answers`, new connections in `accepting`, the admin API and its bodies in `admin`, clients
+//! that watch in `watching`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.

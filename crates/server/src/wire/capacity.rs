@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many more viewers of a title a server would admit at this moment (`/api/v1/headroom`), in its
+/// How many more viewers of a title a server would admit now (`/api/v1/headroom`), in its
 /// best rendition, without a wait and without the end of another session. They start at places that
 /// are spread over the first half of the title; of viewers who start together many more fit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Headroom {
+pub struct HeadroomReport {
     /// The title's name.
     pub title: String,
     /// How many more fit.

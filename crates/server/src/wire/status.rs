@@ -257,10 +257,10 @@ pub struct SlotUse {
     pub slot: u64,
     /// Reads completed in it.
     pub reads: u32,
-    /// Those of them whose pieces were due by its end.
+    /// Reads completed in it whose pieces were due by its end; part of `reads`.
     #[serde(default)]
     pub due: u32,
-    /// Those of them whose pieces are due later.
+    /// Reads completed in it whose pieces are due later; part of `reads`.
     #[serde(default)]
     pub ahead: u32,
     /// Pieces of best-effort work completed in it: ingest, export, check, scrub.

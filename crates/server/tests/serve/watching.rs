@@ -48,9 +48,11 @@ fn slots(status: &Value) -> Vec<u64> {
 fn who_watches_sees_each_slot_once_and_each_decision() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();
-    eventually("some slots are over", || serving.status("/disks/0/reads") == 0 && {
-        let status = serving.client().get("/status").json();
-        slots(&status).len() > 2
+    eventually("some slots are over", || {
+        serving.status("/disks/0/reads") == 0 && {
+            let status = serving.client().get("/status").json();
+            slots(&status).len() > 2
+        }
     });
     let mut client = watch(&serving);
     let first = next_of(&mut client, "status");

@@ -259,8 +259,8 @@ impl Streams {
         // Another viewer may have it, or wait for it.
         let found = self.buffers.find(key, place);
         let now_due = self.bookings.slot();
-        let again = found
-            .map_or_else(|| self.buffers.start(key, place, now_due, true), |(read, _)| read);
+        let again =
+            found.map_or_else(|| self.buffers.start(key, place, now_due, true), |(read, _)| read);
         for (id, piece) in holders {
             // The pins of the failed buffer ended with it.
             self.get_mut(*id).now_reads(*piece, again);

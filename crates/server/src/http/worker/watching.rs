@@ -12,8 +12,7 @@ use std::time::Instant;
 impl Worker {
     /// Begins to send events.
     pub(super) fn begin_watch(&mut self, id: ConnectionId, mut exchange: Exchange) {
-        let is_watch =
-            |state: &ConnectionState| matches!(state, ConnectionState::Watching(..));
+        let is_watch = |state: &ConnectionState| matches!(state, ConnectionState::Watching(..));
         let watches = self.connections.values().filter(|open| is_watch(&open.state)).count();
         let head = Head::of_same_origin(200)
             .field("Content-Type", "text/event-stream")
@@ -44,7 +43,9 @@ impl Worker {
         let now = Instant::now();
         let mut gone = Vec::new();
         for (id, connection) in &mut self.connections {
-            let ConnectionState::Watching(exchange, watch) = &mut connection.state else { continue };
+            let ConnectionState::Watching(exchange, watch) = &mut connection.state else {
+                continue;
+            };
             if connection.ended {
                 gone.push(*id);
                 continue;
