@@ -1,0 +1,65 @@
+// A value that is loaded again and again while somebody sees it.
+
+import { asFailure, type Failure } from './api/failure';
+
+/** A request may take at most this part of the time, so that slow responses are asked for less. */
+const BUSY_PART = 1 / 20;
+
+/**
+ * The last value that was loaded, and why the last attempt failed, if it did: a failure does not
+ * take the value away.
+ */
+export class Polled<T> {
+  value = $state.raw<T | null>(null);
+  failure = $state.raw<Failure | null>(null);
+  private running: AbortController | null = null;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    private readonly load: (signal: AbortSignal) => Promise<T>,
+    private readonly periodMs: number,
+  ) {}
+
+  /** Loads now and in each period while the page is visible. Returns what ends that. */
+  start(): () => void {
+    const onVisibility = () => {
+      if (document.hidden) this.halt();
+      else this.refresh();
+    };
+    onVisibility();
+    document.addEventListener('visibilitychange', onVisibility);
+    return () => {
+      document.removeEventListener('visibilitychange', onVisibility);
+      this.halt();
+    };
+  }
+
+  /** Loads now. */
+  refresh(): void {
+    this.halt();
+    const running = new AbortController();
+    this.running = running;
+    void this.attempt(running.signal);
+  }
+
+  private halt(): void {
+    clearTimeout(this.timer);
+    this.running?.abort();
+    this.running = null;
+  }
+
+  private async attempt(signal: AbortSignal): Promise<void> {
+    const began = performance.now();
+    try {
+      const value = await this.load(signal);
+      if (signal.aborted) return;
+      this.value = value;
+      this.failure = null;
+    } catch (thrown) {
+      if (signal.aborted) return;
+      this.failure = asFailure(thrown);
+    }
+    const took = performance.now() - began;
+    this.timer = setTimeout(() => this.refresh(), Math.max(this.periodMs, took / BUSY_PART));
+  }
+}

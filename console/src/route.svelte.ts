@@ -1,0 +1,41 @@
+// Which page is shown: the fragment of the address.
+
+export type Route =
+  | { readonly page: 'now' }
+  | { readonly page: 'library' }
+  | { readonly page: 'title'; readonly disk: string; readonly title: string };
+
+export function parseRoute(hash: string): Route {
+  const parts = hash.replace(/^#?\/?/, '').split('/').map(decode);
+  const [page, disk, title] = parts;
+  if (page !== 'library') return { page: 'now' };
+  return disk && title ? { page: 'title', disk, title } : { page: 'library' };
+}
+
+/** The address of a page, for links. */
+export function linkTo(route: Route): string {
+  if (route.page !== 'title') return `#/${route.page}`;
+  return `#/library/${encodeURIComponent(route.disk)}/${encodeURIComponent(route.title)}`;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+class Router {
+  current = $state.raw<Route>(parseRoute(location.hash));
+
+  start(): () => void {
+    const update = () => {
+      this.current = parseRoute(location.hash);
+    };
+    addEventListener('hashchange', update);
+    return () => removeEventListener('hashchange', update);
+  }
+}
+
+export const router = new Router();

@@ -1,0 +1,429 @@
+// All texts of the console. Another language is another table of the same shape.
+
+import * as show from './format';
+
+/** A title's name within a sentence. The isolates keep a name's direction out of the sentence. */
+const quoted = (name: string) => `“\u2068${name}\u2069”`;
+const many = (number: number, one: string, more: string) =>
+  `${show.count(number)} ${number === 1 ? one : more}`;
+
+const resources: Readonly<Record<string, string>> = {
+  disk: 'disk time',
+  memory: 'memory',
+  network: 'network rate',
+};
+
+/** Causes of a refusal, and of the end of a session. */
+const reasons: Readonly<Record<string, string>> = {
+  sessions: 'other sessions hold what it needs',
+  'slow-disk': 'a disk is slower than its calibration',
+  'less-memory': 'the server has less memory than at its start',
+  title: 'the title needs more than the server has, also without other sessions',
+  'disk-lost': 'the disk is lost',
+  background: 'background work has the disk',
+  server: 'the server is stopping or full, or the title is being removed',
+  fills: 'caches have as many fills under way as they may',
+  priority: 'a viewer of a higher priority took its place',
+  overload: 'its disk is too slow for all sessions',
+};
+
+const subjects: Readonly<Record<string, string>> = {
+  session: 'A viewer',
+  fill: 'A fill of a cache',
+  seek: 'A seek',
+  end: 'A session',
+};
+
+export const text = {
+  app: {
+    name: 'Tenuto',
+    skip: 'Skip to the content',
+    pages: 'Pages',
+    now: 'Now',
+    library: 'Library',
+    theme: (theme: string) =>
+      `Colours: ${{ light: 'light', dark: 'dark' }[theme] ?? 'as the system'}`,
+    version: (version: string) => `Version ${version}`,
+    up: (uptime: number) => `up ${show.span(uptime)}`,
+    stopping: 'Stopping: the server admits no new session.',
+    close: 'Close',
+    cancel: 'Cancel',
+    retry: 'Try again',
+    unknown: '–',
+  },
+
+  link: {
+    state: {
+      connecting: 'Connecting',
+      live: 'Live',
+      lost: 'No connection',
+      denied: 'Not permitted',
+    },
+    lostFor: (seconds: number) =>
+      `No connection to the server for ${show.span(seconds)}. The values below are the last ones ` +
+      'known. This page tries again by itself.',
+    lostHint: 'Check that the server runs: tenuto serve STORE',
+    unreadable: (seconds: number) =>
+      `The server has sent nothing that this page understands for ${show.span(seconds)}. It may ` +
+      'be of another version: load the page again.',
+    failing: (reason: string) => `The server reports an error: ${reason}`,
+    denied: 'The server does not permit this page to read its state.',
+    deniedHint:
+      'Make an operator’s token with “tenuto token KEYS --operator”, and open this page as ' +
+      '/console/?token=TOKEN.',
+    deniedAgain:
+      'The token of this page has expired, or is not an operator’s. The values below are the ' +
+      'last ones known.',
+  },
+
+  failure: {
+    silent: 'No response from the server.',
+    unreadable: (reason: string) => `The response cannot be understood: ${reason}.`,
+    absent: 'The server does not have this, or is too old for it.',
+  },
+
+  sentence: {
+    heading: 'Room for viewers',
+    choose: 'Title',
+    fits: (number: number, atLeast: boolean, title: string) =>
+      `${atLeast ? 'At least ' : ''}${many(number, 'more viewer', 'more viewers')} of ` +
+      `${quoted(title)} ${number === 1 ? 'fits' : 'fit'} now.`,
+    full: (title: string) => `No more viewer of ${quoted(title)} fits now.`,
+    shortAfter: (resource: string, detail: string | null) =>
+      `${detail ? `Then short of ${resource}: ${detail}` : `Then short of ${resource}`}.`,
+    short: (resource: string, detail: string | null) =>
+      `${detail ? `Short of ${resource}: ${detail}` : `Short of ${resource}`}.`,
+    until: (seconds: number, at: number) =>
+      seconds > 0.5
+        ? `One more fits in ${show.span(seconds)}, at ${show.clockTime(at)}.`
+        : 'One more fits about now.',
+    noTitles: 'The library has no titles yet.',
+    noTitlesHint: 'Add one on the page Library, or with tenuto ingest STORE FILE.',
+    noAnswer: (sessions: number) =>
+      `${many(sessions, 'session', 'sessions')} now. This server does not report how many more fit.`,
+    loading: 'Counting the viewers who fit.',
+    resource: (resource: string | null) => resources[resource ?? ''] ?? 'a resource',
+  },
+
+  totals: {
+    heading: 'Server',
+    sessions: 'Sessions',
+    holding: (active: number) => `${show.count(active)} hold a reservation`,
+    admitted: 'Admitted',
+    refused: 'Refused',
+    refusedBy: (refused: { disk: number; memory: number; network: number }) =>
+      `disk ${show.count(refused.disk)}, memory ${show.count(refused.memory)}, ` +
+      `network ${show.count(refused.network)}`,
+    misses: 'Deadline misses',
+    met: (met: number) => `${show.count(met)} deadlines met`,
+    policy: 'Admission policy',
+    slots: (slot: number) => `slots of ${show.count(slot * 1000)} ms`,
+    since: 'since the start',
+  },
+
+  disks: {
+    heading: 'Disks',
+    name: (number: number) => `Disk ${number}`,
+    lost: 'lost',
+    draining: 'draining',
+    provisional: 'provisional guarantee',
+    provisionalHint: 'Too little was stored on the disk when it was calibrated.',
+    slowdown: (part: number) => `${show.percent(part)} slower than calibrated`,
+    due: 'due',
+    ahead: 'read ahead',
+    bestEffort: 'best effort',
+    written: 'written',
+    reads: 'reads',
+    guarantee: 'guaranteed',
+    busy: 'busy',
+    strip: (disk: string, slots: number, reads: number, guaranteed: number) =>
+      `${disk}: reads in each of the last ${show.count(slots)} slots. In the latest ` +
+      `${show.count(reads)} of ${show.count(guaranteed)} guaranteed reads.`,
+    noSlots: 'No slot has ended yet.',
+    latest: 'Latest slot',
+    slot: (number: number) => `Slot ${show.count(number)}`,
+    readsOf: (reads: number, guaranteed: number) =>
+      `${show.count(reads)} of ${show.count(guaranteed)} guaranteed reads`,
+    kinds: (due: number, ahead: number, bestEffort: number) =>
+      `${show.count(due)} due, ${show.count(ahead)} read ahead, ${show.count(bestEffort)} best effort`,
+    writtenBytes: (written: number) => `${show.bytes(written)} written`,
+    busyPart: (busy: number) => `${show.percent(busy)} busy`,
+    sessions: 'Sessions',
+    guaranteed: 'Guaranteed',
+    guaranteedReads: (reads: number, size: number) =>
+      `${many(reads, 'read', 'reads')} of ${show.bytes(size)} per slot`,
+    used: 'Used, mean of 10 s',
+    usedReads: (reads: number, part: number) =>
+      `${show.count(reads)} per slot (${show.percent(part)})`,
+    slack: 'Slack',
+    slackReads: (reads: number) => many(reads, 'read', 'reads'),
+    slackTime: (seconds: number) => show.seconds(seconds),
+    speed: 'Speed',
+    asCalibrated: 'as calibrated',
+    recordings: 'Recordings',
+    recordingShare: (number: number, share: number) =>
+      `${show.count(number)}, with ${show.percent(share)} of the disk’s time`,
+    failures: 'Failed reads',
+    method: 'Read by',
+  },
+
+  memory: {
+    heading: 'Memory',
+    bar: (used: number, limit: number) =>
+      `${show.bytes(used)} of ${show.bytes(limit)} read buffers in use`,
+    used: 'In use',
+    limit: 'Read buffers',
+    target: 'Limit now',
+    intervals: 'Kept for followers',
+    shared: 'Reads saved by sharing',
+  },
+
+  network: {
+    heading: 'Network',
+    now: 'Sending now',
+    sent: 'Sent',
+    connections: 'Connections',
+    chart: (rate: number) =>
+      `Rate of what was sent in the last minutes. Now ${show.bitRate(rate)}.`,
+    axis: 'Mb/s',
+  },
+
+  sessions: {
+    heading: 'Sessions',
+    filter: 'Filter by title, store, number or priority',
+    columns: {
+      session: 'Session',
+      title: 'Title',
+      age: 'Age',
+      buffered: 'Buffered',
+      delivered: 'Delivered',
+      slack: 'Least slack',
+      playerBuffer: 'Player buffer',
+      playerRate: 'Player rate',
+      priority: 'Priority',
+      late: 'Late pieces',
+      store: 'Store',
+    },
+    priority: (priority: string) => ({ low: 'low', normal: 'normal', high: 'high' })[priority] ?? priority,
+    startsIn: (seconds: number) => `starts in ${show.span(seconds)}`,
+    fill: 'fill',
+    mount: 'mount',
+    sentTo: (address: string) => `to ${address}`,
+    shown: (shown: number, total: number) =>
+      shown === total
+        ? many(total, 'session', 'sessions')
+        : `${show.count(shown)} of ${many(total, 'session', 'sessions')}`,
+    listed: (listed: number) => `The server lists the oldest ${show.count(listed)}.`,
+    none: 'No sessions. A session begins when a player opens a title.',
+    noMatch: 'No session matches the filter.',
+    end: 'End',
+    endOne: (number: number) => `End session ${number}`,
+    endTitle: (number: number) => `End session ${number}?`,
+    endWarning: (title: string) =>
+      `Its viewer of ${quoted(title)} cannot play on. The place is free at once.`,
+    endConfirm: 'End the session',
+    table: 'Sessions; scrolls',
+    actions: 'Actions',
+  },
+
+  decisions: {
+    heading: 'Latest decisions',
+    none: 'No decisions yet.',
+    ago: (seconds: number) => (seconds < 1 ? 'now' : `${show.span(seconds)} ago`),
+    verdict: (verdict: string) =>
+      ({
+        admitted: 'admitted',
+        smaller: 'smaller',
+        later: 'later',
+        refused: 'refused',
+        ended: 'ended',
+      })[verdict] ?? verdict,
+    subject: (subject: string, title: string) =>
+      `${subjects[subject] ?? subject} of ${quoted(title)}`,
+    session: (number: number) => `session ${number}`,
+    reason: (reason: string) => reasons[reason] ?? reason,
+    smaller: (offer: number) => `admitted to rendition ${offer + 1}, counted from the best`,
+    startsAt: (at: number) => `starts at ${show.clockTime(at)}`,
+    fitsAt: (at: number) => `one fits at ${show.clockTime(at)}`,
+    fitsIn: (seconds: number) => `in ${show.span(seconds)}`,
+    resource: (resource: string) => `short of ${resources[resource] ?? resource}`,
+    preempted: (number: number) =>
+      `${many(number, 'session of a lower priority', 'sessions of a lower priority')} ended for it`,
+    priority: (priority: string) => `priority ${priority}`,
+    allShown: (shown: number) => `The latest ${show.count(shown)}.`,
+  },
+
+  library: {
+    heading: 'Library',
+    filter: 'Filter by name',
+    count: (shown: number, total: number) =>
+      shown === total
+        ? many(total, 'title', 'titles')
+        : `${show.count(shown)} of ${many(total, 'title', 'titles')}`,
+    none: 'The library has no titles yet.',
+    noneHint: 'Drop a media file on this page, or run tenuto ingest STORE FILE.',
+    noMatch: 'No title matches the filter.',
+    more: (number: number) => `Show ${many(number, 'more title', 'more titles')}`,
+    viewers: (number: number) => many(number, 'viewer', 'viewers'),
+    tracks: (number: number) => many(number, 'track', 'tracks'),
+    copies: (number: number) => many(number, 'copy', 'copies'),
+    file: 'file',
+    disksFailed: (failed: number) =>
+      `${many(failed, 'disk does', 'disks do')} not list titles now.`,
+    space: (free: number, all: number) => `${show.bytes(free)} of ${show.bytes(all)} free`,
+    disks: 'Space',
+  },
+
+  recordings: {
+    heading: 'Recordings',
+    since: (seconds: number) => `for ${show.span(seconds)}`,
+    size: (size: number) => show.bytes(size),
+  },
+
+  title: {
+    back: 'All titles',
+    missing: (name: string) => `There is no title ${quoted(name)} on this disk.`,
+    missingHint: 'It may have been renamed or removed. The page Library lists all titles.',
+    duration: 'Duration',
+    rate: 'Mean rate',
+    size: 'Size',
+    ingested: 'Ingested',
+    viewers: 'Viewers now',
+    tracks: 'Tracks',
+    texts: 'Subtitles and captions',
+    noTexts: 'No subtitles.',
+    copies: 'Copies',
+    copyHere: 'shown here',
+    otherContent: 'other content under the same name',
+    lost: 'disk lost',
+    draining: 'disk draining',
+    ready: 'ready',
+    trackColumns: {
+      number: 'Track',
+      kind: 'Kind',
+      codec: 'Codec',
+      language: 'Language',
+      format: 'Format',
+      rate: 'Rate',
+      size: 'Size',
+      extents: 'Extents',
+    },
+    textColumns: {
+      number: 'Text',
+      language: 'Language',
+      name: 'Name',
+      marks: 'Marks',
+      cues: 'Cues',
+    },
+    copyColumns: { store: 'Store', state: 'State' },
+    kind: (kind: string) => ({ video: 'video', audio: 'audio', file: 'file' })[kind] ?? kind,
+    picture: (width: number, height: number) => `${width} × ${height}`,
+    sound: (rate: number, channels: number) =>
+      `${show.count(rate)} Hz, ${many(channels, 'channel', 'channels')}`,
+    markDefault: 'default',
+    markForced: 'forced',
+    markHearing: 'for viewers who do not hear',
+    map: 'Place on the disk',
+    mapLabel: (pieces: number, disk: string) =>
+      `${many(pieces, 'extent', 'extents')} of this title on ${disk}, from the start of the disk ` +
+      'at the top left to its end at the bottom right.',
+    mapRow: (size: number) => `Each row is ${show.bytes(size)} of the disk.`,
+    track: (number: number, kind: string) => `${kind} ${number}`,
+    demand: 'Demand',
+    demandLabel: (most: number) =>
+      `Bit rate of the title over its time; at most ${show.bitRate(most)}.`,
+    demandAxis: 'Mb/s',
+    rename: 'Rename',
+    renameTitle: (name: string) => `Rename ${quoted(name)}`,
+    newName: 'New name',
+    renameNote: (copies: number) =>
+      copies > 1 ? `All ${show.count(copies)} copies get the new name.` : '',
+    remove: 'Remove',
+    removeTitle: (name: string) => `Remove ${quoted(name)}?`,
+    removeWarning: (copies: number) =>
+      copies > 1
+        ? `All ${show.count(copies)} copies are removed. This cannot be undone. Sessions that play ` +
+          'the title go on to their end.'
+        : 'This cannot be undone. Sessions that play the title go on to their end.',
+    removeConfirm: 'Remove the title',
+    partly: (done: number, all: number) =>
+      `Done on ${show.count(done)} of ${show.count(all)} disks.`,
+    play: 'Play',
+  },
+
+  player: {
+    heading: 'Player',
+    region: (name: string) => `Player of ${quoted(name)}`,
+    requesting: 'Requesting admission',
+    waiting: (seconds: number) => `Admitted; starts in ${show.span(seconds)}`,
+    stop: 'Stop',
+    play: 'Play',
+    pause: 'Pause',
+    mute: 'Mute',
+    unmute: 'Unmute',
+    fullScreen: 'Full screen',
+    seek: 'Position',
+    position: (at: number, duration: number) =>
+      `${show.position(at)} of ${show.position(duration)}`,
+    rendition: 'Rendition',
+    automatic: 'automatic',
+    level: (height: number, rate: number) =>
+      height > 0 ? `${height} lines, ${show.bitRate(rate)}` : show.bitRate(rate),
+    audio: 'Sound',
+    subtitles: 'Subtitles',
+    off: 'off',
+    refused: 'Refused',
+    fitsIn: (seconds: number) => `The server expects room in ${show.span(seconds)}.`,
+    fitsNow: 'The server expects room now.',
+    ended: 'The title has ended. Its place was given back.',
+    seekRefused: (reason: string) =>
+      `The server has refused to continue from here: ${reason} The player tries again.`,
+    gone: 'The server has ended this session. Play the title again to begin a new one.',
+    noDecoder: (name: string) =>
+      `This browser has no decoder for ${quoted(name)}. VLC and mpv may play it.`,
+    noMediaSource: 'This browser cannot play segments. VLC and mpv can.',
+    failed: (reason: string) => `Playback failed: ${reason}.`,
+    pressPlay: 'The browser starts sound only after a click: press Play.',
+    notLoaded: 'The player could not be loaded. Load the page again.',
+    cost: 'What this session costs',
+    costWaiting: 'The server lists the session after its player’s first report.',
+    session: 'Session',
+    store: 'Read from',
+    buffered: 'Buffered by the server',
+    delivered: 'Delivered',
+    guaranteedSlack: 'Slack guaranteed',
+    observedSlack: 'Slack observed, least',
+    late: 'Late pieces',
+    ahead: 'Buffered by the player',
+    stalls: 'Stalls',
+    shown: 'Rendition shown',
+  },
+
+  upload: {
+    heading: 'Add titles',
+    drop: 'Drop media files here, or',
+    choose: 'choose files',
+    disk: 'Disk',
+    name: 'Title name',
+    nameOf: (file: string) => `Title name for ${file}`,
+    start: 'Upload',
+    startOne: (name: string) => `Upload ${name}`,
+    remove: 'Remove from the list',
+    removeOne: (name: string) => `Remove ${name} from the list`,
+    cancelOne: (name: string) => `Cancel the upload of ${name}`,
+    thumbnails: 'Make thumbnails',
+    asFile: 'Store as a plain file',
+    ready: (size: number) => `${show.bytes(size)}, ready to upload`,
+    sending: (part: number, sent: number, all: number) =>
+      `${show.percent(part)} sent: ${show.bytes(sent)} of ${show.bytes(all)}`,
+    ingesting: 'Sent. The server ingests the file in time that no reservation needs.',
+    done: 'In the library.',
+    leftOut: (parts: readonly string[]) => `Left out: ${parts.join('; ')}`,
+    cancelled: 'Cancelled.',
+    broken:
+      'The connection ended before the server answered. It may have refused the file, or it may ' +
+      'not run any more.',
+    noDisk: 'The server has no disk to upload to.',
+    progress: (name: string) => `Upload of ${name}`,
+  },
+};
