@@ -185,7 +185,8 @@ export const text = {
     connections: 'Connections',
     chart: (rate: number) =>
       `Rate of what was sent in the last minutes. Now ${show.bitRate(rate)}.`,
-    axis: 'Mb/s',
+    time: 'Time',
+    rate: 'Mb/s',
   },
 
   sessions: {
@@ -332,7 +333,8 @@ export const text = {
     demand: 'Demand',
     demandLabel: (most: number) =>
       `Bit rate of the title over its time; at most ${show.bitRate(most)}.`,
-    demandAxis: 'Mb/s',
+    position: 'Position',
+    demandRate: 'Mb/s',
     rename: 'Rename',
     renameTitle: (name: string) => `Rename ${quoted(name)}`,
     newName: 'New name',
