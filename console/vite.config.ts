@@ -4,6 +4,10 @@ import { defineConfig } from 'vite';
 // The server whose data `npm run dev` and `npm run preview` show.
 const server = process.env['TENUTO_SERVER'] ?? 'http://127.0.0.1:8080';
 const proxied = ['/api', '/healthz', '/status', '/t', '/titles'];
+// The policy that the program sends with the page.
+const policy =
+  "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; " +
+  "media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:";
 const proxy = Object.fromEntries(proxied.map((path) => [path, { target: server }]));
 
 export default defineConfig({
@@ -18,5 +22,5 @@ export default defineConfig({
     chunkSizeWarningLimit: 700,
   },
   server: { proxy },
-  preview: { proxy },
+  preview: { proxy, headers: { 'Content-Security-Policy': policy } },
 });

@@ -8,6 +8,7 @@ import { playerAddress, withToken } from '../api/address';
 import { Failure } from '../api/failure';
 import { failureOf } from '../api/request';
 import { text } from '../text';
+import { SubtitleCues } from './subtitle_cues';
 
 export type Phase =
   | { readonly phase: 'requesting' }
@@ -49,6 +50,7 @@ export class Playback {
   readonly sid = randomName();
 
   private hls: Hls | null = null;
+  private readonly cues: SubtitleCues;
   private leaving: string | null = null;
   private isStopped = false;
   private readonly listeners = new AbortController();
@@ -56,7 +58,9 @@ export class Playback {
   constructor(
     private readonly title: string,
     private readonly video: HTMLVideoElement,
-  ) {}
+  ) {
+    this.cues = new SubtitleCues(video);
+  }
 
   async start(): Promise<void> {
     let library: typeof import('hls.js');
@@ -82,6 +86,7 @@ export class Playback {
   /** Ends the playback and gives its place back. */
   stop(): void {
     this.isStopped = true;
+    this.cues.show(null);
     this.listeners.abort();
     this.leave();
     this.hls?.destroy();
@@ -99,17 +104,21 @@ export class Playback {
   }
 
   chooseSubtitle(number: number): void {
-    if (this.hls) {
-      this.hls.subtitleTrack = number;
-      this.hls.subtitleDisplay = number !== NONE;
-    }
+    if (this.hls) this.hls.subtitleTrack = number;
+    this.showSubtitle(number);
+  }
+
+  private showSubtitle(number: number): void {
     this.subtitle = number;
+    this.cues.show(number === NONE ? null : number);
   }
 
   private config(): Partial<HlsConfig> {
     return {
       // A worker of its own would need another file; fragmented MP4 is hardly touched anyway.
       enableWorker: false,
+      // The player's own text tracks have a `data:` address, which the policy of the page forbids.
+      renderTextTracksNatively: false,
       cmcd: { sessionId: this.sid },
       // A refusal is an answer, and is shown at once.
       manifestLoadPolicy: {
@@ -149,8 +158,11 @@ export class Playback {
     hls.on(Events.SUBTITLE_TRACKS_UPDATED, (_event, { subtitleTracks }) => {
       this.subtitles = subtitleTracks.map(({ name }, number) => ({ number, name }));
     });
-    hls.on(Events.SUBTITLE_TRACK_SWITCH, () => {
-      this.subtitle = hls.subtitleTrack;
+    hls.on(Events.SUBTITLE_TRACK_SWITCH, () => this.showSubtitle(hls.subtitleTrack));
+    hls.on(Events.CUES_PARSED, (_event, { cues, track }) => {
+      // Named by hls.js: `subtitles0` is its first text track.
+      const number = Number(/^subtitles(\d+)$/.exec(track)?.[1] ?? hls.subtitleTrack);
+      this.cues.add(number, cues as unknown);
     });
     hls.on(Events.FRAG_BUFFERED, () => {
       this.notice = '';
@@ -165,8 +177,10 @@ export class Playback {
     const on = (name: keyof HTMLVideoElementEventMap, act: () => void) =>
       video.addEventListener(name, act, { signal });
     on('ended', () => {
+      // The last picture stays.
       this.current = { phase: 'ended' };
-      this.stop();
+      this.hls?.stopLoad();
+      this.leave();
     });
     on('waiting', () => {
       const hasStarted = video.currentTime > 0 && !video.seeking && !video.ended;

@@ -1,0 +1,104 @@
+// Access: axe finds nothing, the keyboard reaches everything, and a narrow screen shows it.
+
+import { type Page } from '@playwright/test';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { AxeResults } from 'axe-core';
+import { expect, test } from './console';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const results = await page.evaluate<AxeResults>('axe.run()');
+  return results.violations.map(({ id, help, nodes }) => {
+    const where = nodes.map(({ html }) => html.slice(0, 150)).join(' | ');
+    return `${id}: ${help}: ${where}`;
+  });
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing, ${colorScheme}`, async ({ page, serve }) => {
+    await page.emulateMedia({ colorScheme });
+    const server = await serve();
+    expect(await server.view('film')).toBe(200);
+    await page.goto(server.page('#/now'));
+    await expect(page.getByTestId('decision')).toBeVisible();
+    await expect(page.locator('.u-legend')).toBeAttached();
+    expect(await violations(page)).toEqual([]);
+
+    await page.getByRole('button', { name: /^End session/ }).click();
+    await expect(page.getByRole('dialog')).toBeVisible();
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+
+    await page.getByRole('link', { name: 'Library' }).click();
+    await expect(page.getByTestId('title').first()).toBeVisible();
+    expect(await violations(page)).toEqual([]);
+
+    await page.getByRole('link', { name: 'film' }).click();
+    await page.getByRole('button', { name: 'Play' }).click();
+    await expect(page.getByTestId('player-state')).toHaveAttribute('data-phase', 'playing');
+    await expect(page.getByTestId('extents')).toBeVisible();
+    expect(await violations(page)).toEqual([]);
+  });
+}
+
+test('the keyboard alone plays a title and ends a session', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page('#/library'));
+  await expect(page.getByTestId('title').first()).toBeVisible();
+  await page.getByRole('link', { name: 'film' }).focus();
+  await page.keyboard.press('Enter');
+  // The focus is at the beginning of the new page.
+  await expect(page.locator('main')).toBeFocused();
+  await page.getByRole('button', { name: 'Play' }).focus();
+  await page.keyboard.press('Enter');
+  await expect.poll(() => server.sessions()).toBe(1);
+
+  const slider = page.getByRole('slider', { name: 'Position' });
+  await slider.focus();
+  await page.keyboard.press('ArrowRight');
+  await expect(slider).toHaveAttribute('aria-valuetext', /of 0:08/);
+});
+
+test('a skip link leads past the navigation', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page('#/now'));
+  await page.keyboard.press('Tab');
+  await expect(page.getByText('Skip to the content')).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(page.locator('main')).toBeFocused();
+  await expect(page).toHaveURL(/#\/now$/);
+});
+
+test('a narrow screen does not scroll sideways', async ({ page, serve }) => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  const server = await serve();
+  expect(await server.view('film')).toBe(200);
+  const width = () => page.evaluate(() => document.documentElement.scrollWidth);
+  await page.goto(server.page('#/now'));
+  await expect(page.getByTestId('sessions')).toBeVisible();
+  expect(await width()).toBe(360);
+  await page.getByRole('link', { name: 'Library' }).click();
+  await expect(page.getByTestId('title').first()).toBeVisible();
+  expect(await width()).toBe(360);
+  await page.getByRole('link', { name: 'film' }).click();
+  await expect(page.getByTestId('extents')).toBeVisible();
+  expect(await width()).toBe(360);
+});
+
+test('the choice of light or dark stays', async ({ page, serve }) => {
+  await page.emulateMedia({ colorScheme: 'light' });
+  const server = await serve();
+  await page.goto(server.page('#/now'));
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await background();
+  await page.getByRole('button', { name: 'Colours: as the system' }).click();
+  expect(await background()).toBe(light);
+  await page.getByRole('button', { name: 'Colours: light' }).click();
+  const dark = await background();
+  expect(dark).not.toBe(light);
+  await page.reload();
+  expect(await background()).toBe(dark);
+});

@@ -1,0 +1,152 @@
+// The page Library, with a real server: playing, uploads, names.
+
+import { join } from 'node:path';
+import { expect, library, test } from './console';
+import { FILM_SECONDS, HOSTILE } from './library';
+
+test('a title plays to its end with subtitles, without a stall', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page('#/library'));
+  await page.getByRole('link', { name: 'film' }).click();
+  await page.getByRole('button', { name: 'Play' }).click();
+  const state = page.getByTestId('player-state');
+  await expect(state).toHaveAttribute('data-phase', 'playing');
+  await page.getByRole('combobox', { name: 'Subtitles' }).selectOption({ index: 1 });
+  await expect(page.getByTestId('cost-session')).toHaveText('1');
+  await expect(page.getByTestId('cost-delivered')).not.toHaveText('0 B');
+
+  const shownText = () =>
+    page.locator('video').evaluate((video: HTMLVideoElement) =>
+      [...video.textTracks]
+        .filter((track) => track.mode === 'showing')
+        .flatMap((track) => [...(track.activeCues ?? [])])
+        .map((cue) => (cue as VTTCue).text)
+        .join(),
+    );
+  await expect.poll(shownText).toBe('The second line');
+  await expect(page.getByTestId('stalls')).toHaveText('0');
+  await expect(state).toHaveAttribute('data-phase', 'ended', { timeout: FILM_SECONDS * 2_000 });
+  const played = await page
+    .locator('video')
+    .evaluate((video: HTMLVideoElement) => video.currentTime);
+  expect(played).toBeGreaterThan(FILM_SECONDS - 0.5);
+  await expect.poll(() => server.sessions()).toBe(0);
+});
+
+test('the place is given back when the viewer leaves', async ({ page, serve }) => {
+  const server = await serve();
+  const title = `#/library/${await server.disk()}/film`;
+  const isPlaying = () =>
+    expect(page.getByTestId('player-state')).toHaveAttribute('data-phase', 'playing');
+
+  await page.goto(server.page(title));
+  await page.getByRole('button', { name: 'Play' }).click();
+  await isPlaying();
+  await expect.poll(() => server.sessions()).toBe(1);
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await expect.poll(() => server.sessions()).toBe(0);
+
+  await page.getByRole('button', { name: 'Play' }).click();
+  await isPlaying();
+  await expect.poll(() => server.sessions()).toBe(1);
+  await page.getByRole('link', { name: 'Now' }).click();
+  await expect.poll(() => server.sessions()).toBe(0);
+
+  await page.goto(server.page(title));
+  await page.getByRole('button', { name: 'Play' }).click();
+  await isPlaying();
+  await expect.poll(() => server.sessions()).toBe(1);
+  await page.goto('about:blank');
+  await expect.poll(() => server.sessions()).toBe(0);
+});
+
+test('the position bar shows thumbnails', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page(`#/library/${await server.disk()}/film`));
+  await page.getByRole('button', { name: 'Play' }).click();
+  const bar = page.getByRole('slider', { name: 'Position' });
+  await expect(bar).toHaveAttribute('max', /^8/);
+  await bar.hover();
+  await expect(page.locator('.preview img')).toHaveAttribute('src', /thumbnails\/0\.jpg/);
+});
+
+test('a refused viewer learns why', async ({ page, serve }) => {
+  const server = await serve({ options: ['--network', '1Mbps'] });
+  await page.goto(server.page(`#/library/${await server.disk()}/film`));
+  await page.getByRole('button', { name: 'Play' }).click();
+  const player = page.getByTestId('player');
+  await expect(page.getByTestId('player-state')).toHaveAttribute('data-phase', 'refused');
+  await expect(player).toContainText('--network');
+  await expect(player.getByRole('button', { name: 'Try again' })).toBeVisible();
+});
+
+test('a file is uploaded, renamed, and removed', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page('#/library'));
+  await page.locator('input[type=file]').setInputFiles(join(library(), 'small.mkv'));
+  const upload = page.getByTestId('upload');
+  await upload.getByLabel('Title name for small.mkv').fill('a new/title');
+  await upload.getByRole('button', { name: 'Upload a new/title' }).click();
+  await expect(upload).toHaveAttribute('data-state', 'done', { timeout: 20_000 });
+  await page.getByRole('link', { name: 'a new/title' }).click();
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('a new/title');
+
+  await page.getByRole('button', { name: 'Rename' }).click();
+  await page.getByLabel('New name').fill('film');
+  await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click();
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('film');
+  await page.getByLabel('New name').fill('another "name" %');
+  await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click();
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('another "name" %');
+
+  await page.getByRole('button', { name: 'Remove' }).click();
+  await expect(page.getByRole('dialog')).toContainText('cannot be undone');
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove the title' }).click();
+  await expect(page.getByTestId('titles-shown')).toHaveText('2 titles');
+  await expect(page.getByRole('link', { name: 'another' })).toBeHidden();
+});
+
+test('a dropped file is offered for upload', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page('#/library'));
+  await page.getByTestId('uploads').waitFor();
+  const data = await page.evaluateHandle(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File(['no film'], 'notes.txt'));
+    return transfer;
+  });
+  await page.dispatchEvent('body', 'dragover', { dataTransfer: data });
+  await page.dispatchEvent('body', 'drop', { dataTransfer: data });
+  const upload = page.getByTestId('upload');
+  await upload.getByRole('button', { name: 'Upload notes' }).click();
+  await expect(upload).toHaveAttribute('data-state', 'failed');
+  await expect(upload.getByRole('alert')).not.toBeEmpty();
+});
+
+test('a server without uploads says how to allow them', async ({ page, serve }) => {
+  const server = await serve({ takesUploads: false });
+  await page.goto(server.page('#/library'));
+  await page.locator('input[type=file]').setInputFiles(join(library(), 'small.mkv'));
+  await page.getByRole('button', { name: 'Upload small' }).click();
+  await expect(page.getByTestId('upload').getByRole('alert')).toContainText('--uploads');
+});
+
+test('a hostile name is nothing but text', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page('#/library'));
+  await page.getByRole('searchbox').fill('onerror');
+  await expect(page.getByTestId('titles-shown')).toHaveText('1 of 2 titles');
+  await page.getByTestId('title').getByRole('link').click();
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText(HOSTILE);
+  await expect(page.locator('img[src=x]')).toHaveCount(0);
+  await page.getByRole('button', { name: 'Play' }).click();
+  await expect(page.getByTestId('player-state')).toHaveAttribute('data-phase', 'playing');
+});
+
+test('a title that is gone says where the others are', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page(`#/library/${await server.disk()}/nothing`));
+  await expect(page.getByRole('alert')).toContainText('There is no title');
+  await page.getByRole('link', { name: 'All titles' }).click();
+  await expect(page.getByTestId('titles-shown')).toHaveText('2 titles');
+});

@@ -1,0 +1,51 @@
+// The library that the tests serve, made once for all of them: a film with sounds
+// in two languages, subtitles and thumbnails, and titles with hostile names.
+
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { tenuto } from './program';
+
+/** Seconds of the film. */
+export const FILM_SECONDS = 8;
+/** A name that would break a page that took it for anything but text. */
+export const HOSTILE = '<img src=x onerror=alert(1)> "a"/../b?c#d& עברית';
+
+const SUBTITLES = `1
+00:00:00,500 --> 00:00:03,000
+The first line
+
+2
+00:00:03,500 --> 00:00:07,500
+The second line
+`;
+
+/** Makes the folder with `a.store`, `keys.json` and `film.mkv`, named in the environment. */
+export default function makeLibrary(): () => void {
+  const folder = mkdtempSync(join(tmpdir(), 'tenuto-console-'));
+  process.env['TEST_LIBRARY'] = folder;
+  writeFileSync(join(folder, 'film.srt'), SUBTITLES);
+  const texts = ['-i', 'film.srt', '-map', '3', '-c:s', 'srt', '-metadata:s:s:0', 'language=eng'];
+  const sounds = ['-map', '1', '-metadata:s:a:0', 'language=eng', '-map', '2', '-metadata:s:a:1', 'language=deu'];
+  encode(folder, 'film.mkv', 640, [...texts, '-map', '0', ...sounds]);
+  encode(folder, 'small.mkv', 320, ['-map', '0', '-map', '1']);
+  tenuto(folder, 'format', 'a.store', '--size', '128MiB');
+  tenuto(folder, 'ingest', 'a.store', 'film.mkv', '--thumbnails=1s');
+  tenuto(folder, 'ingest', 'a.store', 'small.mkv', '--title', HOSTILE);
+  tenuto(folder, 'calibrate', 'a.store', '--time', '2s');
+  tenuto(folder, 'token', 'keys.json', '--new');
+  return () => rmSync(folder, { recursive: true, force: true });
+}
+
+function encode(folder: string, name: string, width: number, options: readonly string[]): void {
+  const duration = `duration=${FILM_SECONDS}`;
+  const inputs = [
+    `testsrc2=size=${width}x${(width * 9) / 16}:rate=25:${duration}`,
+    `sine=440:${duration}`,
+    `sine=880:${duration}`,
+  ].flatMap((source) => ['-f', 'lavfi', '-i', source]);
+  const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '25', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
+  const args = ['-nostdin', '-v', 'error', ...inputs, ...options, ...codecs, name];
+  execFileSync('ffmpeg', args, { cwd: folder });
+}

@@ -1,0 +1,106 @@
+// The program under test: its commands, and servers of it.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+import { fileURLToPath } from 'node:url';
+
+const TENUTO =
+  process.env['TENUTO'] ?? fileURLToPath(new URL('../../target/debug/tenuto', import.meta.url));
+
+/** The output of a command of the program, which succeeds. */
+export function tenuto(folder: string, ...args: string[]): string {
+  return execFileSync(TENUTO, args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
+}
+
+export class Server {
+  private child: ChildProcess | null = null;
+  private port = 0;
+
+  /** A server of `a.store` in a folder. */
+  constructor(
+    private readonly folder: string,
+    private readonly options: readonly string[],
+    /** The operator's token; empty where the server has no tokens. */
+    readonly token: string,
+  ) {}
+
+  get origin(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Starts it, again at the address that it had, and waits until it serves. */
+  async start(): Promise<void> {
+    const listen = ['--listen', `127.0.0.1:${this.port}`];
+    const args = ['serve', 'a.store', ...listen, '--json', ...this.options];
+    const child = spawn(TENUTO, args, { cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = child;
+    let notes = '';
+    child.stderr.on('data', (piece) => (notes += String(piece)));
+    let printed = '';
+    for await (const piece of child.stdout) {
+      printed += String(piece);
+      const [, port] = /"address":\s*"[^"]*:(\d+)"/.exec(printed) ?? [];
+      if (port === undefined) continue;
+      this.port = Number(port);
+      child.stdout.resume();
+      return;
+    }
+    throw new Error(`the server did not start: ${printed}${notes}`);
+  }
+
+  /** Ends it at once, as a power cut does. */
+  async kill(): Promise<void> {
+    const child = this.child;
+    this.child = null;
+    if (!child || child.exitCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGKILL');
+    await ended;
+  }
+
+  /** The address of a page of the console. */
+  page(hash: string): string {
+    return `${this.origin}/console/${this.query()}${hash}`;
+  }
+
+  /** A response of the server, as an operator gets it. */
+  async get(path: string): Promise<Response> {
+    return fetch(`${this.origin}${path}${this.query(path)}`);
+  }
+
+  async json<T>(path: string): Promise<T> {
+    return (await (await this.get(path)).json()) as T;
+  }
+
+  /**
+   * A viewer who asks for a title, and gets its master playlist or a refusal: the status. Each has
+   * a connection of its own, because the viewers of a connection that ends are taken to be gone.
+   */
+  async view(title: string): Promise<number> {
+    const path = `/t/${encodeURIComponent(title)}/master.m3u8?wait=0`;
+    const asked = get(`${this.origin}${path}${this.query(path)}`, { agent: false });
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    response.resume();
+    await once(response, 'end');
+    return response.statusCode ?? 0;
+  }
+
+  /** Sessions that were admitted and have not ended. */
+  async sessions(): Promise<number> {
+    return (await this.json<{ sessions: number }>('/status')).sessions;
+  }
+
+  /** Identity of the store that is served. */
+  async disk(): Promise<string> {
+    const { disks } = await this.json<{ disks: { uuid: string }[] }>('/api/v1/disks');
+    const uuid = disks[0]?.uuid;
+    if (uuid === undefined) throw new Error('the server has no disk');
+    return uuid;
+  }
+
+  private query(path = ''): string {
+    if (this.token === '') return '';
+    return `${path.includes('?') ? '&' : '?'}token=${encodeURIComponent(this.token)}`;
+  }
+}
