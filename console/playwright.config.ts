@@ -10,6 +10,10 @@ export default defineConfig({
   timeout: 30_000,
   expect: { timeout: 10_000 },
   reporter: [['list']],
+  projects: [
+    { name: 'console', testIgnore: /frames/ },
+    { name: 'frames', testMatch: /frames/, dependencies: ['console'] },
+  ],
   use: {
     locale: 'en-GB',
     timezoneId: 'Europe/Berlin',

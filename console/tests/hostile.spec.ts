@@ -1,18 +1,9 @@
 // Servers that are slow, broken, of another version or set to another time: the page stays, says
 // what is wrong, and recovers by itself.
 
-import { type Page, type Route } from '@playwright/test';
+import type { Page } from '@playwright/test';
+import { answer, type Json, sessions } from './answers';
 import { expect, test } from './console';
-
-type Json = Record<string, unknown>;
-
-/** Answers an address of the API in place of the server. */
-async function answer(page: Page, path: string | RegExp, act: (route: Route) => Promise<void>) {
-  await page.route(
-    (url) => (typeof path === 'string' ? url.pathname === path : path.test(url.pathname)),
-    act,
-  );
-}
 
 /** A server without a stream of events, of which the page asks the status. */
 async function withoutEvents(page: Page): Promise<void> {
@@ -26,64 +17,6 @@ async function change(page: Page, path: string, edit: (body: Json) => Json): Pro
     await route.fulfill({ response, json: edit((await response.json()) as Json) });
   });
 }
-
-function sessions(count: number): Json {
-  return {
-    total: count,
-    sessions: Array.from({ length: count }, (_, index) => ({
-      session: index + 1,
-      title: `film ${index % 97}`,
-      store: '/srv/a.store',
-      priority: 'normal',
-      age: index / 10,
-      buffered: index * 1024,
-      delivered: index * 1_000_000,
-      guaranteed_slack: 0.4,
-      observed_slack: index % 3 === 0 ? null : 0.5,
-      deadline_misses: 0,
-      cmcd: null,
-    })),
-  };
-}
-
-test('10,000 sessions scroll smoothly', async ({ page, serve }) => {
-  const server = await serve();
-  await answer(page, '/api/v1/sessions', (route) => route.fulfill({ json: sessions(10_000) }));
-  await page.goto(server.page('#/now'));
-  const table = page.getByTestId('sessions');
-  await expect(page.getByTestId('sessions-shown')).toContainText('10,000 sessions');
-  // Only what is seen is in the page.
-  expect(await table.locator('tr[data-session]').count()).toBeLessThan(80);
-
-  const slow = await table.evaluate(async (element) => {
-    const FRAMES = 120;
-    const step = (element.scrollHeight - element.clientHeight) / FRAMES;
-    const frame = () => new Promise<number>((resolve) => requestAnimationFrame(resolve));
-    const isEmpty = () => {
-      const { top, height } = element.getBoundingClientRect();
-      const middle = document.elementFromPoint(200, top + height / 2);
-      return middle?.closest('tr[data-session]') === null;
-    };
-    let [longest, late, empty] = [0, 0, 0];
-    let before = await frame();
-    for (let number = 0; number < FRAMES; number += 1) {
-      element.scrollTop += step;
-      const now = await frame();
-      longest = Math.max(longest, now - before);
-      if (now - before > 50) late += 1;
-      if (isEmpty()) empty += 1;
-      before = now;
-    }
-    return { longest, late, empty };
-  });
-  // Rows are there in each frame, and nearly all frames come in time on a busy machine, too.
-  expect(slow.empty).toBe(0);
-  expect(slow.late).toBeLessThan(12);
-  await expect(table.locator('tr[data-session="10000"]')).toBeVisible();
-
-  await page.getByRole('searchbox').fill('film 42');
-  await expect(page.getByTestId('sessions-shown')).toHaveText(/^103 of 10,000 sessions/);
-});
 
 test('an expired token in mid-view keeps the values and says what to do', async ({
   page,
@@ -207,6 +140,7 @@ test('a clock that differs by hours changes no age', async ({ page, serve }) => 
     await route.fulfill({ response, headers: { ...response.headers(), date: date() } });
   });
   await page.goto(server.page('#/now'));
+  await page.getByTestId('headroom-title').selectOption('film');
   const decision = page.getByTestId('decision');
   await expect(decision).toContainText(/1 min (29|3\d|4\d) s ago/);
   await expect(decision).toContainText('slots 31 to 40');
