@@ -6,8 +6,8 @@ const server = process.env['TENUTO_SERVER'] ?? 'http://127.0.0.1:8080';
 const proxied = ['/api', '/healthz', '/status', '/t', '/titles'];
 // The policy that the program sends with the page.
 const policy =
-  "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; " +
-  "media-src 'self' blob:; connect-src 'self'; worker-src 'self' blob:";
+  "default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; " +
+  "worker-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const proxy = Object.fromEntries(proxied.map((path) => [path, { target: server }]));
 
 export default defineConfig({

@@ -5,6 +5,7 @@ import type { Failure } from './api/failure';
 import { type FeedListener, runFeed } from './api/feed';
 import type { ServerStatus } from './api/status';
 import type { SentAt } from './now/rates';
+import { withNewSlots } from './now/slot_history';
 
 /** Whether live data arrives. */
 export type Link =
@@ -50,7 +51,12 @@ class Live implements FeedListener {
     const isNew = this.latest !== null && status.uptime < this.latest.uptime;
     const sample = { uptime: status.uptime, bytes: status.sentBytes };
     this.sent = isNew ? [sample] : [...this.sent.slice(1 - MOST_SENT), sample];
-    this.latest = status;
+    const known = new Map(isNew ? [] : this.latest?.disks.map(({ uuid, slots }) => [uuid, slots]));
+    const disks = status.disks.map((disk) => ({
+      ...disk,
+      slots: withNewSlots(known.get(disk.uuid) ?? [], disk.slots),
+    }));
+    this.latest = { ...status, disks };
     this.link = { state: 'live' };
   }
 

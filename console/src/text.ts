@@ -89,10 +89,7 @@ export const text = {
       `${atLeast ? 'At least ' : ''}${many(number, 'more viewer', 'more viewers')} of ` +
       `${quoted(title)} ${number === 1 ? 'fits' : 'fit'} now.`,
     full: (title: string) => `No more viewer of ${quoted(title)} fits now.`,
-    shortAfter: (resource: string, detail: string | null) =>
-      `${detail ? `Then short of ${resource}: ${detail}` : `Then short of ${resource}`}.`,
-    short: (resource: string, detail: string | null) =>
-      `${detail ? `Short of ${resource}: ${detail}` : `Short of ${resource}`}.`,
+    next: (reason: string) => `For one more: ${reason}`,
     until: (seconds: number, at: number) =>
       seconds > 0.5
         ? `One more fits in ${show.span(seconds)}, at ${show.clockTime(at)}.`
@@ -102,7 +99,6 @@ export const text = {
     noAnswer: (sessions: number) =>
       `${many(sessions, 'session', 'sessions')} now. This server does not report how many more fit.`,
     loading: 'Counting the viewers who fit.',
-    resource: (resource: string | null) => resources[resource ?? ''] ?? 'a resource',
   },
 
   totals: {
@@ -132,10 +128,8 @@ export const text = {
     due: 'due',
     ahead: 'read ahead',
     bestEffort: 'best effort',
-    written: 'written',
-    reads: 'reads',
+    writes: 'recordings',
     guarantee: 'guaranteed',
-    busy: 'busy',
     strip: (disk: string, slots: number, reads: number, guaranteed: number) =>
       `${disk}: reads in each of the last ${show.count(slots)} slots. In the latest ` +
       `${show.count(reads)} of ${show.count(guaranteed)} guaranteed reads.`,
@@ -144,10 +138,9 @@ export const text = {
     slot: (number: number) => `Slot ${show.count(number)}`,
     readsOf: (reads: number, guaranteed: number) =>
       `${show.count(reads)} of ${show.count(guaranteed)} guaranteed reads`,
-    kinds: (due: number, ahead: number, bestEffort: number) =>
-      `${show.count(due)} due, ${show.count(ahead)} read ahead, ${show.count(bestEffort)} best effort`,
-    writtenBytes: (written: number) => `${show.bytes(written)} written`,
-    busyPart: (busy: number) => `${show.percent(busy)} busy`,
+    kinds: (slot: { due: number; ahead: number; bestEffort: number; writes: number }) =>
+      `${show.count(slot.due)} due, ${show.count(slot.ahead)} read ahead; ` +
+      `${show.count(slot.bestEffort)} best effort, ${many(slot.writes, 'write', 'writes')} of recordings`,
     sessions: 'Sessions',
     guaranteed: 'Guaranteed',
     guaranteedReads: (reads: number, size: number) =>

@@ -131,7 +131,7 @@ test('a clock that differs by hours changes no age', async ({ page, serve }) => 
   };
   for (const [path, json] of [
     ['/api/v1/decisions', { total: 1, decisions: [refusal] }],
-    ['/api/v1/headroom', { title: 'film', fits: 0, at_least: false, resource: 'disk', detail: 'slots 31 to 40', until: now() + 600 }],
+    ['/api/v1/headroom', { title: 'film', fits: 0, message: 'the disk is full', until: now() + 600 }],
   ] as const) {
     await answer(page, path, (route) => route.fulfill({ json, headers: { Date: date() } }));
   }

@@ -117,6 +117,6 @@ test('the page is served with a policy that forbids inline scripts and styles', 
   const server = await serve();
   const response = await page.goto(server.page('#/now'));
   const policy = response?.headers()['content-security-policy'] ?? '';
-  expect(policy).toContain("script-src 'self'");
+  expect(policy).toContain("default-src 'self'");
   expect(policy).not.toContain('unsafe');
 });

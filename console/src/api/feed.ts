@@ -18,6 +18,7 @@ export interface FeedListener {
 
 /** Two statuses a second are sent, so a connection without any byte for this long is dead. */
 const SILENCE_MS = 6_000;
+const BUSY = 'busy';
 const POLL_MS = 1_000;
 /** A server that starts again is there within seconds; one that is denied may stay so for long. */
 const RETRY_MS = { first: 500, most: 5_000, denied: 15_000 };
@@ -36,7 +37,8 @@ export async function runFeed(listener: FeedListener, stop: AbortSignal): Promis
     } catch (thrown) {
       if (stop.aborted) return;
       const failure = asFailure(thrown);
-      if (failure.kind === 'absent' && hasEvents) {
+      // An older server has no events, and a busy one no room for another watcher.
+      if ((failure.kind === 'absent' || failure.word === BUSY) && hasEvents) {
         hasEvents = false;
         continue;
       }

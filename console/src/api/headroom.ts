@@ -9,8 +9,8 @@ export interface Headroom {
   readonly fits: number;
   /** Whether more than that may fit: the server stopped counting. */
   readonly atLeast: boolean;
-  /** What is short after them, and the shortage in the server's words. */
-  readonly resource: string | null;
+  /** Why the next one would be refused, in a sentence of the server, and in numbers. */
+  readonly message: string | null;
   readonly detail: string | null;
   /** Unix seconds of the server at which one more would fit. */
   readonly until: number | null;
@@ -23,7 +23,7 @@ export async function loadHeadroom(title: string, signal: AbortSignal): Promise<
     title,
     fits: headroom.number('fits'),
     atLeast: headroom.flag('at_least'),
-    resource: headroom.textOrNull('resource'),
+    message: headroom.textOrNull('message'),
     detail: headroom.textOrNull('detail'),
     until: headroom.numberOrNull('until'),
   };

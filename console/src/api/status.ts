@@ -7,12 +7,13 @@ export interface SlotUse {
   readonly slot: number;
   readonly reads: number;
   readonly minRead: number;
-  /** Reads by kind; all `null` where the server does not tell them apart. */
-  readonly byKind: { readonly due: number; readonly ahead: number; readonly bestEffort: number } | null;
-  /** Bytes that recordings and ingest wrote. */
-  readonly written: number;
-  /** The part of the slot, 0 to 1, in which the disk had something to do. */
-  readonly busy: number | null;
+  /** Of these reads those due by the slot's end, and those due later. */
+  readonly due: number;
+  readonly ahead: number;
+  /** Pieces of best-effort work. */
+  readonly bestEffort: number;
+  /** Writes of recordings. */
+  readonly writes: number;
 }
 
 export interface DiskStatus {
@@ -34,6 +35,7 @@ export interface DiskStatus {
   readonly slackReads: number | null;
   readonly guaranteedSlack: number | null;
   readonly observedSlotReads: number | null;
+  /** Oldest first. An event has only those since the event before. */
   readonly slots: readonly SlotUse[];
 }
 
@@ -122,16 +124,15 @@ function decodeDisk(disk: Fields): DiskStatus {
 }
 
 function decodeSlot(slot: Fields): SlotUse {
-  const due = slot.numberOrNull('due');
+  const reads = slot.number('reads');
   return {
     slot: slot.number('slot'),
-    reads: slot.number('reads'),
+    reads,
     minRead: slot.number('min_read'),
-    byKind:
-      due === null
-        ? null
-        : { due, ahead: slot.number('ahead'), bestEffort: slot.number('best_effort') },
-    written: slot.number('written'),
-    busy: slot.numberOrNull('busy'),
+    // A server that does not tell them apart reads what is due.
+    due: slot.number('due', reads),
+    ahead: slot.number('ahead'),
+    bestEffort: slot.number('best_effort'),
+    writes: slot.number('writes'),
   };
 }

@@ -64,8 +64,8 @@ export interface TitleDetail extends Title {
 /** The bit rate of a title over time, as the scheduler sees it. */
 export interface Demand {
   /** Seconds of each value. */
-  readonly slot: number;
-  readonly bitsPerSecond: readonly number[];
+  readonly interval: number;
+  readonly bitRates: readonly number[];
 }
 
 /** The titles that the server offers, by name. */
@@ -105,7 +105,7 @@ export async function loadDemand(
   signal: AbortSignal,
 ): Promise<Demand> {
   const demand = Fields.of(await request(`${storedTitleAddress(disk, name)}/demand`, { signal }));
-  return { slot: demand.number('slot'), bitsPerSecond: demand.numbers('bits_per_second') };
+  return { interval: demand.number('interval', 1), bitRates: demand.numbers('bit_rates') };
 }
 
 /** Renames a title, and its copies on other disks. */

@@ -15,8 +15,8 @@ export function sentenceOf(failure: Failure): string {
   }
 }
 
-/** The server's errors are sentences without a capital and a full stop. */
-function asSentence(part: string): string {
+/** A message of the server, which has no capital and no full stop, as a sentence. */
+export function asSentence(part: string): string {
   const capital = part.charAt(0).toLocaleUpperCase() + part.slice(1);
   return /[.!?]$/.test(capital) ? capital : `${capital}.`;
 }
