@@ -89,11 +89,11 @@ export const text = {
       `${atLeast ? 'At least ' : ''}${many(number, 'more viewer', 'more viewers')} of ` +
       `${quoted(title)} ${number === 1 ? 'fits' : 'fit'} now.`,
     full: (title: string) => `No more viewer of ${quoted(title)} fits now.`,
-    next: (reason: string) => `For one more: ${reason}`,
+    next: (reason: string) => `For one more: ${reason}.`,
     until: (seconds: number, at: number) =>
       seconds > 0.5
-        ? `One more fits in ${show.span(seconds)}, at ${show.clockTime(at)}.`
-        : 'One more fits about now.',
+        ? `One fits in ${show.span(seconds)}, at ${show.clockTime(at)}.`
+        : 'One fits about now.',
     noTitles: 'The library has no titles yet.',
     noTitlesHint: 'Add one on the page Library, or with tenuto ingest STORE FILE.',
     noAnswer: (sessions: number) =>
@@ -271,7 +271,6 @@ export const text = {
   recordings: {
     heading: 'Recordings',
     since: (seconds: number) => `for ${show.span(seconds)}`,
-    size: (size: number) => show.bytes(size),
   },
 
   title: {

@@ -44,7 +44,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
   });
 }
 
-test('the keyboard alone plays a title and ends a session', async ({ page, serve }) => {
+test('the keyboard alone plays a title and ends its session', async ({ page, serve }) => {
   const server = await serve();
   await page.goto(server.page('#/library'));
   await expect(page.getByTestId('title').first()).toBeVisible();
@@ -60,6 +60,18 @@ test('the keyboard alone plays a title and ends a session', async ({ page, serve
   await slider.focus();
   await page.keyboard.press('ArrowRight');
   await expect(slider).toHaveAttribute('aria-valuetext', /of 0:08/);
+
+  await page.getByRole('button', { name: 'Stop' }).focus();
+  await page.keyboard.press('Space');
+  await expect.poll(() => server.sessions()).toBe(0);
+  expect(await server.view('film')).toBe(200);
+  await page.getByRole('link', { name: 'Now' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: /^End session/ }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'End the session' }).focus();
+  await page.keyboard.press('Enter');
+  await expect.poll(() => server.sessions()).toBe(0);
 });
 
 test('a skip link leads past the navigation', async ({ page, serve }) => {

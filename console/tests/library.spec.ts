@@ -150,3 +150,22 @@ test('a title that is gone says where the others are', async ({ page, serve }) =
   await page.getByRole('link', { name: 'All titles' }).click();
   await expect(page.getByTestId('titles-shown')).toHaveText('2 titles');
 });
+
+test('a recording is shown while it grows, and plays', async ({ page, serve }) => {
+  const server = await serve();
+  const end = server.record('live/show');
+  try {
+    await page.goto(server.page('#/library'));
+    const recording = page.getByTestId('recording');
+    await expect(recording).toContainText('live/show', { timeout: 15_000 });
+    const before = (await page.getByTestId('recorded').textContent()) ?? '';
+    await expect(page.getByTestId('recorded')).not.toHaveText(before);
+    await expect(async () => {
+      await recording.getByRole('button', { name: /Play|Try again/ }).click({ timeout: 1_000 });
+      await expect(recording.locator('video')).toHaveJSProperty('paused', false, { timeout: 5_000 });
+    }).toPass();
+    await expect(page.getByTestId('cost-session')).toHaveText(/\d/);
+  } finally {
+    end();
+  }
+});

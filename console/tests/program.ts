@@ -3,6 +3,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const TENUTO =
@@ -47,6 +48,25 @@ export class Server {
       return;
     }
     throw new Error(`the server did not start: ${printed}${notes}`);
+  }
+
+  /** Records a test picture as a title until what is returned is called. */
+  record(title: string): () => void {
+    const pipe = join(this.folder, 'input');
+    execFileSync('mkfifo', [pipe]);
+    const picture = ['-re', '-f', 'lavfi', '-i', 'testsrc2=size=320x180:rate=25'];
+    const codec = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '25', '-pix_fmt', 'yuv420p'];
+    const output = ['-f', 'mpegts', '-y', pipe];
+    const args = ['-nostdin', '-v', 'error', ...picture, ...codec, ...output];
+    const input = spawn('ffmpeg', args, { stdio: 'ignore' });
+    const recorder = spawn(TENUTO, ['record', 'a.store', title, pipe], {
+      cwd: this.folder,
+      stdio: 'ignore',
+    });
+    return () => {
+      input.kill('SIGKILL');
+      recorder.kill('SIGKILL');
+    };
   }
 
   /** Ends it at once, as a power cut does. */
