@@ -11,7 +11,8 @@ export default defineConfig({
   expect: { timeout: 10_000 },
   reporter: [['list']],
   projects: [
-    { name: 'console', testIgnore: /frames/ },
+    { name: 'console', testIgnore: /frames|screenshots/ },
+    { name: 'screenshots', testMatch: /screenshots/ },
     { name: 'frames', testMatch: /frames/, dependencies: ['console'] },
   ],
   use: {

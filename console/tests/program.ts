@@ -50,6 +50,11 @@ export class Server {
     throw new Error(`the server did not start: ${printed}${notes}`);
   }
 
+  /** Runs a command on the store that is served. */
+  command(name: string, ...args: string[]): void {
+    tenuto(this.folder, name, 'a.store', ...args);
+  }
+
   /** Records a test picture as a title until what is returned is called. */
   record(title: string): () => void {
     const pipe = join(this.folder, 'input');

@@ -1,0 +1,81 @@
+// The pictures of the console in README and docs. They are made anew with SCREENSHOTS=1.
+
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Page } from '@playwright/test';
+import { expect, library, test } from './console';
+import { HOSTILE } from './library';
+import type { Server } from './program';
+
+test.skip(process.env['SCREENSHOTS'] !== '1', 'pictures are made with SCREENSHOTS=1');
+
+const TITLES = ['Nosferatu', 'Metropolis', 'The Golem'];
+const SECONDS = 30;
+/** Viewers of the first title, a second after each other. */
+const VIEWERS = 12;
+
+test('pictures, light and dark', async ({ page, serve }) => {
+  test.setTimeout(180_000);
+  await page.setViewportSize({ width: 1280, height: 1060 });
+  // A modelled hard disk: its guarantee and its reads are of the same order.
+  const server = await serve({ options: ['--as-disk', 'hdd-20tb', '--network', '30Mbps'] });
+  for (const title of ['film', HOSTILE]) server.command('rm', title);
+  TITLES.forEach((title, number) => {
+    server.command('ingest', film(number), '--title', title, '--thumbnails=2s');
+  });
+
+  await page.goto(server.page('#/now'));
+  for (let number = 0; number < VIEWERS; number += 1) {
+    void watch(server, TITLES[number % 3] ?? '');
+    await page.waitForTimeout(1_000);
+  }
+  await expect(page.getByTestId('sentence')).toContainText('fit');
+  await expect(page.locator('.u-legend')).toBeAttached();
+  await take(page, 'now');
+
+  await page.goto(server.page(`#/library/${await server.disk()}/${TITLES[0]}`));
+  await page.getByRole('button', { name: 'Play' }).click();
+  await expect(page.getByTestId('cost-delivered')).not.toHaveText('0 B');
+  await page.getByRole('slider', { name: 'Position' }).hover();
+  await expect(page.locator('.preview')).toBeVisible();
+  await take(page, 'title');
+  await page.getByRole('link', { name: 'All titles' }).click();
+  await expect(page.locator('.crop img')).toHaveCount(TITLES.length);
+  await take(page, 'library');
+});
+
+async function take(shown: Page, name: string): Promise<void> {
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await shown.emulateMedia({ colorScheme });
+    const file = new URL(`../../docs/images/console-${name}-${colorScheme}.png`, import.meta.url);
+    await shown.screenshot({ path: fileURLToPath(file) });
+  }
+}
+
+/** A film of moving colours. */
+function film(number: number): string {
+  const name = join(library(), `colours-${number}.mkv`);
+  const picture = `gradients=size=640x360:rate=25:duration=${SECONDS}:seed=${number + 3}:speed=0.02`;
+  const sound = `sine=${220 * (number + 1)}:duration=${SECONDS}`;
+  const inputs = ['-f', 'lavfi', '-i', picture, '-f', 'lavfi', '-i', sound];
+  const codecs = '-c:v libx264 -preset ultrafast -crf 12 -g 50 -pix_fmt yuv420p -c:a aac';
+  execFileSync('ffmpeg', ['-nostdin', '-v', 'error', '-y', ...inputs, ...codecs.split(' '), name]);
+  return name;
+}
+
+/** A viewer who fetches a segment of the picture each two seconds. */
+async function watch(server: Server, title: string): Promise<void> {
+  const base = `${server.origin}/t/${encodeURIComponent(title)}/`;
+  const master = await (await server.get(new URL(`${base}master.m3u8`).pathname)).text();
+  const playlist = /^0\.m3u8.*$/m.exec(master)?.[0];
+  if (playlist === undefined) return;
+  const segments = (await (await fetch(base + playlist)).text()).match(/^0\/\d+\.m4s.*$/gm) ?? [];
+  for (const segment of segments) {
+    const response = await fetch(base + segment).catch(() => null);
+    // The test has ended, and its server with it.
+    if (!response) return;
+    await response.arrayBuffer().catch(() => null);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+  }
+}
