@@ -1,5 +1,7 @@
 import { defineConfig } from '@playwright/test';
 
+const makesPictures = process.env['SCREENSHOTS'] === '1';
+
 export default defineConfig({
   testDir: 'tests',
   globalSetup: './tests/library.ts',
@@ -12,7 +14,7 @@ export default defineConfig({
   reporter: [['list']],
   projects: [
     { name: 'console', testIgnore: /frames|screenshots/ },
-    { name: 'screenshots', testMatch: /screenshots/ },
+    ...(makesPictures ? [{ name: 'screenshots', testMatch: /screenshots/ }] : []),
     { name: 'frames', testMatch: /frames/, dependencies: ['console'] },
   ],
   use: {

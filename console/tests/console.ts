@@ -71,6 +71,8 @@ export const test = base.extend<Fixtures>({
     });
     await useOtherBundle(page);
     await use(page);
+    // What is answered in the server's place may still be under way.
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
     expect(complaints, 'errors of the page').toEqual([]);
   },
 });

@@ -8,8 +8,6 @@ import { expect, library, test } from './console';
 import { HOSTILE } from './library';
 import type { Server } from './program';
 
-test.skip(process.env['SCREENSHOTS'] !== '1', 'pictures are made with SCREENSHOTS=1');
-
 const TITLES = ['Nosferatu', 'Metropolis', 'The Golem'];
 const SECONDS = 30;
 /** Viewers of the first title, a second after each other. */
