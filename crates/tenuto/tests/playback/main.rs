@@ -8,7 +8,6 @@
 mod chromium;
 mod codecs;
 mod colours;
-mod console;
 mod dash;
 mod desktop;
 mod devtools;
