@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { expect, library, test } from './console';
-import { FILM_SECONDS, HOSTILE } from './library';
+import { FILM_SECONDS, HOSTILE, UNDECODABLE } from './library';
 
 test('a title plays to its end with subtitles, without a stall', async ({ page, serve }) => {
   const server = await serve();
@@ -78,6 +78,15 @@ test('a refused viewer learns why', async ({ page, serve }) => {
   await expect(page.getByTestId('player-state')).toHaveAttribute('data-phase', 'refused');
   await expect(player).toContainText('--network');
   await expect(player.getByRole('button', { name: 'Try again' })).toBeVisible();
+});
+
+test('a title that the browser cannot decode holds no place', async ({ page, serve }) => {
+  const server = await serve();
+  server.command('ingest', join(library(), UNDECODABLE));
+  await page.goto(server.page(`#/library/${await server.disk()}/prores`));
+  await page.getByRole('button', { name: 'Play' }).click();
+  await expect(page.getByTestId('player')).toContainText('no decoder for “prores”');
+  await expect.poll(() => server.sessions()).toBe(0);
 });
 
 test('a file is uploaded, renamed, and removed', async ({ page, serve }) => {

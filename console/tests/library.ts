@@ -12,6 +12,9 @@ export const FILM_SECONDS = 8;
 /** A name that would break a page that took it for anything but text. */
 export const HOSTILE = '<img src=x onerror=alert(1)> "a"/../b?c#d& עברית';
 
+/** A file of the library, not in its store, whose codec no browser has. */
+export const UNDECODABLE = 'prores.mov';
+
 const SUBTITLES = `1
 00:00:00,500 --> 00:00:03,000
 The first line
@@ -21,7 +24,7 @@ The first line
 The second line
 `;
 
-/** Makes the folder with `a.store`, `keys.json` and `film.mkv`, named in the environment. */
+/** Makes the folder with `a.store`, `keys.json` and films, named in the environment. */
 export default function makeLibrary(): () => void {
   const folder = mkdtempSync(join(tmpdir(), 'tenuto-console-'));
   process.env['TEST_LIBRARY'] = folder;
@@ -30,6 +33,8 @@ export default function makeLibrary(): () => void {
   const sounds = ['-map', '1', '-metadata:s:a:0', 'language=eng', '-map', '2', '-metadata:s:a:1', 'language=deu'];
   encode(folder, 'film.mkv', 640, [...texts, '-map', '0', ...sounds]);
   encode(folder, 'small.mkv', 320, ['-map', '0', '-map', '1']);
+  const odd = ['-f', 'lavfi', '-i', 'testsrc2=size=64x64:rate=25:duration=1', '-c:v', 'prores_ks'];
+  execFileSync('ffmpeg', ['-nostdin', '-v', 'error', ...odd, UNDECODABLE], { cwd: folder });
   tenuto(folder, 'format', 'a.store', '--size', '128MiB');
   tenuto(folder, 'ingest', 'a.store', 'film.mkv', '--thumbnails=1s');
   tenuto(folder, 'ingest', 'a.store', 'small.mkv', '--title', HOSTILE);

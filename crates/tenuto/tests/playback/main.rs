@@ -10,7 +10,6 @@ mod codecs;
 mod colours;
 mod dash;
 mod desktop;
-mod devtools;
 mod encrypted;
 mod files;
 mod films;
