@@ -85,7 +85,7 @@ test('a title that the browser cannot decode holds no place', async ({ page, ser
   server.command('ingest', join(library(), UNDECODABLE));
   await page.goto(server.page(`#/library/${await server.disk()}/prores`));
   await page.getByRole('button', { name: 'Play' }).click();
-  await expect(page.getByTestId('player')).toContainText('no decoder for “prores”');
+  await expect(page.getByTestId('player')).toContainText(/no decoder for .*prores/);
   await expect.poll(() => server.sessions()).toBe(0);
 });
 

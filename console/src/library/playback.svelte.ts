@@ -133,8 +133,11 @@ export class Playback {
   }
 
   private listen(hls: Hls, { Events }: typeof import('hls.js')): void {
+    // Before the player leaves out what it cannot decode: that session is given back, too.
+    hls.on(Events.MANIFEST_LOADED, (_event, { levels }) => {
+      this.leaving = leavingAddress(levels[0]?.url);
+    });
     hls.on(Events.MANIFEST_PARSED, () => {
-      this.leaving = leavingAddress(hls.levels[0]?.uri);
       this.renditions = hls.levels.map(({ height, bitrate }, number) => ({
         number,
         name: text.player.level(height, bitrate),

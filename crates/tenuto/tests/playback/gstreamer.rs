@@ -4,7 +4,8 @@
 use crate::files::ADMITS_ALL;
 use crate::films::{FILMS, Film, INSTANTS, PICTURES, take_in};
 use crate::program::TestDir;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::Once;
 
 #[test]
 fn gstreamer_plays_what_ffmpeg_reads_in_the_source() {
@@ -66,6 +67,14 @@ pub(crate) fn play_by(dir: &TestDir, player: &str, address: &str) -> (Vec<u8>, V
 
 /// Runs a player, at most a minute, with empty files for its output.
 fn launch(player: &str, address: &str, pictures: &str, sound: &str) -> Output {
+    // The first of GStreamer's programs on a machine lists all plugins, and some complain of
+    // themselves on that occasion.
+    static LISTED: Once = Once::new();
+    LISTED.call_once(|| {
+        let list =
+            Command::new("gst-inspect-1.0").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert!(list.is_ok_and(|it| it.success()), "gst-inspect-1.0 runs");
+    });
     for path in [pictures, sound] {
         std::fs::write(path, "").expect("a file in the test's folder");
     }
