@@ -6,7 +6,7 @@ import { text } from './text';
 /** The pages that the navigation names. */
 export const navigation: readonly { readonly route: Route; readonly label: string }[] = [
   { route: { page: 'now' }, label: text.app.now },
-  { route: { page: 'library' }, label: text.app.library },
+  { route: { page: 'library' }, label: text.app.titles },
 ];
 
 /** The page that the navigation marks as the present one. */
@@ -16,5 +16,5 @@ export function sectionOf(route: Route): Route['page'] {
 
 export function headingOf(route: Route): string {
   if (route.page === 'title') return route.title;
-  return route.page === 'library' ? text.app.library : text.app.now;
+  return route.page === 'library' ? text.app.titles : text.app.now;
 }

@@ -40,7 +40,7 @@ export const text = {
     skip: 'Skip to the content',
     pages: 'Pages',
     now: 'Now',
-    library: 'Library',
+    titles: 'Library',
     theme: (theme: string) =>
       `Colours: ${{ light: 'light', dark: 'dark' }[theme] ?? 'as the system'}`,
     version: (version: string) => `Version ${version}`,
@@ -247,7 +247,7 @@ export const text = {
     allShown: (shown: number) => `The latest ${show.count(shown)}.`,
   },
 
-  library: {
+  titles: {
     heading: 'Library',
     filter: 'Filter by name',
     count: (shown: number, total: number) =>
