@@ -101,7 +101,7 @@ impl MemoryWatch {
 
 /// Memory that the engine may count on, of a pool for reads of up to `largest`: the pool cuts small
 /// buffers from frames of the largest read, so that a part of it cannot be used.
-pub fn usable_memory(memory: ByteCount, largest: ByteCount) -> ByteCount {
+pub(crate) fn usable_memory(memory: ByteCount, largest: ByteCount) -> ByteCount {
     memory.saturating_sub(ByteCount((memory.0 / 16).max(2 * largest.0)))
 }
 

@@ -37,6 +37,7 @@ mod metrics;
 mod mount_reads;
 mod opener;
 mod opening;
+pub mod plan;
 mod playback_params;
 mod player_reports;
 mod presentation;
@@ -58,7 +59,6 @@ mod webhook;
 pub mod wire;
 
 pub use admin::document as openapi;
-pub use buffer_memory::usable_memory;
 pub use config::{MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
 pub use handover::{HANDOVER_VERSION, Handover};
 pub use layout::piece_size;

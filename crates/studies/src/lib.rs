@@ -1,11 +1,10 @@
-//! Experiments in virtual time, from seeds: admission policies compared, a store as it ages, plans,
+//! Experiments in virtual time, from seeds: admission policies compared, a store as it ages,
 //! and published results made again.
 //!
 //! ```text
 //!   admission   requests ─▶ policies, books and plans of `scheduler` ─▶ one disk model ─▶ report
 //!   ageing      a library over months ─▶ extents of `store` ─▶ streams, aged and fresh
 //!   fleet       a million viewers ─▶ director and placement of `cluster` ─▶ books of 500 nodes
-//!   plan        a disk and streams ─▶ bounds, and the capacity simulation of `scheduler` ─▶ result
 //!   reproduce   the setup of a paper ─▶ disk models, `meter`'s instruments ─▶ report: ours, theirs
 //! ```
 //!
@@ -20,5 +19,4 @@
 pub mod admission;
 pub mod ageing;
 pub mod fleet;
-pub mod plan;
 pub mod reproduce;

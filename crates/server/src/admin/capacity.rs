@@ -66,7 +66,7 @@ impl AdminApi {
         Ok(json(200, &demand(&layouts[0], offer)))
     }
 
-    fn open(&self, name: &str) -> Result<Arc<OpenTitle>, Problem> {
+    pub(super) fn open(&self, name: &str) -> Result<Arc<OpenTitle>, Problem> {
         let title = self.shared.content.open(name, &self.core);
         title.map_err(|why| Problem::of_player(&open_failed(name, &why)))
     }

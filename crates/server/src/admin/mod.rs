@@ -19,6 +19,7 @@ mod capacity;
 mod channel;
 mod openapi;
 mod operations;
+mod planning;
 mod problem;
 mod upload;
 
@@ -56,7 +57,7 @@ pub(crate) struct AdminApi {
     uploads: Option<UploadDirectory>,
     // Set when the server ends.
     closed: AtomicBool,
-    /// Held while further viewers are counted on a copy of the engine.
+    /// Held while viewers are counted: on a copy of the engine, or for a plan.
     counting: Mutex<()>,
     jobs: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -144,6 +145,8 @@ impl AdminApi {
             ApiAction::Send => return self.send(call),
             ApiAction::Headroom => return self.headroom(call),
             ApiAction::Demand => return self.demand(call),
+            ApiAction::Planning => return Ok(planning::choices()),
+            ApiAction::Plan => return self.plan(call),
             // The HTTP thread sends them itself.
             ApiAction::Events => unreachable!("events are no answer in one piece"),
             ApiAction::Sessions => Request::Sessions { session: None },

@@ -41,6 +41,8 @@ pub(super) enum ApiAction {
     Decisions,
     Events,
     Headroom,
+    Planning,
+    Plan,
     Disks,
     Disk,
     Calibrate,
@@ -236,6 +238,31 @@ pub(super) static OPERATIONS: &[Operation] = &[
     },
     Operation {
         method: Method::Get,
+        path: "/api/v1/planning",
+        id: "getPlanChoices",
+        summary: "The disk models, admission policies and sizes of reads that a plan can be made for",
+        action: ApiAction::Planning,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::PlanChoices>),
+        errors: &[],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/plan",
+        id: "getPlan",
+        summary: "How many streams disks would hold: the bounds, and what an admission policy admits. \
+                  A question about any disk, which changes nothing in this server",
+        action: ApiAction::Plan,
+        query: PLAN_PARAMETERS,
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::PolicyPlan>),
+        errors: &[400, 404, 409, 422],
+    },
+    Operation {
+        method: Method::Get,
         path: "/api/v1/disks",
         id: "listDisks",
         summary: "List the disks, with their stores and calibrations",
@@ -427,6 +454,49 @@ static HEADROOM_PARAMETERS: &[QueryParameter] = &[QueryParameter {
     description: "The title's name",
     schema: schema_of::<String>,
 }];
+
+static PLAN_PARAMETERS: &[QueryParameter] = &[
+    QueryParameter {
+        name: "model",
+        description: "The disk: name of a built-in model",
+        schema: schema_of::<String>,
+    },
+    QueryParameter {
+        name: "disk",
+        description: "The disk: uuid of a disk of this server, as it was calibrated",
+        schema: schema_of::<String>,
+    },
+    QueryParameter {
+        name: "rate",
+        description: "The streams: their constant rate in bits per second, 8000 to 1000000000000",
+        schema: schema_of::<u64>,
+    },
+    QueryParameter {
+        name: "title",
+        description: "The streams: viewers of this title in its best rendition",
+        schema: schema_of::<String>,
+    },
+    QueryParameter {
+        name: "disks",
+        description: "Number of such disks, 1 to 10000; 1 unless said otherwise",
+        schema: schema_of::<u64>,
+    },
+    QueryParameter {
+        name: "memory",
+        description: "Bytes of buffers, of all disks together; unlimited unless said otherwise",
+        schema: schema_of::<u64>,
+    },
+    QueryParameter {
+        name: "read_size",
+        description: "Bytes of a read, a power of two from 4096 to 67108864; without it the best of all",
+        schema: schema_of::<u64>,
+    },
+    QueryParameter {
+        name: "policy",
+        description: "The admission policy; `time-domain` unless said otherwise",
+        schema: schema_of::<String>,
+    },
+];
 
 static UPLOAD_PARAMETERS: &[QueryParameter] = &[
     QueryParameter {
@@ -620,7 +690,7 @@ impl ApiCall {
         }
     }
 
-    fn parameter<T: for<'a> Deserialize<'a>>(
+    pub(super) fn parameter<T: for<'a> Deserialize<'a>>(
         &self,
         name: &str,
         values: &str,

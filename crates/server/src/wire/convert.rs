@@ -1,7 +1,9 @@
 //! Conversions from internal types to the documented ones, field by field.
 
 use super::*;
+use crate::plan::PlanResult;
 use media::{TextDescription, Thumbnails, TitleIndex, TitleKind, TrackKind};
+use scheduler::CapacityResult;
 use std::time::Duration;
 use units::{BitRate, ByteCount, Hinted};
 
@@ -415,6 +417,66 @@ impl Progress {
 impl From<store::JobProgress> for Progress {
     fn from(progress: store::JobProgress) -> Self {
         Self { stage: progress.stage.to_owned(), done: progress.done, total: progress.total }
+    }
+}
+
+impl<A> PlanReport<A> {
+    /// A plan; `admitted` tells the streams of the question's policies, in their order.
+    pub fn of(plan: &PlanResult, admitted: impl Fn(&[CapacityResult]) -> A) -> Self {
+        let PlanResult { question, bounds, .. } = plan;
+        let row = |(row, held): (&disk::plan::PlanRow, &Option<Vec<CapacityResult>>)| PlanRow {
+            read_size: row.read.0,
+            lasts: row.lasts.as_secs_f64(),
+            ozden: row.ozden,
+            any_place: row.any_place,
+            zone_exact: row.zone_exact,
+            usual: row.usual,
+            in_memory: row.in_memory,
+            admitted: held.as_deref().map(&admitted),
+        };
+        Self {
+            disk: plan.disk.clone(),
+            slot: plan.slot.as_secs_f64(),
+            bit_rate: question.audience.rate().0,
+            memory: question.memory.map(|memory| memory.0),
+            disks: question.disks,
+            ratio: bounds.ratio,
+            s_max: bounds.s_max,
+            r0: bounds.cost.r0.0,
+            t0: bounds.cost.t0.as_secs_f64(),
+            rows: bounds.rows.iter().zip(&plan.admitted).map(row).collect(),
+            best: BestPlan::of(plan),
+        }
+    }
+}
+
+impl BestPlan {
+    fn of(plan: &PlanResult) -> Option<Self> {
+        let (row, held) = plan.held()?;
+        let (question, cycle) = (&plan.question, plan.cycle());
+        Some(Self {
+            read_size: plan.bounds.rows[row].read.0,
+            streams: held.streams,
+            streams_in_all: held.streams * question.disks,
+            short_of: held.short_of.map(|resource| resource.word().to_owned()),
+            cycle: cycle.map(|(cycle, _)| cycle.as_secs_f64()),
+            buffer: cycle.map(|(_, buffer)| buffer.0),
+            memory_needed: plan.memory_needed().map(|needed| needed.0),
+            memory_booked: held.memory.saturating_mul(question.disks),
+            startup: question.startup.as_secs_f64(),
+            startup_in_rounds: plan.bounds.rows[row].lasts.as_secs_f64() * 2.0,
+        })
+    }
+}
+
+impl From<CapacityResult> for AdmittedStreams {
+    fn from(held: CapacityResult) -> Self {
+        Self {
+            streams: held.streams,
+            short_of: held.short_of.map(|resource| resource.word().to_owned()),
+            memory_booked: held.memory,
+            late_reads: held.late,
+        }
     }
 }
 

@@ -123,6 +123,15 @@ fn every_operation_answers_as_the_document_says() {
         ("getHeadroom", "GET", "/api/v1/headroom?title=film".into(), "", b"", 200),
         ("getHeadroom", "GET", "/api/v1/headroom?title=none".into(), "", b"", 404),
         ("getHeadroom", "GET", "/api/v1/headroom".into(), "", b"", 400),
+        ("getPlanChoices", "GET", "/api/v1/planning".into(), "", b"", 200),
+        ("getPlan", "GET", "/api/v1/plan?model=hdd-20tb&rate=5000000".into(), "", b"", 200),
+        ("getPlan", "GET", "/api/v1/plan?model=hdd-20tb&title=film".into(), "", b"", 200),
+        ("getPlan", "GET", "/api/v1/plan?model=hdd-20tb&title=none".into(), "", b"", 404),
+        ("getPlan", "GET", "/api/v1/plan?model=none&rate=5000000".into(), "", b"", 400),
+        ("getPlan", "GET", "/api/v1/plan?model=hdd-20tb&rate=1".into(), "", b"", 400),
+        ("getPlan", "GET", "/api/v1/plan?model=hdd-20tb&rate=9000&policy=".into(), "", b"", 422),
+        ("getPlan", "GET", "/api/v1/plan?disk=0&rate=5000000".into(), "", b"", 404),
+        ("getPlan", "GET", "/api/v1/plan?rate=5000000".into(), "", b"", 400),
         ("getDemand", "GET", api.title("film/demand"), "", b"", 200),
         ("getDemand", "GET", api.title("none/demand"), "", b"", 404),
         ("listDisks", "GET", "/api/v1/disks".into(), "", b"", 200),
@@ -366,4 +375,24 @@ fn uploads_are_bounded_and_leave_nothing_behind() {
     let without = TestStore::with(&[]);
     let serving = without.serve();
     assert_eq!(serving.client().request("PUT", &new, &[]).status, 403);
+}
+
+/// The figures are those of `tenuto plan --model hdd-20tb --rate 5Mbps --memory 4GiB`.
+#[test]
+fn a_plan_has_the_streams_and_the_resource_that_ends_first() {
+    let api = Administered::new(Duration::from_secs(20));
+    let rows = [
+        ("memory=4294967296", "4194304 226 226 disk"),
+        ("memory=4294967296&disks=4", "2097152 155 620 disk"),
+        ("memory=4294967296&read_size=1048576", "1048576 109 109 disk"),
+        ("memory=4294967296&read_size=1048576&policy=vbrsim", "1048576 80 80 disk"),
+    ];
+    for (question, wanted) in rows {
+        let address = format!("/api/v1/plan?model=hdd-20tb&rate=5000000&{question}");
+        let best = &api.ask("GET", &address, "", b"").json()["best"];
+        let short = best["short_of"].as_str().unwrap_or("nothing");
+        let figures = [&best["read_size"], &best["streams"], &best["streams_in_all"]];
+        let [read, streams, all] = figures.map(|figure| figure.as_u64().unwrap_or(0));
+        assert_eq!(format!("{read} {streams} {all} {short}"), wanted, "{question}");
+    }
 }

@@ -39,6 +39,7 @@ use server::engine::{
     Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
     TitleKey, TrackLayout,
 };
+use server::plan::evenly_placed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
@@ -489,15 +490,6 @@ impl Evening {
     }
 }
 
-/// The times in nanoseconds that a piece takes at places all over the first `span` bytes of a disk,
-/// as a capacity simulation takes them.
-pub fn evenly_placed(costs: &Costs, span: u64, piece: u32) -> Vec<[u32; 1]> {
-    let room = u128::from(span.saturating_sub(piece.into()));
-    let place = |i: u64| u64::try_from((room * u128::from(i.wrapping_mul(GOLDEN))) >> 64);
-    let nanos = |at| u32::try_from(costs.transfer(at, piece.into())).unwrap_or(u32::MAX);
-    (0..PLACES).map(|i| [place(i).map_or(u32::MAX, nanos)]).collect()
-}
-
 // First byte of each segment, and its start in milliseconds.
 fn segment_starts(track: &Track, segment: Duration) -> Vec<(u64, u32)> {
     let (mut starts, mut next) = (Vec::new(), 0.0);
@@ -577,8 +569,6 @@ const HELD: Duration = Duration::from_secs(600);
 /// How long the admitted viewers are followed: several reads of each.
 const FOLLOWED: Duration = Duration::from_secs(60);
 const SLOT: Duration = Duration::from_millis(500);
-/// Number of places of a piece.
-const PLACES: u64 = 987;
 /// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Places of titles are whole chunks.

@@ -31,7 +31,7 @@ mod stress;
 mod study;
 mod titles;
 
-pub use crowd::{CrowdArrivals, CrowdResult, CrowdRun, CrowdStudy, crowd_report, evenly_placed};
+pub use crowd::{CrowdArrivals, CrowdResult, CrowdRun, CrowdStudy, crowd_report};
 pub use disk_server::{
     RotationalDelay, Rules, RunCounters, SingleDiskServer, SlowPeriod, ViewerNumber,
 };

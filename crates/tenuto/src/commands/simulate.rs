@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use server::ServerConfig;
+use server::plan::{PlanDisk, PlannedAudience, Question, plan};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +25,6 @@ use studies::admission::{
 };
 use studies::ageing::{AgeingStudy, Removal, ageing_report};
 use studies::fleet::{FleetPolicy, FleetRow, FleetSetup, fleet_report};
-use studies::plan::{Audience, PlanDisk, Question, streams_in_reads_of};
 use studies::reproduce::Report;
 use tenuto_client::Arrivals;
 use units::{BitRate, ByteCount};
@@ -131,14 +131,16 @@ fn fleet_setups(args: &FleetSimulationArgs) -> Result<Vec<FleetSetup>, Failure> 
         }
     }
     let question = Question {
-        audience: Audience::Rate(args.rate),
+        audience: PlannedAudience::Rate(args.rate),
         memory: None,
         disks: 1,
         startup: Duration::from_secs(1),
+        read: Some(args.read_size),
+        policies: vec![PolicyKind::TimeDomain],
     };
-    let disk = PlanDisk::Model(args.model.clone());
-    let streams = streams_in_reads_of(&disk, &question, args.read_size)
-        .and_then(|streams| u32::try_from(streams).ok())
+    let held = plan(&PlanDisk::Model(args.model.clone()), question, &|_| ()).held();
+    let streams = held
+        .and_then(|(_, held)| u32::try_from(held.streams).ok())
         .filter(|streams| (1..=MOST_STREAMS_OF_A_DISK).contains(streams))
         .ok_or_else(|| {
             let sentence = format!(

@@ -1,4 +1,4 @@
-//! `plan`: how many streams a disk would hold, by `studies::plan`.
+//! `plan`: how many streams a disk would hold, by `server::plan`.
 
 mod report;
 
@@ -8,13 +8,14 @@ use crate::failure::Failure;
 use crate::out::{self, Bar};
 use disk::Calibration;
 use media::{IndexError, TitleIndex};
+use scheduler::PolicyKind;
 use server::control::{Reply, Request};
+use server::plan::{PlanDisk, PlannedAudience, Question, RATES, plan as answer};
 use server::wire;
 use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
-use studies::plan::{Audience, PlanDisk, Question};
-use units::{BitRate, Hinted, show_duration};
+use units::{Hinted, show_duration};
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     let disk = disk(args)?;
@@ -31,26 +32,36 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
         // Tested before the simulation, whose time would otherwise be lost.
         args.overwrite.check(path)?;
     }
-    let question =
-        Question { audience: audience(args)?, memory: args.memory, disks: args.disks, startup };
+    let question = Question {
+        audience: audience(args)?,
+        memory: args.memory,
+        disks: args.disks,
+        startup,
+        read: None,
+        policies: SHOWN.to_vec(),
+    };
     let bar = Bar::new();
-    let answer = studies::plan::plan(&disk, question, &|part| bar.percent("admission", part));
+    let answer = answer(&disk, question, &|part| bar.percent("admission", part));
+    // The policy `none` admits every viewer, so its number tells nothing about the disk.
+    let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
+    let others = PolicyKind::all().filter(unseen);
+    let others: Vec<_> = others.filter_map(|p| Some((p, answer.held_by(&disk, p)?))).collect();
     drop(bar);
     if let Some(path) = &args.plot {
         let svg = report::plot(&answer).svg().map_err(|error| Failure::new(error.to_string()))?;
         out::save(path, &svg)?;
     }
-    args.report.show(&report::json(&answer), || report::text(&answer));
+    args.report.show(&report::json(&answer, &others), || report::text(&answer, &others));
     Ok(())
 }
 
 /// The audience that the command line names.
-fn audience(args: &PlanArgs) -> Result<Audience, Failure> {
+fn audience(args: &PlanArgs) -> Result<PlannedAudience, Failure> {
     match (args.rate, &args.title) {
-        (Some(rate), None) if (SLOWEST..=FASTEST).contains(&rate) => Ok(Audience::Rate(rate)),
+        (Some(rate), None) if RATES.contains(&rate) => Ok(PlannedAudience::Rate(rate)),
         (Some(rate), None) => {
             let sentence = format!("--rate: {rate} is not the rate of a stream");
-            Err(Failure::usage(sentence).hint(format!("from {SLOWEST} to {FASTEST}")))
+            Err(Failure::usage(sentence).hint(format!("from {} to {}", RATES.start(), RATES.end())))
         }
         (None, Some(title)) => viewers_of(title),
         (None, None) => Err(Failure::usage("no streams to plan for: give --rate or --title")
@@ -61,7 +72,7 @@ fn audience(args: &PlanArgs) -> Result<Audience, Failure> {
     }
 }
 
-fn viewers_of(typed: &str) -> Result<Audience, Failure> {
+fn viewers_of(typed: &str) -> Result<PlannedAudience, Failure> {
     // Path and name may both contain colons: the first one that ends an existing path counts.
     let split = typed.match_indices(':').map(|(at, _)| (&typed[..at], &typed[at + 1..]));
     let Some((path, name)) = split.clone().find(|(path, _)| Path::new(path).exists()) else {
@@ -79,7 +90,7 @@ fn viewers_of(typed: &str) -> Result<Audience, Failure> {
         .ok_or(IndexError::NotAnIndex)
         .and_then(|bytes| TitleIndex::decode(&bytes))
         .map_err(|error| failed(&error))?;
-    Audience::of_title(name.to_owned(), index).map_err(|error| failed(&error))
+    PlannedAudience::of_title(name.to_owned(), index).map_err(|error| failed(&error))
 }
 
 fn disk(args: &PlanArgs) -> Result<PlanDisk, Failure> {
@@ -137,11 +148,9 @@ fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
     parsed.map(Some)
 }
 
-/// The lowest rate of a stream: narrow-band speech.
-const SLOWEST: BitRate = BitRate(8_000);
-/// The highest rate of a stream: several times uncompressed 8K video.
-const FASTEST: BitRate = BitRate(1_000_000_000_000);
 /// The longest start-up.
 const LONGEST_STARTUP: Duration = Duration::from_secs(3600);
 /// Size limit of a calibration in JSON, which has a few hundred lines.
 const LARGEST_JSON: u64 = 1 << 20;
+/// Policies with a column of their own: the two that look ahead.
+const SHOWN: [PolicyKind; 2] = [PolicyKind::TimeDomain, PolicyKind::VbrSim];

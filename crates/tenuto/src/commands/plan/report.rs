@@ -1,17 +1,19 @@
 //! A plan as text, as JSON, and as a plot.
 
+use super::SHOWN;
 use crate::out::{Table, facts};
 use disk::plan::PlanRow;
 use meter::report::{LineShape, Plot, Series};
 use scheduler::{CapacityResult, PolicyKind, Resource};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use server::plan::PlanResult;
+use server::wire::{AdmittedStreams, PlanReport};
 use std::time::Duration;
-use studies::plan::{PlanResult, SHOWN};
 use units::show::count;
 use units::{ByteCount, show_duration};
 
 /// A plan as text.
-pub(super) fn text(answer: &PlanResult) -> String {
+pub(super) fn text(answer: &PlanResult, others: &[(PolicyKind, CapacityResult)]) -> String {
     let PlanResult { question, bounds, .. } = answer;
     let rate = question.audience.rate();
     let memory = question
@@ -43,9 +45,13 @@ pub(super) fn text(answer: &PlanResult) -> String {
             or_dash(bounds.zone_exact),
             or_dash(bounds.usual),
             or_dash(bounds.in_memory),
-            or_dash(admitted.map(|held| held[0].streams)),
-            or_dash(admitted.map(|held| held[1].streams)),
-            admitted.and_then(|held| held[0].short_of).map_or("", Resource::word).to_owned(),
+            or_dash(admitted.as_ref().map(|held| held[0].streams)),
+            or_dash(admitted.as_ref().map(|held| held[1].streams)),
+            admitted
+                .as_ref()
+                .and_then(|held| held[0].short_of)
+                .map_or("", Resource::word)
+                .to_owned(),
             if answer.best == Some(row) { "best" } else { "" }.to_owned(),
         ]);
     }
@@ -70,11 +76,11 @@ pub(super) fn text(answer: &PlanResult) -> String {
     ];
     text += &facts(&rate_only);
     text += "\n";
-    text += &outcome(answer);
+    text += &outcome(answer, others);
     text
 }
 
-fn outcome(answer: &PlanResult) -> String {
+fn outcome(answer: &PlanResult, others: &[(PolicyKind, CapacityResult)]) -> String {
     let question = &answer.question;
     let Some((row, held)) = answer.held() else {
         return "held            none: no stream is admitted with any size of read; give more memory \
@@ -113,7 +119,7 @@ fn outcome(answer: &PlanResult) -> String {
     let rounds = time(lasts.saturating_mul(2));
     let line = format!("{} by admission; in rounds up to two, {rounds}", time(question.startup));
     lines.push(("first media in", line));
-    for (policy, held) in &answer.others {
+    for (policy, held) in others {
         // Only policies without a guarantee can be late; the count says what their streams cost.
         let late = match held.late {
             0 => String::new(),
@@ -126,70 +132,23 @@ fn outcome(answer: &PlanResult) -> String {
 }
 
 /// A plan as JSON; `docs/reference/json.md` explains the names.
-pub(super) fn json(answer: &PlanResult) -> Value {
-    let PlanResult { question, bounds, .. } = answer;
-    let rows: Vec<Value> = bounds
-        .rows
-        .iter()
-        .zip(&answer.admitted)
-        .map(|(row, admitted)| {
-            json!({
-                "read_size": row.read.0,
-                "lasts": row.lasts.as_secs_f64(),
-                "ozden": row.ozden,
-                "any_place": row.any_place,
-                "zone_exact": row.zone_exact,
-                "usual": row.usual,
-                "in_memory": row.in_memory,
-                // `null` where a read of this size does not fit into a slot, as the dash in the
-                // text.
-                "admitted": admitted.map(|held| all_json(SHOWN.into_iter().zip(held))),
-            })
-        })
-        .collect();
-    let best = answer.held().map(|(row, held)| {
-        let cycle = answer.cycle();
-        json!({
-            "read_size": bounds.rows[row].read.0,
-            "streams": held.streams,
-            "streams_in_all": held.streams * question.disks,
-            "short_of": held.short_of.map(Resource::word),
-            "cycle": cycle.map(|(cycle, _)| cycle.as_secs_f64()),
-            "buffer": cycle.map(|(_, buffer)| buffer.0),
-            "memory_needed": answer.memory_needed().map(|needed| needed.0),
-            "memory_booked": held.memory.saturating_mul(question.disks),
-            "startup": question.startup.as_secs_f64(),
-            "startup_in_rounds": bounds.rows[row].lasts.as_secs_f64() * 2.0,
-            "other_policies": all_json(answer.others.iter().copied()),
-        })
-    });
-    json!({
-        "disk": answer.disk,
-        "slot": answer.slot.as_secs_f64(),
-        "bit_rate": question.audience.rate().0,
-        "memory": question.memory.map(|memory| memory.0),
-        "disks": question.disks,
-        "ratio": bounds.ratio,
-        "s_max": bounds.s_max,
-        "r0": bounds.cost.r0.0,
-        "t0": bounds.cost.t0.as_secs_f64(),
-        "rows": rows,
-        "best": best,
-    })
+pub(super) fn json(answer: &PlanResult, others: &[(PolicyKind, CapacityResult)]) -> Value {
+    let by_policy =
+        |held: &[CapacityResult]| by_policy(SHOWN.into_iter().zip(held.iter().copied()));
+    let mut report = json!(PlanReport::of(answer, by_policy));
+    if let Some(best) = report["best"].as_object_mut() {
+        let others = self::by_policy(others.iter().copied());
+        best.insert("other_policies".to_owned(), others.into());
+    }
+    report
 }
 
-/// Admitted streams by policy, as JSON.
-fn all_json(all: impl Iterator<Item = (PolicyKind, CapacityResult)>) -> Value {
+/// Admitted streams by policy.
+fn by_policy(all: impl Iterator<Item = (PolicyKind, CapacityResult)>) -> Map<String, Value> {
     let one = |(policy, held): (PolicyKind, CapacityResult)| {
-        let value = json!({
-            "streams": held.streams,
-            "short_of": held.short_of.map(Resource::word),
-            "memory_booked": held.memory,
-            "late_reads": held.late,
-        });
-        (policy.name().to_owned(), value)
+        (policy.name().to_owned(), json!(AdmittedStreams::from(held)))
     };
-    Value::Object(all.map(one).collect())
+    all.map(one).collect()
 }
 
 /// Streams against size of read.
@@ -213,7 +172,7 @@ pub(super) fn plot(answer: &PlanResult) -> Plot {
         series("Özden", LineShape::Line, &|_, row| row.ozden),
         series("fit in memory", LineShape::Line, &|_, row| row.in_memory.filter(|n| *n <= top)),
         series("admitted by time-domain", LineShape::Line, &|i, _| {
-            answer.admitted[i].map(|held| held[0].streams)
+            answer.admitted[i].as_ref().map(|held| held[0].streams)
         }),
         series("transfer alone", LineShape::Limit, &|_, _| Some(answer.bounds.ratio)),
     ];

@@ -1,7 +1,6 @@
 //! The audience of a plan: streams of constant rate, or viewers of a title with its own demand.
 
-use super::piece;
-use crate::admission::evenly_placed;
+use super::{evenly_placed, piece};
 use disk::Costs;
 use media::{Packaging, PackagingError, PackagingOptions, TitleIndex};
 use scheduler::{TrackPieces, sending_reserve};
@@ -11,7 +10,7 @@ use units::{BitRate, ByteCount, align_up};
 
 /// The streams that a plan is for.
 #[derive(Debug)]
-pub enum Audience {
+pub enum PlannedAudience {
     /// Streams of this constant rate.
     Rate(BitRate),
     /// Viewers of a title.
@@ -19,7 +18,7 @@ pub enum Audience {
         /// The title's name.
         name: String,
         /// The title as it is sent.
-        packaging: Box<Packaging>,
+        packaging: Arc<Packaging>,
         /// Numbers of the tracks that each viewer receives.
         tracks: Vec<u16>,
         /// Mean rate of these tracks together.
@@ -40,14 +39,18 @@ struct PlannedTrack {
     followed: Vec<bool>,
 }
 
-impl Audience {
+impl PlannedAudience {
     /// Viewers of a title, in the rendition that a player is offered first.
     pub fn of_title(name: String, index: TitleIndex) -> Result<Self, PackagingError> {
         let packaging = Packaging::new(Arc::new(index), &PackagingOptions::default())?;
-        let packaging = Box::new(packaging);
+        Ok(Self::of_packaging(name, Arc::new(packaging)))
+    }
+
+    /// Viewers of a title that is open.
+    pub(crate) fn of_packaging(name: String, packaging: Arc<Packaging>) -> Self {
         let tracks = packaging.offers().into_iter().next().unwrap_or_default();
         let rate = BitRate(tracks.iter().map(|track| packaging.mean_rate(*track).0).sum());
-        Ok(Self::Title { name, packaging, tracks, rate })
+        Self::Title { name, packaging, tracks, rate }
     }
 
     /// Mean rate of a viewer, all tracks together.

@@ -1,16 +1,26 @@
-//! How many streams a disk would hold: the bounds of `disk::plan`, and what each admission policy
-//! admits, simulated with the scheduler itself.
+//! How many streams a disk would hold: the bounds of `disk::plan`, and what admission policies
+//! admit, simulated with the scheduler itself.
+//!
+//! ```text
+//!   PlanDisk, Question ─▶ bounds by size of read ─▶ for each size and policy: CapacitySim ─▶ result
+//! ```
+//!
+//! `tenuto plan` and the admin API ask the same question. A plan takes the time of many admissions;
+//! it is bounded by the streams that the disk's transfer rate allows ([`most_streams`]).
 
 mod audience;
 
-pub use audience::Audience;
+pub use audience::PlannedAudience;
 
+use crate::buffer_memory::usable_memory;
+use crate::layout::piece_size;
 use audience::PlannedViewer;
 use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
-use disk::{Calibration, DiskModel};
+use disk::{Calibration, Costs, DiskModel};
 use scheduler::{
     CapacityResult, CapacitySim, DiskTimings, PolicyKind, Resource, viewers_of_copies,
 };
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -25,27 +35,29 @@ pub struct PlanResult {
     pub slot: Duration,
     /// Bounds that follow from the disk's rates alone.
     pub bounds: CapacityPlan,
-    /// For each row of the bounds the streams that each policy of [`SHOWN`] admits. `None`: the
-    /// server makes no such reads for these streams.
-    pub admitted: Vec<Option<[CapacityResult; SHOWN.len()]>>,
-    /// The row with which the first policy of [`SHOWN`] admits most; of rows that are nearly as
-    /// good the one with the smallest reads, which start soonest and take the least memory.
+    /// For each row of the bounds the streams that each policy of the question admits, in its
+    /// order. `None`: the server makes no such reads for these streams.
+    pub admitted: Vec<Option<Vec<CapacityResult>>>,
+    /// The row with which the first policy admits most; of rows that are nearly as good the one
+    /// with the smallest reads, which start soonest and take the least memory.
     pub best: Option<usize>,
-    /// The other policies with reads of the size of `best`.
-    pub others: Vec<(PolicyKind, CapacityResult)>,
 }
 
 /// What a plan is for.
 #[derive(Debug)]
 pub struct Question {
     /// The streams.
-    pub audience: Audience,
+    pub audience: PlannedAudience,
     /// Memory for buffers, of all disks together; `None` without limit.
     pub memory: Option<ByteCount>,
     /// Number of such disks.
     pub disks: u64,
     /// Time from admission until the first media is in memory.
     pub startup: Duration,
+    /// The size of reads; `None`: all sizes are compared.
+    pub read: Option<ByteCount>,
+    /// The admission policies, at least one. The first decides which size of read is best.
+    pub policies: Vec<PolicyKind>,
 }
 
 /// The disk of a plan.
@@ -60,36 +72,33 @@ pub enum PlanDisk {
 /// Plans; `progress` gets the share that is done, from 0 to 1.
 pub fn plan(disk: &PlanDisk, question: Question, progress: &dyn Fn(f64)) -> PlanResult {
     let rate = question.audience.rate();
-    let bounds = bounds(disk.known(), rate, &disk.sizes(), question.memory_of_one());
+    let sizes = question.read.map_or_else(|| disk.sizes(), |read| vec![read]);
+    let bounds = bounds(disk.known(), rate, &sizes, question.memory_of_one());
     let mut admitted = Vec::new();
     for (row, done) in bounds.rows.iter().zip(0u32..) {
-        // The last step is that of the other policies.
-        progress(f64::from(done) / (bounds.rows.len() + 1) as f64);
-        let stage = question.stage(disk, row.read, bounds.ratio);
-        admitted.push(stage.map(|stage| SHOWN.map(|policy| stage.simulate(policy))));
+        progress(f64::from(done) / bounds.rows.len() as f64);
+        let case = question.case(disk, row.read, bounds.ratio);
+        let policies = question.policies.iter();
+        admitted.push(case.map(|case| policies.map(|policy| case.simulate(*policy)).collect()));
     }
-    let streams =
-        |held: &Option<[CapacityResult; SHOWN.len()]>| held.map_or(0, |held| held[0].streams);
+    let streams = |held: &Option<Vec<CapacityResult>>| {
+        held.as_ref().and_then(|held| held.first()).map_or(0, |held| held.streams)
+    };
     let most = admitted.iter().map(streams).max().unwrap_or(0);
     let near = |held: &Option<_>| most > 0 && streams(held) as f64 >= NEAR_MOST * most as f64;
     let best = admitted.iter().position(near);
-    let mut others = Vec::new();
-    let stage = best.and_then(|best| question.stage(disk, bounds.rows[best].read, bounds.ratio));
-    if let Some(stage) = stage {
-        progress(bounds.rows.len() as f64 / (bounds.rows.len() + 1) as f64);
-        // The policy `none` admits every viewer, so its number tells nothing about the disk.
-        let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
-        others.extend(PolicyKind::all().filter(unseen).map(|p| (p, stage.simulate(p))));
-    }
-    PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, others }
+    PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best }
 }
 
-/// Streams that one disk holds with a guarantee in reads of this size, by the first policy of
-/// [`SHOWN`]; `None` where the server would not make such reads.
-pub fn streams_in_reads_of(disk: &PlanDisk, question: &Question, read: ByteCount) -> Option<u64> {
-    let rate = question.audience.rate();
-    let most = bounds(disk.known(), rate, &[read], question.memory_of_one()).ratio;
-    Some(question.stage(disk, read, most)?.simulate(SHOWN[0]).streams)
+/// The sizes of reads that are compared for a model.
+pub fn model_read_sizes() -> impl Iterator<Item = ByteCount> {
+    (16..=24).map(|power| ByteCount(1 << power))
+}
+
+/// The streams for which the transfer rate of a disk suffices: more are never planned for, and the
+/// time of a plan grows with them.
+pub fn most_streams(disk: &PlanDisk, audience: &PlannedAudience) -> u64 {
+    bounds(disk.known(), audience.rate(), &[ByteCount::MIB], None).ratio
 }
 
 impl Question {
@@ -99,7 +108,7 @@ impl Question {
 
     /// The disk, whose transfer rate is that of `most` streams, and a viewer, with reads of `read`;
     /// `None` where the server would not make reads as large for these streams.
-    fn stage<'a>(
+    fn case<'a>(
         &'a self,
         disk: &'a PlanDisk,
         read: ByteCount,
@@ -139,7 +148,7 @@ impl ReadSizeCase<'_> {
             memory: self
                 .question
                 .memory_of_one()
-                .map_or(UNBOUNDED, |memory| server::usable_memory(memory, self.read).0),
+                .map_or(UNBOUNDED, |memory| usable_memory(memory, self.read).0),
             timings: &self.timings,
             slot,
             startup: self.question.startup,
@@ -166,10 +175,16 @@ impl ReadSizeCase<'_> {
 }
 
 impl PlanResult {
-    /// The row of `best`, and the streams of one disk that are admitted with it.
+    /// The row of `best`, and the streams of one disk that the first policy admits with it.
     pub fn held(&self) -> Option<(usize, CapacityResult)> {
         let best = self.best?;
-        Some((best, self.admitted[best]?[0]))
+        Some((best, *self.admitted[best].as_ref()?.first()?))
+    }
+
+    /// The streams of one disk that another policy admits with reads of the size of `best`.
+    pub fn held_by(&self, disk: &PlanDisk, policy: PolicyKind) -> Option<CapacityResult> {
+        let read = self.bounds.rows[self.best?].read;
+        Some(self.question.case(disk, read, self.bounds.ratio)?.simulate(policy))
     }
 
     /// Memory for two reads of each stream of all disks.
@@ -217,7 +232,7 @@ impl PlanDisk {
 
     fn sizes(&self) -> Vec<ByteCount> {
         match self {
-            Self::Model(_) => (16..=24).map(|power| ByteCount(1 << power)).collect(),
+            Self::Model(_) => model_read_sizes().collect(),
             Self::Measured(record, _) => record.guarantees.iter().map(|g| g.read_size).collect(),
         }
     }
@@ -251,11 +266,26 @@ impl PlanDisk {
 
 /// Bytes of a piece, as the server cuts tracks.
 fn piece(rate: BitRate, read: ByteCount) -> u32 {
-    server::piece_size(rate, &[], read)
+    piece_size(rate, &[], read)
 }
 
-/// Policies with a column of their own: the two that look ahead.
-pub const SHOWN: [PolicyKind; 2] = [PolicyKind::TimeDomain, PolicyKind::VbrSim];
+/// The times in nanoseconds that a piece takes at places all over the first `span` bytes of a disk,
+/// as a capacity simulation takes them.
+pub fn evenly_placed(costs: &Costs, span: u64, piece: u32) -> Vec<[u32; 1]> {
+    let room = u128::from(span.saturating_sub(piece.into()));
+    let place = |i: u64| u64::try_from((room * u128::from(i.wrapping_mul(GOLDEN))) >> 64);
+    let nanos = |at| u32::try_from(costs.transfer(at, piece.into())).unwrap_or(u32::MAX);
+    (0..PLACES).map(|i| [place(i).map_or(u32::MAX, nanos)]).collect()
+}
+
+/// Number of places of a piece.
+const PLACES: u64 = 987;
+/// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The rates of streams that a plan is made for: from narrow-band speech to several times
+/// uncompressed 8K video.
+pub const RATES: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);
 /// Share of the most streams that counts as nearly as good.
 const NEAR_MOST: f64 = 0.98;
 /// Memory that is never the limit, and whose sums do not overflow.
