@@ -1,0 +1,5 @@
+//! etcd over its JSON gateway: keys, leases and watches as HTTP requests.
+
+mod address;
+
+pub use address::{EtcdAddress, EtcdConfig};
