@@ -6,14 +6,26 @@
 //!                 └── lost: grant again, put everything again ◀────────────────┤
 //!                                                     each second: what changed ┘
 //! ```
+//!
+//! One thread does all of it (`registration`): renewals and writes one after the other, with time
+//! limits that leave a lease several tries. What is written is in `changes`.
 
-use cluster::{CopyRecord, NodeDigest, NodeId, TitleDemand, TitleName};
-use std::collections::BTreeMap;
-use std::fmt;
-use std::time::{Duration, Instant};
-use units::Reason;
+mod changes;
+mod registration;
+mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::etcd::EtcdConfig;
+use cluster::{CopyRecord, NodeDigest, NodeId, TitleDemand, TitleName};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use registration::Registration;
+use state::MemberState;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use units::Reason;
 
 /// What a node needs to be a member.
 #[derive(Clone, Debug)]
@@ -51,7 +63,7 @@ pub enum MemberMessage {
     NameTaken,
     /// The records of the cluster are of another format or of another cluster: nothing is written.
     Unusable(String),
-    /// etcd does not answer, for this reason; it tries again.
+    /// etcd does not answer or refuses, for this reason; it tries again.
     Unreachable(String),
 }
 
@@ -74,45 +86,81 @@ pub struct MemberStatus {
 
 /// A node in its cluster, with a thread that keeps it there. Dropped, it leaves the cluster.
 #[derive(Debug)]
-pub struct Member {}
+pub struct Member {
+    state: Arc<MemberState>,
+    /// Dropped to end the thread.
+    running: Option<Sender<()>>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
+}
 
 impl Member {
     /// Starts the thread. `records` is called about once a second, and what has changed is
     /// written. `say` hears of changes of the state, each once.
     ///
     /// # Errors
-    /// A lease that is not from 3 s to 10 min in whole seconds, no endpoint, or no certificates for
+    /// A lease that is not from 2 s to 10 min in whole seconds, no endpoint, or no certificates for
     /// an endpoint with TLS. An etcd that does not answer is none: it is tried again.
     pub fn start(
         config: MemberConfig,
-        records: impl FnMut() -> MemberRecords + Send + 'static,
+        mut records: impl FnMut() -> MemberRecords + Send + 'static,
         say: impl FnMut(MemberMessage) + Send + 'static,
     ) -> Result<Self, Reason> {
-        let _ = (config, records, say);
-        Err("members are not yet made".into())
+        let lease = config.lease;
+        if lease < SHORTEST_LEASE || lease > LONGEST_LEASE || lease.subsec_nanos() != 0 {
+            return Err("the lease of a node has from 2 s to 10 min, in whole seconds".into());
+        }
+        let mut registration = Registration::new(config, Box::new(say))?;
+        let state = registration.state();
+        let (running, stop) = bounded(0);
+        let (ending, ended) = bounded(0);
+        let keep = move || {
+            // Dropped at the end, however the thread ends.
+            let _ending: Sender<()> = ending;
+            loop {
+                let pause = registration.pass(&mut records);
+                if stop.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+                    return registration.leave();
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("member".to_owned())
+            .spawn(keep)
+            .map_err(|error| Reason::from(format!("cannot start a thread: {error}")))?;
+        Ok(Self { state, running: Some(running), ended })
     }
 
     /// Whether the lease of the node is valid now, by the monotonic clock and from the moment at
     /// which its last renewal was sent. A node that was stopped or cut off is not registered.
     pub fn is_registered(&self) -> bool {
-        false
+        !self.state.remaining().is_zero()
     }
 
     /// The state.
     pub fn status(&self) -> MemberStatus {
-        MemberStatus {
-            registered: false,
-            since: Instant::now(),
-            lease_remaining: Duration::ZERO,
-            etcd_endpoint: String::new(),
-            last_error: None,
-            writes: 0,
-        }
+        self.state.status()
     }
 
     /// Leaves the cluster, so that directors stop sending at once. Takes 2 s at most.
     pub fn stop(self) {}
 }
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.state.set_lost();
+        self.running = None;
+        // Where etcd does not answer for that long, the lease ends by itself.
+        let _ = self.ended.recv_timeout(TO_LEAVE);
+    }
+}
+
+/// Shortest lease: a renewal at a third of it can fail once.
+const SHORTEST_LEASE: Duration = Duration::from_secs(2);
+/// Longest lease: a lost node is sent viewers for that long.
+const LONGEST_LEASE: Duration = Duration::from_secs(600);
+/// Time for leaving, at most.
+const TO_LEAVE: Duration = Duration::from_secs(2);
 
 impl fmt::Display for MemberMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,7 +169,7 @@ impl fmt::Display for MemberMessage {
             Self::Lost(why) => write!(f, "not registered in the cluster any more: {why}"),
             Self::NameTaken => f.write_str("another node of this name is registered"),
             Self::Unusable(why) => write!(f, "the records of the cluster cannot be used: {why}"),
-            Self::Unreachable(why) => write!(f, "etcd does not answer: {why}"),
+            Self::Unreachable(why) => write!(f, "etcd cannot be used: {why}"),
         }
     }
 }
