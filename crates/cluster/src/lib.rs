@@ -34,7 +34,7 @@ pub use director::{
     AdmissionAttempt, Admitted, Director, DirectorCounters, DirectorRefusal, DirectorSettings,
     DirectorStep, NodeAnswer, RefusalReason, StreamMove,
 };
-pub use names::{BadName, NodeDisk, NodeId, TitleName};
+pub use names::{BadName, ClusterName, NodeDisk, NodeId, TitleName};
 pub use records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, RecordError,
     TitleDemand,

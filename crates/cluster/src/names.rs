@@ -1,4 +1,4 @@
-//! Names in a cluster: of nodes, of titles, and the number of a disk within its node.
+//! Names of a cluster, of its nodes and titles, and the number of a disk within its node.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,6 +7,12 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct NodeId(String);
+
+/// The name of a cluster: letters, digits, `-`, `_` and `.`. Clusters of different names may share a
+/// store of records.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ClusterName(String);
 
 /// The name of a title in the cluster: the name that viewers ask for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,7 +25,7 @@ pub struct TitleName(String);
 )]
 pub struct NodeDisk(pub u16);
 
-/// A text that cannot be the name of a node or of a title.
+/// A text that cannot be the name of a node, a cluster or a title.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{shown}' is not a name: {why}")]
 pub struct BadName {
@@ -33,9 +39,24 @@ impl NodeId {
     /// # Errors
     /// A text that is empty, too long, or has other characters.
     pub fn new(name: impl Into<String>) -> Result<Self, BadName> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         let why = "a node's name has 1 to 64 letters, digits, '-', '_' and '.'";
-        checked(name.into(), LONGEST_NODE, allowed, why).map(Self)
+        checked(name.into(), LONGEST_NODE, is_plain, why).map(Self)
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl ClusterName {
+    /// Checks a name.
+    ///
+    /// # Errors
+    /// A text that is empty, too long, or has other characters.
+    pub fn new(name: impl Into<String>) -> Result<Self, BadName> {
+        let why = "a cluster's name has 1 to 64 letters, digits, '-', '_' and '.'";
+        checked(name.into(), LONGEST_NODE, is_plain, why).map(Self)
     }
 
     /// The name as text.
@@ -61,6 +82,10 @@ impl TitleName {
     }
 }
 
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.".contains(c)
+}
+
 fn checked(
     name: String,
     longest: usize,
@@ -82,6 +107,13 @@ impl TryFrom<String> for NodeId {
     }
 }
 
+impl TryFrom<String> for ClusterName {
+    type Error = BadName;
+    fn try_from(name: String) -> Result<Self, BadName> {
+        Self::new(name)
+    }
+}
+
 impl TryFrom<String> for TitleName {
     type Error = BadName;
     fn try_from(name: String) -> Result<Self, BadName> {
@@ -95,13 +127,19 @@ impl fmt::Display for NodeId {
     }
 }
 
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl fmt::Display for TitleName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// Longest name of a node: it is part of host names and of every ticket.
+/// Longest name of a node or a cluster: it is part of host names and of every key.
 const LONGEST_NODE: usize = 64;
 /// Longest name of a title: the length of a file name.
 const LONGEST_TITLE: usize = 255;
@@ -114,6 +152,7 @@ mod tests {
     fn names_are_short_and_have_no_separators() {
         for bad in ["", "a/b", "a b", "\u{7f}", &"x".repeat(65)] {
             assert!(NodeId::new(bad).is_err(), "{bad:?}");
+            assert!(ClusterName::new(bad).is_err(), "{bad:?}");
         }
         for bad in ["", "a/b", "a\nb", &"x".repeat(256)] {
             assert!(TitleName::new(bad).is_err(), "{bad:?}");

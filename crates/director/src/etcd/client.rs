@@ -1,0 +1,301 @@
+//! Requests to etcd, made once and waited for, at whichever member answers.
+//!
+//! ```text
+//!   request ──▶ member 0 ──no answer──▶ member 1 ──answer──▶ result; the next request begins there
+//! ```
+//!
+//! Each request can be made twice without harm, because the answer of a member may be lost after
+//! etcd has carried it out: transactions have conditions, and they put whole records.
+
+use super::address::{EtcdAddress, EtcdConfig};
+use super::watch::EtcdWatch;
+use super::wire::{
+    AnswerHeader, Condition, Failure, GrantAnswer, KeepAliveAnswer, KeyValue, RangeAnswer,
+    RecordWrite, Streamed, TransactionAnswer, after, encoded,
+};
+use rustls::crypto::ring;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use units::Reason;
+use ureq::Agent;
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+/// A client of one etcd, for the records of one cluster.
+pub(crate) struct EtcdClient {
+    members: Vec<EtcdAddress>,
+    /// The member that answered last.
+    current: usize,
+    prefix: String,
+    requests: Agent,
+    watches: Agent,
+}
+
+/// A request without a result.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum EtcdError {
+    /// No member answered, or none that could reach the others.
+    #[error("{0}")]
+    Unreachable(String),
+    /// etcd refused the request.
+    #[error("{member} refuses: {message}")]
+    Refused { member: EtcdAddress, code: i64, message: String },
+    /// A watch without a message for a while.
+    #[error("{0} is silent")]
+    Silent(EtcdAddress),
+}
+
+impl EtcdError {
+    /// Whether the request named a lease that there is not.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Refused { code: NOT_FOUND, .. })
+    }
+}
+
+/// All records of the cluster.
+pub(crate) struct RecordList {
+    pub(crate) records: Vec<KeyValue>,
+    pub(crate) stamp: Stamp,
+}
+
+/// Which etcd answered, and at which revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) etcd: u64,
+    pub(crate) revision: u64,
+}
+
+/// A lease that was granted, and its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GrantedLease {
+    pub(crate) id: u64,
+    pub(crate) time: Duration,
+}
+
+impl From<AnswerHeader> for Stamp {
+    fn from(header: AnswerHeader) -> Self {
+        Self { etcd: header.cluster_id, revision: header.revision }
+    }
+}
+
+impl EtcdClient {
+    /// A client of these members.
+    ///
+    /// # Errors
+    /// No member, or a machine that trusts no certificate for a member over TLS.
+    pub(crate) fn new(config: &EtcdConfig) -> Result<Self, Reason> {
+        let members = config.endpoints.clone();
+        if members.is_empty() {
+            return Err("no member of etcd is named".into());
+        }
+        let is_secure = members.iter().any(EtcdAddress::is_secure);
+        let roots = if is_secure { rustls_native_certs::load_native_certs().certs } else { vec![] };
+        if is_secure && roots.is_empty() {
+            let hint = "install ca-certificates, or name a file with SSL_CERT_FILE";
+            return Err(Reason::new("this machine trusts no certificate authority", hint));
+        }
+        let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned());
+        let provider = Arc::new(ring::default_provider());
+        let tls = TlsConfig::builder()
+            .unversioned_rustls_crypto_provider(provider)
+            .root_certs(RootCerts::from(roots))
+            .build();
+        let agent = |whole: Option<Duration>, read: Option<Duration>| {
+            let config = Agent::config_builder()
+                .http_status_as_error(false)
+                // The operator has named where etcd is.
+                .proxy(None)
+                .max_redirects(0)
+                .tls_config(tls.clone())
+                .timeout_connect(Some(TO_CONNECT))
+                .timeout_recv_response(Some(TO_ANSWER))
+                .timeout_global(whole)
+                .timeout_per_read(read)
+                .user_agent("tenuto")
+                .build();
+            config.new_agent()
+        };
+        Ok(Self {
+            members,
+            current: 0,
+            prefix: format!("/tenuto/{}/", config.cluster),
+            requests: agent(Some(TO_ANSWER), None),
+            watches: agent(None, Some(SILENCE)),
+        })
+    }
+
+    /// The beginning of all keys of the cluster.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The member that is asked first.
+    pub(crate) fn member(&self) -> &EtcdAddress {
+        &self.members[self.current]
+    }
+
+    /// Asks another member from now on.
+    pub(crate) fn leave_member(&mut self) {
+        self.current = (self.current + 1) % self.members.len();
+    }
+
+    /// A record, as of now: not as of what the member has heard.
+    pub(crate) fn get(&mut self, key: &str) -> Result<(Option<Vec<u8>>, Stamp), EtcdError> {
+        let answer: RangeAnswer = self.ask("/v3/kv/range", &json!({ "key": encoded(key) }))?;
+        Ok((answer.kvs.into_iter().next().map(|record| record.value), answer.header.into()))
+    }
+
+    /// All records of the cluster at one revision.
+    pub(crate) fn list(&mut self) -> Result<RecordList, EtcdError> {
+        let end = encoded(after(&self.prefix));
+        let (mut start, mut records) = (self.prefix.clone().into_bytes(), Vec::new());
+        let mut stamp: Option<Stamp> = None;
+        loop {
+            let mut body =
+                json!({ "key": encoded(&start), "range_end": end, "limit": PAGE.to_string() });
+            if let Some(stamp) = stamp {
+                body["revision"] = stamp.revision.to_string().into();
+            }
+            let page: RangeAnswer = self.ask("/v3/kv/range", &body)?;
+            let stamp = *stamp.get_or_insert(page.header.into());
+            let last = page.kvs.last().map(|record| record.key.clone());
+            records.extend(page.kvs);
+            match last {
+                Some(last) if page.more => start = [&last[..], &[0]].concat(),
+                _ => return Ok(RecordList { records, stamp }),
+            }
+        }
+    }
+
+    /// Changes records if all conditions are met; returns whether they are.
+    pub(crate) fn transact(
+        &mut self,
+        conditions: &[Condition<'_>],
+        writes: &[RecordWrite],
+    ) -> Result<bool, EtcdError> {
+        let compare: Vec<Value> = conditions.iter().map(Condition::to_json).collect();
+        let success: Vec<Value> = writes.iter().map(RecordWrite::to_json).collect();
+        let body = json!({ "compare": compare, "success": success });
+        let answer: TransactionAnswer = self.ask("/v3/kv/txn", &body)?;
+        Ok(answer.succeeded)
+    }
+
+    /// A new lease.
+    pub(crate) fn grant(&mut self, time: Duration) -> Result<GrantedLease, EtcdError> {
+        let body = json!({ "TTL": time.as_secs().to_string() });
+        let answer: GrantAnswer = self.ask("/v3/lease/grant", &body)?;
+        Ok(GrantedLease { id: answer.id, time: Duration::from_secs(answer.ttl) })
+    }
+
+    /// Renews a lease; returns the time for which it is valid from then on, `None` for a lease that
+    /// has ended.
+    pub(crate) fn keep_alive(&mut self, lease: u64) -> Result<Option<Duration>, EtcdError> {
+        let body = json!({ "ID": lease.to_string() });
+        let answer: Streamed<KeepAliveAnswer> = match self.ask("/v3/lease/keepalive", &body) {
+            Err(EtcdError::Refused { code: NOT_FOUND, .. }) => return Ok(None),
+            answer => answer?,
+        };
+        match (answer.result, answer.error) {
+            (Some(KeepAliveAnswer { ttl: ttl @ 1.. }), _) => Ok(Some(Duration::from_secs(ttl))),
+            (_, Some(failure)) if failure.code != NOT_FOUND => Err(self.refused(failure)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Ends a lease, and with it the records that it holds.
+    pub(crate) fn revoke(&mut self, lease: u64) -> Result<(), EtcdError> {
+        let body = json!({ "ID": lease.to_string() });
+        match self.ask::<Value>("/v3/lease/revoke", &body) {
+            // The path of older ones.
+            Err(EtcdError::Refused { code: NOT_FOUND | UNIMPLEMENTED, .. }) => {
+                match self.ask::<Value>("/v3/kv/lease/revoke", &body) {
+                    Err(EtcdError::Refused { code: NOT_FOUND, .. }) => Ok(()),
+                    answer => answer.map(drop),
+                }
+            }
+            answer => answer.map(drop),
+        }
+    }
+
+    /// All changes of the cluster's records from a revision on.
+    pub(crate) fn watch(&mut self, revision: u64) -> Result<EtcdWatch, EtcdError> {
+        let body = json!({ "create_request": {
+            "key": encoded(&self.prefix),
+            "range_end": encoded(after(&self.prefix)),
+            "start_revision": revision.to_string(),
+        } });
+        let member = self.member().clone();
+        let url = format!("{member}/v3/watch");
+        let asked = self.watches.post(url).content_type("application/json").send(body.to_string());
+        let failed = |why: String| EtcdError::Unreachable(format!("{member}: {why}"));
+        let answer = asked.map_err(|error| failed(error.to_string()))?;
+        if !answer.status().is_success() {
+            return Err(failed(format!("it answers {}", answer.status())));
+        }
+        Ok(EtcdWatch::new(member, answer.into_body()))
+    }
+
+    fn refused(&self, failure: Failure) -> EtcdError {
+        let Failure { code, message } = failure;
+        EtcdError::Refused { member: self.member().clone(), code, message }
+    }
+
+    /// Asks one member after the other until one answers.
+    fn ask<T: DeserializeOwned>(&mut self, path: &str, body: &Value) -> Result<T, EtcdError> {
+        let body = body.to_string();
+        let mut failed = String::new();
+        for _ in 0..self.members.len() {
+            match self.ask_member(path, &body) {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(failure)) => return Err(self.refused(failure)),
+                Err(why) => failed = format!("{}: {why}", self.member()),
+            }
+            self.leave_member();
+        }
+        Err(EtcdError::Unreachable(failed))
+    }
+
+    /// Asks the current member. An outer error is a member that should be left.
+    fn ask_member<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &str,
+    ) -> Result<Result<T, Failure>, String> {
+        let url = format!("{}{path}", self.member());
+        let asked = self.requests.post(url).content_type("application/json").send(body);
+        let mut answer = asked.map_err(|error| error.to_string())?;
+        let status = answer.status();
+        let text = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_string();
+        let text = text.map_err(|error| error.to_string())?;
+        let unclear = |error| format!("its answer ({status}) cannot be read: {error}");
+        if status.is_success() {
+            return Ok(Ok(serde_json::from_str(&text).map_err(unclear)?));
+        }
+        if status == 404 {
+            return Ok(Err(Failure { code: NOT_FOUND, message: "not found".to_owned() }));
+        }
+        let failure: Failure = serde_json::from_str(&text).map_err(unclear)?;
+        if OF_THE_MEMBER.contains(&failure.code) { Err(failure.message) } else { Ok(Err(failure)) }
+    }
+}
+
+/// Codes of failures that another member may not have: cancelled, unknown, too late, internal,
+/// unavailable.
+const OF_THE_MEMBER: [i64; 5] = [1, 2, 4, 13, 14];
+/// Code of a lease or a path that there is not.
+const NOT_FOUND: i64 = 5;
+/// Code of a request that the member does not know.
+const UNIMPLEMENTED: i64 = 12;
+/// Time to open a connection to a member, before another one is tried.
+const TO_CONNECT: Duration = Duration::from_secs(1);
+/// Time for an answer. Electing a leader takes up to 1.6 s on one machine; another member does not
+/// answer sooner then.
+const TO_ANSWER: Duration = Duration::from_secs(2);
+/// Time without a message after which a watch is made anew. Registered nodes put their digests more
+/// often.
+const SILENCE: Duration = Duration::from_secs(4);
+/// Records of one answer.
+const PAGE: u32 = 2000;
+/// Bytes of one answer, at most: a page of the largest records.
+const LARGEST_ANSWER: u64 = 256 << 20;

@@ -1,0 +1,226 @@
+//! What has changed of a node's records since they were written: as few writes as possible.
+//!
+//! ```text
+//!   digest            when it differs, and after a third of the lease also when it does not
+//!   copies/TITLE      when they differ
+//!   titles/TITLE      when rate or size differ; viewers alone once a minute
+//! ```
+//!
+//! Directors count a node as alive for one lease after its digest, which is why the digest is
+//! repeated. Nothing here is written per viewer.
+
+use super::MemberRecords;
+use crate::etcd::{Condition, RecordWrite};
+use cluster::{ClusterChange, CopyRecord, NodeDigest, NodeId, TitleDemand, TitleName};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// The records of a node as they are in etcd.
+#[derive(Debug, Default)]
+pub(super) struct WrittenRecords {
+    digest: Option<(NodeDigest, Instant)>,
+    copies: BTreeMap<TitleName, Vec<CopyRecord>>,
+    titles: BTreeMap<TitleName, TitleDemand>,
+    /// When numbers of viewers were written last.
+    viewers: Option<Instant>,
+}
+
+/// One record to be written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum PendingWrite {
+    Digest(NodeDigest),
+    Copies(TitleName, Vec<CopyRecord>),
+    Title(TitleName, TitleDemand),
+    /// The title has left the node. Where no other node has it, it has left the cluster.
+    TitleGone(TitleName),
+}
+
+impl WrittenRecords {
+    /// The writes after which etcd has these records. The digest comes first, and of a title that
+    /// leaves the copies go before the title.
+    pub(super) fn pending(
+        &self,
+        wanted: &MemberRecords,
+        lease: Duration,
+        now: Instant,
+    ) -> Vec<PendingWrite> {
+        let mut writes = Vec::new();
+        let is_fresh = |(known, at): &(NodeDigest, Instant)| {
+            *known == wanted.digest && now.duration_since(*at) < lease / 3
+        };
+        if !self.digest.as_ref().is_some_and(is_fresh) {
+            writes.push(PendingWrite::Digest(wanted.digest.clone()));
+        }
+        for (title, copies) in &wanted.copies {
+            if self.copies.get(title) != Some(copies) {
+                writes.push(PendingWrite::Copies(title.clone(), copies.clone()));
+            }
+        }
+        let with_viewers = self.viewers.is_none_or(|at| now.duration_since(at) >= VIEWERS_EVERY);
+        for (title, demand) in &wanted.titles {
+            let known = self.titles.get(title);
+            let same = |known: &TitleDemand| {
+                let viewers = if with_viewers { demand.viewers } else { known.viewers };
+                *known == TitleDemand { viewers, ..*demand }
+            };
+            if !known.is_some_and(same) {
+                writes.push(PendingWrite::Title(title.clone(), *demand));
+            }
+        }
+        let gone = self.copies.keys().filter(|title| !wanted.copies.contains_key(*title));
+        writes.extend(gone.map(|title| PendingWrite::Copies(title.clone(), Vec::new())));
+        let gone = self.titles.keys().filter(|title| !wanted.titles.contains_key(*title));
+        writes.extend(gone.map(|title| PendingWrite::TitleGone(title.clone())));
+        writes
+    }
+
+    /// Takes note of a write that etcd has carried out.
+    pub(super) fn written(&mut self, write: PendingWrite, now: Instant) {
+        match write {
+            PendingWrite::Digest(digest) => self.digest = Some((digest, now)),
+            PendingWrite::Copies(title, copies) if copies.is_empty() => {
+                self.copies.remove(&title);
+            }
+            PendingWrite::Copies(title, copies) => {
+                self.copies.insert(title, copies);
+            }
+            PendingWrite::Title(title, demand) => {
+                let known = self.titles.insert(title, demand);
+                if known.is_some_and(|known| known.viewers != demand.viewers) {
+                    self.viewers = Some(now);
+                }
+            }
+            PendingWrite::TitleGone(title) => {
+                self.titles.remove(&title);
+            }
+        }
+    }
+}
+
+impl PendingWrite {
+    /// Whether the write has a transaction of its own, because of its condition.
+    pub(super) fn is_alone(&self) -> bool {
+        matches!(self, Self::TitleGone(_))
+    }
+
+    /// The write, below the prefix of the cluster. What the node has ends with its lease; a title
+    /// stays known when all nodes that have it are away.
+    pub(super) fn to_write(&self, prefix: &str, node: &NodeId, lease: u64) -> RecordWrite {
+        let (change, lease) = match self.clone() {
+            Self::Digest(digest) => (ClusterChange::Node(node.clone(), Some(digest)), Some(lease)),
+            Self::Copies(title, copies) => {
+                (ClusterChange::Copies(title, node.clone(), copies), Some(lease))
+            }
+            Self::Title(title, demand) => (ClusterChange::Title(title, Some(demand)), None),
+            Self::TitleGone(title) => (ClusterChange::Title(title, None), None),
+        };
+        let (key, value) = change.to_record();
+        let key = format!("{prefix}{key}");
+        match value {
+            Some(value) => RecordWrite::Put { key, value, lease },
+            None => RecordWrite::Delete { key },
+        }
+    }
+
+    /// The prefix of the keys that must not be there for this write.
+    pub(super) fn unless(&self, prefix: &str) -> Option<String> {
+        match self {
+            Self::TitleGone(title) => Some(format!("{prefix}copies/{title}/")),
+            _ => None,
+        }
+    }
+}
+
+/// The conditions of a write by the holder of `lease`.
+pub(super) fn conditions<'a>(
+    node_key: &'a str,
+    lease: u64,
+    unless: Option<&'a str>,
+) -> Vec<Condition<'a>> {
+    let held = Condition::HeldBy(node_key, lease);
+    [held].into_iter().chain(unless.map(Condition::Empty)).collect()
+}
+
+/// Time between writes of numbers of viewers: popularity changes slowly, and viewers come by the
+/// second.
+const VIEWERS_EVERY: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::{CapacityShare, CopyState, NodeDisk};
+    use units::{BitRate, ByteCount};
+
+    fn records(free: u64, titles: &[(&str, u64, f64)]) -> MemberRecords {
+        let share = CapacityShare { guaranteed: 100, free };
+        let name = |name: &str| TitleName::new(name).unwrap();
+        let copy = CopyRecord { disk: NodeDisk(0), state: CopyState::Ready };
+        let demand = |rate, viewers| TitleDemand {
+            rate: BitRate(rate),
+            size: ByteCount(9),
+            viewers,
+            copies: 0,
+        };
+        MemberRecords {
+            digest: NodeDigest {
+                address: "http://a".to_owned(),
+                rack: None,
+                weight: 1,
+                lease: 9,
+                disks: vec![share],
+                network: share,
+                memory: share,
+            },
+            copies: titles.iter().map(|(title, ..)| (name(title), vec![copy])).collect(),
+            titles: titles
+                .iter()
+                .map(|&(title, rate, of)| (name(title), demand(rate, of)))
+                .collect(),
+        }
+    }
+
+    /// What is written when a node shows these records after so many seconds.
+    fn written(steps: &[(u64, MemberRecords)]) -> Vec<String> {
+        let (start, lease) = (Instant::now(), Duration::from_secs(9));
+        let mut written = WrittenRecords::default();
+        let mut shown = Vec::new();
+        for (secs, wanted) in steps {
+            let now = start + Duration::from_secs(*secs);
+            let node = NodeId::new("n").unwrap();
+            let keys = written.pending(wanted, lease, now).into_iter().map(|write| {
+                let key = match write.to_write("/", &node, 1) {
+                    RecordWrite::Put { key, .. } => key,
+                    RecordWrite::Delete { key } => format!("-{key}"),
+                };
+                written.written(write, now);
+                key
+            });
+            shown.push(keys.collect::<Vec<_>>().join(" "));
+        }
+        shown
+    }
+
+    #[test]
+    fn only_what_has_changed_is_written() {
+        let steps = [
+            (0, records(50, &[("a", 5, 1.0), ("b", 5, 1.0)])),
+            (1, records(50, &[("a", 5, 1.0), ("b", 5, 1.0)])),
+            (2, records(49, &[("a", 5, 2.0), ("b", 5, 1.0)])),
+            (3, records(49, &[("a", 5, 3.0), ("b", 5, 1.0)])),
+            (4, records(49, &[("a", 6, 3.0)])),
+            (5, records(49, &[("a", 6, 3.0)])),
+            (62, records(49, &[("a", 6, 4.0)])),
+        ];
+        let wanted = [
+            "/nodes/n /copies/a/n /copies/b/n /titles/a /titles/b",
+            "",
+            "/nodes/n /titles/a",
+            "",
+            "/titles/a -/copies/b/n -/titles/b",
+            "/nodes/n",
+            "/nodes/n",
+        ];
+        // At 4 s the rate has changed and the viewers with it, so that a minute begins again.
+        assert_eq!(written(&steps), wanted);
+    }
+}

@@ -1,0 +1,293 @@
+//! The registration of a node: one pass after the other over lease, name and records.
+//!
+//! ```text
+//!   pass:  no lease ─────────────▶ grant
+//!          a third of it is over ▶ keep alive ──has ended──▶ lost; grant
+//!          not registered ───────▶ format, then nodes/NODE if nobody has it ──▶ registered
+//!          registered ───────────▶ what has changed, if nodes/NODE is still ours
+//! ```
+//!
+//! Every write has the condition that the node's key is held by the node's lease, so that a node
+//! which was away for long writes nothing over another of its name.
+
+use super::changes::{PendingWrite, WrittenRecords, conditions};
+use super::state::MemberState;
+use super::{MemberConfig, MemberMessage, MemberRecords};
+use crate::etcd::{
+    Condition, EtcdClient, EtcdError, FORMAT_KEY, GrantedLease, RecordWrite, check_format,
+    format_value,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use units::Reason;
+
+/// A node on the way to its cluster, or in it.
+pub(super) struct Registration {
+    config: MemberConfig,
+    client: EtcdClient,
+    node_key: String,
+    state: Arc<MemberState>,
+    lease: Option<HeldLease>,
+    is_registered: bool,
+    written: WrittenRecords,
+    /// The last message, so that none is said twice in a row.
+    said: Option<MemberMessage>,
+    say: Box<dyn FnMut(MemberMessage) + Send>,
+}
+
+/// A lease of the node.
+#[derive(Clone, Copy)]
+struct HeldLease {
+    id: u64,
+    /// When the last renewal was sent.
+    renewed: Instant,
+    until: Instant,
+}
+
+/// A pass that did not get to its end.
+enum PassError {
+    Etcd(EtcdError),
+    NameTaken,
+    Unusable(String),
+}
+
+impl From<EtcdError> for PassError {
+    fn from(error: EtcdError) -> Self {
+        Self::Etcd(error)
+    }
+}
+
+impl Registration {
+    pub(super) fn new(
+        config: MemberConfig,
+        say: Box<dyn FnMut(MemberMessage) + Send>,
+    ) -> Result<Self, Reason> {
+        let client = EtcdClient::new(&config.etcd)?;
+        let state = Arc::new(MemberState::new(client.member().to_string()));
+        let node_key = format!("{}nodes/{}", client.prefix(), config.node);
+        Ok(Self {
+            config,
+            client,
+            node_key,
+            state,
+            lease: None,
+            is_registered: false,
+            written: WrittenRecords::default(),
+            said: None,
+            say,
+        })
+    }
+
+    pub(super) fn state(&self) -> Arc<MemberState> {
+        Arc::clone(&self.state)
+    }
+
+    /// One pass; returns the time until the next one.
+    pub(super) fn pass(&mut self, records: &mut dyn FnMut() -> MemberRecords) -> Duration {
+        let result = self.try_pass(records);
+        if let Err(PassError::Etcd(error)) = &result
+            && error.is_not_found()
+        {
+            // The lease has ended since it was renewed, or etcd was restored without it.
+            self.lease = None;
+        }
+        let now = Instant::now();
+        if self.is_registered && self.lease.is_none_or(|lease| now >= lease.until) {
+            let why = match &result {
+                Err(PassError::Etcd(error)) => error.to_string(),
+                _ => "the lease has ended".to_owned(),
+            };
+            self.lose(why);
+        }
+        let error = match &result {
+            Ok(_) => None,
+            Err(PassError::Etcd(error)) => Some(error.to_string()),
+            Err(PassError::NameTaken) => Some(MemberMessage::NameTaken.to_string()),
+            Err(PassError::Unusable(why)) => Some(why.clone()),
+        };
+        self.state.set_asked(self.client.member().as_str(), error);
+        let pause = PAUSE.min(self.config.lease / 3);
+        match result {
+            Ok(true) => pause,
+            // The first records of a node with many titles.
+            Ok(false) => Duration::ZERO,
+            Err(PassError::Etcd(error)) => {
+                if !self.is_registered && !error.is_not_found() {
+                    self.tell(MemberMessage::Unreachable(error.to_string()));
+                }
+                PAUSE_AFTER_ERROR
+            }
+            Err(PassError::NameTaken) => {
+                self.tell(MemberMessage::NameTaken);
+                pause
+            }
+            Err(PassError::Unusable(why)) => {
+                self.tell(MemberMessage::Unusable(why));
+                pause
+            }
+        }
+    }
+
+    /// Gives the lease back, so that the records of the node end now.
+    pub(super) fn leave(mut self) {
+        self.state.set_lost();
+        if let Some(lease) = self.lease.take() {
+            // Where etcd does not answer, the lease ends by itself.
+            let _ = self.client.revoke(lease.id);
+        }
+    }
+
+    fn tell(&mut self, message: MemberMessage) {
+        // The texts of one outage differ by the member that was asked.
+        let same = |said: &MemberMessage| match (said, &message) {
+            (MemberMessage::Unreachable(_), MemberMessage::Unreachable(_)) => true,
+            (said, message) => said == message,
+        };
+        if !self.said.as_ref().is_some_and(same) {
+            (self.say)(message.clone());
+            self.said = Some(message);
+        }
+    }
+
+    fn lose(&mut self, why: String) {
+        self.is_registered = false;
+        self.written = WrittenRecords::default();
+        self.state.set_lost();
+        self.tell(MemberMessage::Lost(why));
+    }
+
+    /// True if everything is written.
+    fn try_pass(&mut self, records: &mut dyn FnMut() -> MemberRecords) -> Result<bool, PassError> {
+        let lease = self.hold_lease()?;
+        let mut wanted = records();
+        wanted.digest.lease = u32::try_from(self.config.lease.as_secs()).unwrap_or(u32::MAX);
+        if !self.is_registered {
+            self.register(lease, &wanted)?;
+        }
+        self.write(&wanted)
+    }
+
+    /// A lease that is valid: the present one, renewed in time, or a new one.
+    fn hold_lease(&mut self) -> Result<HeldLease, EtcdError> {
+        let now = Instant::now();
+        if let Some(lease) = self.lease {
+            if now < lease.renewed + self.config.lease / 3 {
+                return Ok(lease);
+            }
+            // Counted from here: etcd renews it later.
+            if let Some(time) = self.client.keep_alive(lease.id)? {
+                return Ok(self.take_lease(GrantedLease { id: lease.id, time }, now));
+            }
+            self.lease = None;
+            if self.is_registered {
+                self.lose("the lease has ended".to_owned());
+            }
+        }
+        let now = Instant::now();
+        let granted = self.client.grant(self.config.lease)?;
+        Ok(self.take_lease(granted, now))
+    }
+
+    fn take_lease(&mut self, granted: GrantedLease, sent: Instant) -> HeldLease {
+        let until = sent + granted.time.min(self.config.lease);
+        let lease = HeldLease { id: granted.id, renewed: sent, until };
+        self.lease = Some(lease);
+        if self.is_registered {
+            self.state.set_valid(until);
+        }
+        lease
+    }
+
+    fn register(&mut self, lease: HeldLease, wanted: &MemberRecords) -> Result<(), PassError> {
+        self.check_format()?;
+        let digest = PendingWrite::Digest(wanted.digest.clone());
+        let write = [digest.to_write(self.client.prefix(), &self.config.node, lease.id)];
+        let absent = [Condition::Absent(&self.node_key)];
+        // An answer that was lost may have been that of our own registration.
+        let ours = [Condition::HeldBy(&self.node_key, lease.id)];
+        if !self.client.transact(&absent, &write)? && !self.client.transact(&ours, &write)? {
+            return Err(PassError::NameTaken);
+        }
+        self.state.count_write();
+        self.written.written(digest, Instant::now());
+        self.is_registered = true;
+        self.state.set_valid(lease.until);
+        let etcd = self.client.member().to_string();
+        self.tell(MemberMessage::Registered { etcd });
+        Ok(())
+    }
+
+    fn check_format(&mut self) -> Result<(), PassError> {
+        let key = format!("{}{FORMAT_KEY}", self.client.prefix());
+        let cluster = self.config.etcd.cluster.clone();
+        let mut found = self.client.get(&key)?.0;
+        if found.is_none() {
+            let value = format_value(&cluster);
+            let put = RecordWrite::Put { key: key.clone(), value, lease: None };
+            if self.client.transact(&[Condition::Absent(&key)], &[put])? {
+                self.state.count_write();
+            }
+            found = self.client.get(&key)?.0;
+        }
+        let value = found.unwrap_or_default();
+        check_format(&value, &cluster).map_err(PassError::Unusable)
+    }
+
+    /// Writes what has changed, some of it where it is much.
+    fn write(&mut self, wanted: &MemberRecords) -> Result<bool, PassError> {
+        let pending = self.written.pending(wanted, self.config.lease, Instant::now());
+        let is_all = pending.len() <= MOST_OF_A_PASS;
+        let mut pending = pending.into_iter().take(MOST_OF_A_PASS).peekable();
+        while let Some(first) = pending.next() {
+            let mut batch = vec![first];
+            while batch.len() < MOST_OF_A_TRANSACTION
+                && !batch[0].is_alone()
+                && let Some(next) = pending.next_if(|next| !next.is_alone())
+            {
+                batch.push(next);
+            }
+            if !self.write_batch(batch)? {
+                return Ok(false);
+            }
+        }
+        Ok(is_all)
+    }
+
+    /// Writes records in one transaction; false if the node is not registered any more.
+    fn write_batch(&mut self, batch: Vec<PendingWrite>) -> Result<bool, PassError> {
+        let lease = self.hold_lease()?;
+        if !self.is_registered {
+            return Ok(false);
+        }
+        let prefix = self.client.prefix().to_owned();
+        let writes: Vec<RecordWrite> = batch
+            .iter()
+            .map(|write| write.to_write(&prefix, &self.config.node, lease.id))
+            .collect();
+        let unless = batch[0].unless(&prefix);
+        let all = conditions(&self.node_key, lease.id, unless.as_deref());
+        let mut is_done = self.client.transact(&all, &writes)?;
+        if is_done {
+            self.state.count_write();
+        } else if unless.is_some() {
+            // Another node has the title, or the lease has ended.
+            is_done = self.client.transact(&conditions(&self.node_key, lease.id, None), &[])?;
+        }
+        if !is_done {
+            self.lose("the record of the node is not its own any more".to_owned());
+            return Ok(false);
+        }
+        let now = Instant::now();
+        batch.into_iter().for_each(|write| self.written.written(write, now));
+        Ok(true)
+    }
+}
+
+/// Time between passes, unless leases are shorter.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Time to the next pass after a request that failed.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(300);
+/// Records of one transaction: etcd takes 128 unless configured otherwise.
+const MOST_OF_A_TRANSACTION: usize = 100;
+/// Records of one pass.
+const MOST_OF_A_PASS: usize = 10_000;

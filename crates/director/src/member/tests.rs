@@ -1,0 +1,192 @@
+//! Members against an etcd in memory: what they write, and what they do when it fails.
+
+use super::*;
+use cluster::{CapacityShare, ClusterName, CopyState, NodeDisk};
+use crossbeam_channel::unbounded;
+use testkit::etcd::{TestEtcd, TestEtcdMember};
+use units::{BitRate, ByteCount};
+
+/// A member of a test, and what it has said.
+struct Tested {
+    member: Member,
+    said: Receiver<MemberMessage>,
+}
+
+fn records() -> MemberRecords {
+    let title = |name: &str| TitleName::new(name).unwrap();
+    let copy = CopyRecord { disk: NodeDisk(0), state: CopyState::Ready };
+    let demand = TitleDemand { rate: BitRate(5), size: ByteCount(9), viewers: 1.0, copies: 0 };
+    let digest = NodeDigest {
+        address: "http://a".to_owned(),
+        rack: None,
+        weight: 1,
+        lease: 0,
+        disks: vec![CapacityShare::all_free(100)],
+        network: CapacityShare::all_free(100),
+        memory: CapacityShare::all_free(100),
+    };
+    MemberRecords {
+        digest,
+        copies: [(title("film"), vec![copy])].into(),
+        titles: [(title("film"), demand)].into(),
+    }
+}
+
+fn config(members: &[&TestEtcdMember], lease: u64) -> MemberConfig {
+    MemberConfig {
+        etcd: EtcdConfig {
+            endpoints: members.iter().map(|member| member.address().parse().unwrap()).collect(),
+            cluster: ClusterName::new("c").unwrap(),
+        },
+        node: NodeId::new("n").unwrap(),
+        lease: Duration::from_secs(lease),
+    }
+}
+
+impl Tested {
+    fn start(members: &[&TestEtcdMember], lease: u64) -> Self {
+        let (sender, said) = unbounded();
+        let say = move |message| sender.send(message).unwrap_or(());
+        let member = Member::start(config(members, lease), records, say).unwrap();
+        Self { member, said }
+    }
+
+    /// The next message.
+    fn says(&self) -> MemberMessage {
+        self.said.recv_timeout(PATIENCE).expect("a message")
+    }
+
+    fn is_registered_at(&self, member: &TestEtcdMember) {
+        let etcd = member.address().to_owned();
+        assert_eq!(self.says(), MemberMessage::Registered { etcd });
+        assert!(self.member.is_registered());
+    }
+}
+
+fn keys(etcd: &TestEtcd) -> String {
+    let keys = etcd.records().into_iter().map(|(key, _)| key.replace("/tenuto/c/", ""));
+    keys.collect::<Vec<_>>().join(" ")
+}
+
+fn until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "it takes too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+const ALL: &str = "copies/film/n format nodes/n titles/film";
+/// Far longer than any step takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_node_is_there_while_it_runs_and_its_titles_stay_known() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    let node = Tested::start(&[&member], 10);
+    node.is_registered_at(&member);
+    until(|| keys(&etcd) == ALL);
+    let leased = ["nodes/n", "copies/film/n", "titles/film", "format"]
+        .map(|key| etcd.is_leased(&format!("/tenuto/c/{key}")));
+    assert_eq!(leased, [true, true, false, false].map(Some));
+    let digest = etcd.records().into_iter().find(|(key, _)| key.ends_with("nodes/n")).unwrap().1;
+    assert!(digest.contains("\"lease\":10"), "{digest}");
+    let status = node.member.status();
+    assert!(status.registered && status.lease_remaining <= Duration::from_secs(10));
+    assert_eq!((status.etcd_endpoint.as_str(), status.last_error), (member.address(), None));
+    node.member.stop();
+    assert_eq!(keys(&etcd), "format titles/film");
+}
+
+#[test]
+fn a_lease_that_was_lost_is_granted_again_with_all_records() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    let node = Tested::start(&[&member], 3);
+    node.is_registered_at(&member);
+    until(|| keys(&etcd) == ALL);
+    etcd.expire_lease_of("/tenuto/c/nodes/n");
+    assert_eq!(keys(&etcd), "format titles/film");
+    assert!(matches!(node.says(), MemberMessage::Lost(_)));
+    node.is_registered_at(&member);
+    until(|| keys(&etcd) == ALL);
+}
+
+#[test]
+fn a_node_goes_on_at_another_member_of_etcd() {
+    let etcd = TestEtcd::new();
+    let (first, second) = (etcd.listen(), etcd.listen());
+    let node = Tested::start(&[&first, &second], 10);
+    node.is_registered_at(&first);
+    first.refuse(true);
+    until(|| node.member.status().etcd_endpoint == second.address());
+    assert!(node.member.is_registered() && node.said.is_empty());
+}
+
+#[test]
+fn a_node_that_is_cut_off_is_not_registered_after_its_lease() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    let node = Tested::start(&[&member], 2);
+    node.is_registered_at(&member);
+    member.refuse(true);
+    until(|| !node.member.is_registered());
+    let message = node.says();
+    assert!(matches!(message, MemberMessage::Lost(_)), "{message:?}");
+    assert!(matches!(node.says(), MemberMessage::Unreachable(_)));
+    assert!(node.member.status().last_error.is_some());
+    // The lease itself is still there.
+    member.refuse(false);
+    node.is_registered_at(&member);
+    assert!(node.said.is_empty());
+}
+
+#[test]
+fn the_second_node_of_a_name_waits_until_the_first_has_gone() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    let first = Tested::start(&[&member], 2);
+    first.is_registered_at(&member);
+    let second = Tested::start(&[&member], 2);
+    assert_eq!(second.says(), MemberMessage::NameTaken);
+    assert!(!second.member.is_registered());
+    first.member.stop();
+    second.is_registered_at(&member);
+}
+
+#[test]
+fn records_of_another_format_are_left_alone() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    etcd.put("/tenuto/c/format", r#"{"format":999,"cluster":"c"}"#);
+    let node = Tested::start(&[&member], 2);
+    let MemberMessage::Unusable(why) = node.says() else { panic!("it is usable") };
+    assert!(why.contains("format 999"), "{why}");
+    assert_eq!((etcd.writes(), keys(&etcd)), (0, "format".to_owned()));
+    assert!(!node.member.is_registered());
+}
+
+#[test]
+fn an_etcd_that_was_restored_gets_the_records_again() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    let before = etcd.snapshot();
+    let node = Tested::start(&[&member], 3);
+    node.is_registered_at(&member);
+    etcd.restore(before);
+    assert!(matches!(node.says(), MemberMessage::Lost(_)));
+    node.is_registered_at(&member);
+    until(|| keys(&etcd) == ALL);
+}
+
+#[test]
+fn leases_have_bounds() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    for lease in [1, 601] {
+        assert!(Member::start(config(&[&member], lease), records, |_| ()).is_err());
+    }
+    let none = Member::start(config(&[], 10), records, |_| ());
+    assert_eq!(none.unwrap_err().message, "no member of etcd is named");
+}
