@@ -1,6 +1,8 @@
 //! The configuration of a server, with the reason for each default.
 
 use crate::tls::TlsFiles;
+use cluster::{ClusterName, NodeId};
+use director::etcd::EtcdAddress;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -71,6 +73,8 @@ pub struct ServerConfig {
     pub mount_rate: Option<ReservedRate>,
     /// Where events are sent; `None`: nowhere.
     pub webhook: Option<WebhookTarget>,
+    /// The cluster whose node the server is; `None`: it is alone.
+    pub cluster: Option<ClusterConfig>,
     /// The file of the keys with which titles are encrypted; `None`: all are sent in the clear.
     pub title_keys: Option<PathBuf>,
     /// The file of the log; `-` is the standard error stream.
@@ -115,6 +119,23 @@ pub struct WebhookTarget {
     pub url: String,
     /// A file with the secret that requests are signed with; `None`: they are not signed.
     pub secret: Option<PathBuf>,
+}
+
+/// A server's place in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// The members of etcd.
+    pub etcd: Vec<EtcdAddress>,
+    /// The name of the cluster.
+    pub name: ClusterName,
+    /// The name of the node, which no other node of the cluster has.
+    pub node: NodeId,
+    /// Where viewers reach the node: the beginning of its addresses.
+    pub address: String,
+    /// What fails together with the node; `None`: nothing that is known.
+    pub rack: Option<String>,
+    /// The file with the secret that nodes and directors share.
+    pub secret: PathBuf,
 }
 
 /// The most HTTP threads: one core thread cannot supply more.
@@ -196,6 +217,7 @@ impl Default for ServerConfig {
             mount: None,
             mount_rate: None,
             webhook: None,
+            cluster: None,
             title_keys: None,
             access_log: None,
             grace: Duration::from_secs(10),

@@ -77,6 +77,9 @@ pub(crate) struct SessionRecord {
     /// Time since its admission.
     pub(crate) age: Duration,
     pub(crate) wait: Duration,
+    /// Whether a director asked for it.
+    #[serde(default)]
+    pub(crate) is_directed: bool,
     pub(crate) has_played: bool,
     /// What its player was given.
     pub(crate) fingerprint: String,

@@ -32,6 +32,7 @@ mod http;
 mod layout;
 mod library;
 mod log;
+mod membership;
 mod messages;
 mod metrics;
 mod mount_reads;
@@ -59,7 +60,7 @@ mod webhook;
 pub mod wire;
 
 pub use admin::document as openapi;
-pub use config::{MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
+pub use config::{ClusterConfig, MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
 pub use handover::{HANDOVER_VERSION, Handover};
 pub use layout::piece_size;
 pub use reload::{ConfigOption, OptionChange, config_options};

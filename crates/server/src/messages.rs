@@ -12,7 +12,7 @@ use crate::engine::{
     MediaRequest, ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
 };
 use crate::handover::LeftState;
-use crate::http::Response;
+use crate::http::{Response, escape};
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
@@ -200,6 +200,21 @@ impl Manifest {
             Self::File => DeliveryFormat::Progressive,
         }
     }
+
+    /// The address at which a player asks for it, of the title of this name.
+    pub(crate) fn address(self, name: &str) -> String {
+        let file = match self {
+            Self::Hls(TextForm::WebVtt) => "/master.m3u8",
+            Self::Hls(TextForm::Imsc) => "/master-imsc.m3u8",
+            Self::HlsTransport => "/master-ts.m3u8",
+            Self::Dash(TextForm::WebVtt) => "/manifest.mpd",
+            Self::Dash(TextForm::Imsc) => "/manifest-imsc.mpd",
+            Self::OnDemand(TextForm::WebVtt) => "/ondemand.mpd",
+            Self::OnDemand(TextForm::Imsc) => "/ondemand-imsc.mpd",
+            Self::File => ".mp4",
+        };
+        format!("/t/{}{file}", escape(name))
+    }
 }
 
 /// A player's request for admission.
@@ -226,6 +241,8 @@ pub(crate) struct PlayRequest {
     pub(crate) sent_to: Option<SocketAddr>,
     /// Whether it is read as a file of a mount.
     pub(crate) in_mount: bool,
+    /// Whether a director asks for the viewer.
+    pub(crate) is_directed: bool,
 }
 
 /// Ends a fill's session when the transfer of its response is over, however that ends.

@@ -214,6 +214,7 @@ impl MountReaders {
             permit: Permit::default(),
             sent_to: None,
             in_mount: true,
+            is_directed: false,
         };
         // The programs that use a mount are on this machine, as far as the server sees.
         let client = ClientAddress::of(IpAddr::V4(Ipv4Addr::LOCALHOST));

@@ -16,6 +16,7 @@
 use crate::access::AccessControl;
 use crate::buffer_memory::buffer_memory;
 use crate::clients::{CLIENT_UNPLAYED, ClientLimit};
+use crate::config::ClusterConfig;
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
 use crate::restart::Restart;
@@ -84,6 +85,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         mount,
         mount_rate,
         webhook,
+        cluster,
         title_keys,
         access_log,
         grace,
@@ -103,6 +105,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
     let [certificate, key] =
         [tls.as_ref().map(|files| &files.certificate), tls.as_ref().map(|files| &files.key)];
     let (url, secret) = (webhook.as_ref().map(|to| &to.url), webhook.as_ref().map(|to| &to.secret));
+    let cluster_of = |part: fn(&ClusterConfig) -> String| cluster.as_ref().map(part);
     vec![
         of("stores", Restart, stores),
         of("listen", Restart, listen),
@@ -131,6 +134,12 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         of("mount-rate", Restart, mount_rate),
         of("webhook", Restart, &url),
         of("webhook-secret", Restart, &secret),
+        of("cluster", Restart, &cluster_of(|it| format!("{:?}", it.etcd))),
+        of("cluster-name", Restart, &cluster_of(|it| it.name.to_string())),
+        of("node", Restart, &cluster_of(|it| it.node.to_string())),
+        of("node-address", Restart, &cluster_of(|it| it.address.clone())),
+        of("rack", Restart, &cluster_of(|it| format!("{:?}", it.rack))),
+        of("cluster-secret", Restart, &cluster_of(|it| format!("{:?}", it.secret))),
         of("access-log", ReloadIfGiven, access_log),
         of("max-connections", Reload, max_connections),
         of("max-client-connections", Reload, max_client_connections),
@@ -326,6 +335,14 @@ mod tests {
             mount: Some("m".into()),
             mount_rate: Some(store::ReservedRate::Title),
             webhook: Some(WebhookTarget { url: "w".to_owned(), secret: Some("s".into()) }),
+            cluster: Some(ClusterConfig {
+                etcd: vec!["http://127.0.0.1:2379".parse().unwrap()],
+                name: cluster::ClusterName::new("c").unwrap(),
+                node: cluster::NodeId::new("n").unwrap(),
+                address: "http://127.0.0.1:8080".to_owned(),
+                rack: Some("r".to_owned()),
+                secret: "s".into(),
+            }),
             access_log: Some("l".into()),
             max_connections: 1,
             max_client_connections: Some(1),

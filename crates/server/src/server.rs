@@ -34,6 +34,7 @@ use crate::http::{self, ConnectionLimits};
 use crate::layout;
 use crate::library::{Library, OpenStore};
 use crate::log::Log;
+use crate::membership::Membership;
 use crate::messages::{CoreHandle, Event, WorkerHandle, WorkerMessage};
 use crate::mount_reads::MountReaders;
 use crate::opener::{self, Opener};
@@ -82,6 +83,7 @@ pub struct Server {
     sockets: Vec<KeptSocket>,
     // The core's first; the log's last.
     threads: Vec<JoinHandle<()>>,
+    membership: Option<Arc<Membership>>,
 }
 
 impl Server {
@@ -110,7 +112,7 @@ impl Server {
 
     fn start_after(mut before: Option<Handover>, config: ServerConfig) -> Result<Self, Reason> {
         let checked = CheckedConfig::new(&config)?;
-        let CheckedConfig { limits, memory, mut notes, access, title_keys } = checked;
+        let CheckedConfig { limits, memory, mut notes, access, title_keys, membership } = checked;
         // First, so that an address in use is found before a disk is opened and perhaps measured.
         let listeners = Listeners::bind(&config, before.as_mut())?;
         let sockets = listeners.kept(&config)?;
@@ -127,7 +129,7 @@ impl Server {
         let clock = before.as_ref().map_or_else(Clock::start, |before| before.clock);
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let clients = ClientThreads::prepare(&config, listeners)?;
-        let security = Security { access, tls: tls.map(Arc::new) };
+        let security = Security { access, tls: tls.map(Arc::new), membership: membership.clone() };
         let library = library(&config, title_keys, &opened, methods);
         let shared = shared(&config, library, security, &clients.http, clock, log)?;
         let handles = clients.handles();
@@ -163,6 +165,9 @@ impl Server {
         // Whoever asks from now on is told what was taken over.
         core_state.publish();
         let api = owners.admin_api(workers)?;
+        if let Some(membership) = &membership {
+            membership.start(&config, &shared)?;
+        }
         let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };
         threads.extend(clients.begin(&config, rtsp_address, parts));
         let recalibration = owners.recalibration(&mut threads)?;
@@ -187,6 +192,7 @@ impl Server {
             clock,
             sockets,
             threads,
+            membership,
         })
     }
 
@@ -292,6 +298,9 @@ impl Server {
     fn join(&mut self) -> Result<(), Reason> {
         // Connections are not to wait for a server that does not come.
         self.sockets.clear();
+        if let Some(membership) = self.membership.take() {
+            membership.stop();
+        }
         let mut failed = None;
         let mut join = |thread: JoinHandle<()>| {
             let name = thread.thread().name().unwrap_or("thread").to_owned();
@@ -336,6 +345,7 @@ struct CheckedConfig {
     notes: Vec<String>,
     access: AccessControl,
     title_keys: Option<TitleKeyFile>,
+    membership: Option<Arc<Membership>>,
 }
 
 impl CheckedConfig {
@@ -347,7 +357,9 @@ impl CheckedConfig {
         exposure::check(config)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
         let title_keys = config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
-        Ok(Self { limits, memory, notes: Vec::from_iter(note), access, title_keys })
+        let membership = config.cluster.clone().map(Membership::new).transpose()?.map(Arc::new);
+        let notes = Vec::from_iter(note);
+        Ok(Self { limits, memory, notes, access, title_keys, membership })
     }
 }
 

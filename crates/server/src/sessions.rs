@@ -65,6 +65,8 @@ pub(crate) struct PlayerSession {
     pub(crate) sent_to: Option<SocketAddr>,
     /// Whether it is read as a file of a mount.
     pub(crate) in_mount: bool,
+    /// Whether a director asked for it: its player comes with its token at once.
+    pub(crate) is_directed: bool,
     pub(crate) admitted: Instant,
     /// How much later than requested it begins.
     pub(crate) wait: Duration,

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::engine::{self, RefusalCause, Resource, SessionSummary};
 use crate::library::Library;
 use crate::log::Log;
+use crate::membership::Membership;
 use crate::player_reports::ReportCounters;
 use crate::rtsp::{ChannelCounters, RtspCounters};
 use crate::sessions::SessionTable;
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     pub(crate) access: AccessControl,
     /// `None`: the server answers in the clear.
     pub(crate) tls: Option<Arc<ServerTls>>,
+    /// `None`: the server is alone.
+    pub(crate) membership: Option<Arc<Membership>>,
     pub(crate) log: Log,
     pub(crate) webhook: Webhook,
     pub(crate) http: HttpCounters,
@@ -156,10 +159,11 @@ pub(crate) struct Snapshot {
     pub(crate) playing: Vec<wire::TitleSessions>,
 }
 
-/// Who may watch, and how connections are encrypted.
+/// Who may watch, how connections are encrypted, and which directors are believed.
 pub(crate) struct Security {
     pub(crate) access: AccessControl,
     pub(crate) tls: Option<Arc<ServerTls>>,
+    pub(crate) membership: Option<Arc<Membership>>,
 }
 
 /// Where a server tells what happens.
@@ -173,7 +177,7 @@ impl Shared {
         clock: Clock,
         content: Library,
         sessions: SessionTable,
-        Security { access, tls }: Security,
+        Security { access, tls, membership }: Security,
         Outlets { log, webhook }: Outlets,
         info: ServerInfo,
         settings: LiveSettings,
@@ -184,6 +188,7 @@ impl Shared {
             sessions,
             access,
             tls,
+            membership,
             log,
             webhook,
             http: HttpCounters::default(),
@@ -325,6 +330,7 @@ impl Shared {
             uptime: self.clock.uptime().as_secs_f64(),
             stopping: self.stopping.load(Ordering::Relaxed),
             survive_loss: self.info.survive_loss,
+            cluster: self.membership.as_ref().map(|membership| membership.status()),
             policy: self.info.policy.to_owned(),
             slot: self.info.slot.as_secs_f64(),
             socket_method: self.info.socket_method.clone(),

@@ -63,6 +63,7 @@ impl Core {
                 client: session.client.address(),
                 age: session.admitted.elapsed(),
                 wait: session.wait,
+                is_directed: session.is_directed,
                 has_played: session.has_played(),
                 fingerprint: fingerprints.of(session),
                 state,
@@ -169,6 +170,7 @@ impl Core {
             // Channels and the files of mounts are not handed over.
             sent_to: None,
             in_mount: false,
+            is_directed: record.is_directed,
             admitted: Instant::now().checked_sub(record.age).unwrap_or_else(Instant::now),
             wait: record.wait,
             started: Arc::new(AtomicBool::new(record.has_played)),

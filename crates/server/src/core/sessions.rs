@@ -114,6 +114,7 @@ impl Core {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
         let PlayRequest { start, max_wait, replaces, is_fill, permit, sent_to, in_mount, .. } =
             request;
+        let is_directed = request.is_directed;
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -158,6 +159,7 @@ impl Core {
                     client,
                     sent_to,
                     in_mount,
+                    is_directed,
                     admitted: Instant::now(),
                     wait,
                     started: Arc::default(),

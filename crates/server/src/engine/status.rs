@@ -7,7 +7,7 @@ use super::{
 };
 use scheduler::{WriteShare, slowdown_part};
 use std::time::Duration;
-use units::Moment;
+use units::{BitRate, Moment};
 
 /// Sessions, counters and disks of an engine at one moment, for metrics, the console and tests.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,6 +139,8 @@ pub struct DiskStatus {
     pub in_flight: u32,
     /// Sessions that are read from it.
     pub sessions: u64,
+    /// Mean rate of the streams that hold a reservation of it and are read from it themselves.
+    pub booked_rate: BitRate,
     /// Whether the disk is lost.
     pub lost: bool,
     /// Whether the disk is drained.
@@ -251,7 +253,14 @@ impl Engine {
     fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {
         let here = |session: &&Session| usize::from(session.layout.disk.0) == disk;
         let sessions = self.sessions.values().filter(here).count() as u64;
+        let streams = self.sessions.values().filter(here).flat_map(|session| &session.streams);
+        let read = streams.map(|id| &self.streams[id]).filter(|stream| stream.is_read());
+        let booked_rate = BitRate(read.map(|stream| stream.mean_rate().0).sum());
         let bookings = &self.streams.bookings;
-        DiskStatus { sessions, ..bookings.disks[disk].status(now, bookings.plans(disk)) }
+        DiskStatus {
+            sessions,
+            booked_rate,
+            ..bookings.disks[disk].status(now, bookings.plans(disk))
+        }
     }
 }

@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use units::{BitRate, ByteCount, Moment, SlotIndex};
 
 /// Names a stream; older streams have smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,6 +107,17 @@ pub(super) struct UnreadPiece {
 }
 
 impl Stream {
+    /// Whether it holds a reservation of its disk, and does not follow another.
+    pub(super) fn is_read(&self) -> bool {
+        !self.is_done() && self.fed.is_none()
+    }
+
+    /// Mean rate of its track over the title.
+    pub(super) fn mean_rate(&self) -> BitRate {
+        let track = &self.layout.tracks[usize::from(self.track)];
+        BitRate::of(ByteCount(track.bytes), self.layout.duration)
+    }
+
     pub(super) fn new(
         session: SessionId,
         layout: Arc<Layout>,

@@ -4,6 +4,7 @@
 //! Owns no connection and sends nothing. A request that had to wait for the opener is decided again
 //! from the start.
 
+use super::authorize::session_of_director;
 use super::conditions::Validators;
 use super::ranged::{KeptBy, MediaBody, modified, ranged, with_validators};
 use super::request::{HttpRequest, Method};
@@ -103,17 +104,13 @@ fn decide(
             Err(_) => Response::error(500, "metrics", "the metrics could not be encoded"),
         },
         Route::Health => health(shared),
-        Route::Master { title, text } => {
-            return segmented(shared, request, title, Manifest::Hls(text), opened);
-        }
-        Route::TransportMaster { title } => {
-            return segmented(shared, request, title, Manifest::HlsTransport, opened);
-        }
-        Route::DashManifest { title, text } => {
-            return segmented(shared, request, title, Manifest::Dash(text), opened);
-        }
-        Route::OnDemandManifest { title, text } => {
-            return segmented(shared, request, title, Manifest::OnDemand(text), opened);
+        Route::Master { .. }
+        | Route::TransportMaster { .. }
+        | Route::DashManifest { .. }
+        | Route::OnDemandManifest { .. } => {
+            let of_director = session_of_director(shared, request, &route);
+            let Some((title, manifest)) = route.manifest() else { return Err(not_found().into()) };
+            return segmented(shared, request, title.to_owned(), manifest, (of_director, opened));
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
         Route::TextFile { ref title, .. }
@@ -159,10 +156,13 @@ pub(crate) fn admitted(
     result: Result<Arc<PlayerSession>, AdmissionError>,
 ) -> Response {
     match result {
+        Ok(session) if session.is_directed => {
+            Response::begun(&format!("{}{}", manifest.address(name), session.query()))
+        }
         Ok(session) => {
             let mut response = if manifest == Manifest::File {
                 // With the token in the URL, all further ranges of the file are of this session.
-                Response::redirect(&format!("/t/{}.mp4{}", escape(name), session.query()))
+                Response::redirect(&format!("{}{}", manifest.address(name), session.query()))
             } else {
                 listing(&session.presentation, manifest, &videos(&session), &session.query())
             };
@@ -243,9 +243,10 @@ fn segmented(
     request: &HttpRequest,
     name: String,
     manifest: Manifest,
-    opened: Option<Arc<OpenTitle>>,
+    (of_director, opened): (Option<Arc<PlayerSession>>, Option<Arc<OpenTitle>>),
 ) -> Result<Decision, Decision> {
-    if let Some(session) = session_of_recording(shared, request, &name, manifest) {
+    let known = of_director.or_else(|| session_of_recording(shared, request, &name, manifest));
+    if let Some(session) = known {
         extend_first(shared, &session, opened)?;
         let (videos, query) = (videos(&session), session.query());
         return Ok(listing(&session.presentation, manifest, &videos, &query).into());
@@ -279,7 +280,8 @@ fn segmented(
     let play = play(title, presentation, name, max_wait);
     let (format, permit) = (manifest.format(), permit(request)?);
     let start = play.title.start(shared.content.segment());
-    let play = PlayRequest { format, start, replaces, permit, ..play };
+    let is_directed = request.viewer.is_some();
+    let play = PlayRequest { format, start, replaces, permit, is_directed, ..play };
     Ok(Decision::Admit(Box::new(play), manifest))
 }
 
@@ -343,6 +345,7 @@ fn play(
         permit: Permit::default(),
         sent_to: None,
         in_mount: false,
+        is_directed: false,
     }
 }
 
@@ -410,8 +413,12 @@ fn find_presentation(
     }
 }
 
-/// The longest time that the player waits for its start: its own, else the server's.
+/// The longest time that the player waits for its start: its own, else the server's. A director
+/// does not wait: it asks another node.
 fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<MaxWait, Decision> {
+    if request.viewer.is_some() {
+        return Ok(MaxWait::default());
+    }
     let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
     Ok(MaxWait { time: asked.unwrap_or(shared.settings().wait), is_chosen: asked.is_some() })
 }
@@ -467,7 +474,8 @@ fn progressive(
     }
     let max_wait = max_wait(shared, request)?;
     let play = play(title, presentation, name, max_wait);
-    let play = PlayRequest { permit: permit(request)?, ..play };
+    let is_directed = request.viewer.is_some();
+    let play = PlayRequest { permit: permit(request)?, is_directed, ..play };
     Ok(Decision::Admit(Box::new(play), Manifest::File))
 }
 

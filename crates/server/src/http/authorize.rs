@@ -4,8 +4,12 @@ use super::request::{HttpRequest, Method};
 use super::response::Response;
 use super::routes::Route;
 use crate::access::{Permit, TokenNeed};
+use crate::membership::in_no_cluster;
+use crate::playback_params;
+use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// What the client at `peer` may play by the token of its request, or the response to a request
@@ -22,6 +26,10 @@ pub(super) fn permit(
     let route = Route::of(&request.path);
     let needed = route.as_ref().and_then(|route| needed(route, request.query("s").is_some()));
     let Some(access) = needed else { return Ok(Permit::default()) };
+    let directed = route.as_ref().and_then(|route| session_of_director(shared, request, route));
+    if directed.is_some() {
+        return Ok(Permit::default());
+    }
     let permit = shared.access.check(access, request.token.as_deref(), peer, SystemTime::now());
     permit.map_err(|why| {
         let (status, code) = why.status();
@@ -29,6 +37,36 @@ pub(super) fn permit(
         response.head.add("WWW-Authenticate", why.challenge());
         response
     })
+}
+
+/// The viewer for whom a director asks; `None` for a request that is no director's. `Err`: the
+/// answer to a question that is not to be answered.
+pub(super) fn viewer(shared: &Shared, request: &HttpRequest) -> Result<Option<IpAddr>, Response> {
+    let Some(question) = &request.question else { return Ok(None) };
+    let membership = shared.membership.as_ref().ok_or_else(in_no_cluster)?;
+    let viewer = membership.viewer_of(question)?;
+    let route = Route::of(&request.path);
+    let begins = route.is_some_and(|route| route.begins_session() && request.query("s").is_none());
+    if !begins || request.method != Method::Get {
+        let message = "a director asks with GET for a manifest or a file, as a viewer who begins";
+        return Err(Response::error(400, "bad-question", message));
+    }
+    Ok(Some(viewer))
+}
+
+/// The session that a director has asked for, at the manifest for which it did.
+pub(super) fn session_of_director(
+    shared: &Shared,
+    request: &HttpRequest,
+    route: &Route,
+) -> Option<Arc<PlayerSession>> {
+    let (title, manifest) = route.manifest()?;
+    let TokenLookup::Live(session) = shared.sessions.find(request.query("s")?) else { return None };
+    let is_it = session.is_directed
+        && session.name == title
+        && session.format == manifest.format()
+        && !playback_params::has_any(&request.query);
+    is_it.then_some(session)
 }
 
 /// What a request needs a token for; `None` if for nothing. `of_session`: it names a session, whose

@@ -196,6 +196,7 @@ fn fill(
         permit: Permit::default(),
         sent_to: None,
         in_mount: false,
+        is_directed: false,
     };
     Decision::Fill(Box::new(play), media)
 }

@@ -9,7 +9,9 @@ use super::coding::AcceptEncoding;
 use super::conditions::Conditions;
 use super::range::RangeField;
 use crate::access::Permit;
+use director::question::{CLIENT_HEADER, SIGNATURE_HEADER};
 use percent_encoding::percent_decode_str;
+use std::net::IpAddr;
 
 /// A method that the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +63,20 @@ pub(crate) struct HttpRequest {
     pub(crate) token: Option<String>,
     /// What that token permits, once it has been checked.
     pub(crate) permit: Permit,
+    /// The question of a director, which asks for a viewer.
+    pub(crate) question: Option<Box<SignedQuestion>>,
+    /// The viewer for whom a director asks, once its question has been checked.
+    pub(crate) viewer: Option<IpAddr>,
     pub(crate) body: AnnouncedBody,
     pub(crate) keep_alive: bool,
+}
+
+/// What a director adds to the request of a viewer, and the target that it has signed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SignedQuestion {
+    pub(crate) client: String,
+    pub(crate) target: String,
+    pub(crate) signature: String,
 }
 
 /// What a head says of the body that follows it.
@@ -163,6 +177,8 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         cmcd: None,
         token: None,
         permit: Permit::default(),
+        question: None,
+        viewer: None,
         body: AnnouncedBody::default(),
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
         // to be told so in the response (RFC 9112, C.2.2), and no player asks.
@@ -190,6 +206,10 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.accept_encoding.take(value);
         } else if is("authorization") {
             request.token = bearer_token(value).map(str::to_owned);
+        } else if is(SIGNATURE_HEADER) {
+            request.question.get_or_insert_default().signature = value.to_owned();
+        } else if is(CLIENT_HEADER) {
+            request.question.get_or_insert_default().client = value.to_owned();
         } else if is("connection") {
             let has = |word| value.split(',').any(|v| v.trim().eq_ignore_ascii_case(word));
             request.keep_alive &= !has("close");
@@ -209,6 +229,9 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
     // Required by RFC 9112, 3.2.
     if head.version == Some(1) && hosts != 1 {
         return Err(HOST);
+    }
+    if let Some(question) = &mut request.question {
+        question.target = target.to_owned();
     }
     take_target(target, &mut request)?;
     request.body.length = length.map_or(Some(0), whole_number).ok_or(BODY)?;

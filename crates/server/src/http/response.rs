@@ -198,6 +198,12 @@ impl Response {
         response
     }
 
+    /// A session has begun for the viewer of a director, who is to go to `location`.
+    pub(crate) fn begun(location: &str) -> Self {
+        let head = Head::new(201).field("Location", location).field("Cache-Control", "no-store");
+        Self::only_head(head, 0)
+    }
+
     /// A temporary redirect.
     pub(crate) fn redirect(location: &str) -> Self {
         let head = Head::new(307).field("Location", location).field("Cache-Control", "no-store");

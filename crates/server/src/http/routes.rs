@@ -1,5 +1,6 @@
 //! The resource that a path names. Whether the resource exists is not known here.
 
+use crate::messages::Manifest;
 use media::TextForm;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -175,6 +176,22 @@ impl Route {
 }
 
 impl Route {
+    /// The title and the manifest that it names, if it is the manifest of a title.
+    pub(crate) fn manifest(&self) -> Option<(&str, Manifest)> {
+        Some(match self {
+            Self::Master { title, text } => (title, Manifest::Hls(*text)),
+            Self::TransportMaster { title } => (title, Manifest::HlsTransport),
+            Self::DashManifest { title, text } => (title, Manifest::Dash(*text)),
+            Self::OnDemandManifest { title, text } => (title, Manifest::OnDemand(*text)),
+            _ => return None,
+        })
+    }
+
+    /// Whether a request for it, without the token of a session, begins one.
+    pub(crate) fn begins_session(&self) -> bool {
+        self.manifest().is_some() || matches!(self, Self::Progressive { .. })
+    }
+
     /// The track of a session whose media, or whose playlist, it is.
     pub(crate) fn track(&self) -> Option<u16> {
         match self {

@@ -243,6 +243,11 @@ impl Worker {
                 if request.is_for_api() {
                     return self.admin_request(id, exchange, *request);
                 }
+                match authorize::viewer(&self.shared, &request) {
+                    Ok(viewer) => request.viewer = viewer,
+                    Err(denied) => return self.send_response(id, exchange, denied),
+                }
+                let peer = request.viewer.unwrap_or(peer);
                 match authorize::permit(&self.shared, &request, peer) {
                     Ok(permit) => request.permit = permit,
                     Err(denied) => return self.send_response(id, exchange, denied),
@@ -290,7 +295,8 @@ impl Worker {
             }
             Decision::Admit(play, manifest) => {
                 let Some(connection) = self.connections.get(&id) else { return };
-                let client = ClientAddress::of(connection.peer.ip());
+                let viewer = request.viewer.unwrap_or_else(|| connection.peer.ip());
+                let client = ClientAddress::of(viewer);
                 let pending = PendingAnswer::Admission { title: play.name.clone(), manifest };
                 self.wait_for(id, exchange, request, pending);
                 return self.core.send(Event::Admit { caller, client, request: *play });

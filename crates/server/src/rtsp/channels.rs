@@ -388,6 +388,7 @@ impl ChannelWorker {
             permit: Permit::default(),
             sent_to: Some(channel.to),
             in_mount: false,
+            is_directed: false,
         };
         let client = ClientAddress::of(channel.to.ip());
         self.core.send(Event::Admit { caller, client, request });

@@ -16,6 +16,9 @@ pub struct ServerStatus {
     pub stopping: bool,
     /// Whether admission guarantees every session also for the loss of any one disk.
     pub survive_loss: bool,
+    /// The server's place in its cluster; `null` where it is alone.
+    #[serde(default)]
+    pub cluster: Option<ClusterMembership>,
     /// Name of the admission policy.
     pub policy: String,
     /// The scheduling period in seconds.
@@ -171,6 +174,25 @@ pub struct Violations {
     pub disk: u64,
     /// The disk took no longer than it was charged: a bug of the scheduler.
     pub scheduler: u64,
+}
+
+/// A server's place in its cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClusterMembership {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// The name of the node.
+    pub node: String,
+    /// Where viewers reach the node.
+    pub address: String,
+    /// Whether its lease is valid: directors send viewers.
+    pub registered: bool,
+    /// The member of etcd that is asked; `null` before the first.
+    pub etcd: Option<String>,
+    /// Why the last request to etcd failed; `null` after one that did not.
+    pub error: Option<String>,
+    /// Transactions that changed records in etcd.
+    pub writes: u64,
 }
 
 /// One disk of a server.

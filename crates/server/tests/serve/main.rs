@@ -18,6 +18,7 @@ mod coding;
 mod commands;
 mod conditional;
 mod dash;
+mod directed;
 mod draining;
 mod faults;
 mod fixture;

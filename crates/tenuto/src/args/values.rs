@@ -5,6 +5,7 @@ use clap::builder::{
     NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
 };
 use clap::error::ErrorKind;
+use cluster::{BadName, ClusterName, NodeId};
 use disk::DiskModel;
 use server::ServerConfig;
 use std::ffi::OsStr;
@@ -17,6 +18,28 @@ use units::{BitRate, Reason, parse_duration, show_duration};
 pub(crate) fn text() -> NonEmptyStringValueParser {
     // An empty text is nearly always a shell variable without a value.
     NonEmptyStringValueParser::new()
+}
+
+/// Parses the name of a cluster.
+pub(crate) fn cluster_name(text: &str) -> Result<ClusterName, BadName> {
+    ClusterName::new(text)
+}
+
+/// Parses the name of a node of a cluster.
+pub(crate) fn node_name(text: &str) -> Result<NodeId, BadName> {
+    NodeId::new(text)
+}
+
+/// Parses where viewers reach a node: the beginning of its addresses.
+pub(crate) fn node_address(text: &str) -> Result<String, String> {
+    let wrong = || format!("'{text}' is no address such as https://n1.example:8443");
+    let (scheme, host) = text.split_once("://").ok_or_else(wrong)?;
+    let host = host.strip_suffix('/').unwrap_or(host);
+    let is_host = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
+    if !matches!(scheme, "http" | "https") || host.is_empty() || !host.chars().all(is_host) {
+        return Err(wrong());
+    }
+    Ok(format!("{scheme}://{host}"))
 }
 
 /// Parses a language and a file of subtitles: `en=film.srt`, `en,forced=signs.srt`.

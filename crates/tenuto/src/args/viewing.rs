@@ -1,7 +1,11 @@
 //! Arguments of `serve`, `token` and `play`.
 
 use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
-use super::values::{model, reserved_rate, speed, text, wait, whole, words};
+use super::values::{
+    cluster_name, model, node_address, node_name, reserved_rate, speed, text, wait, whole, words,
+};
+use cluster::{ClusterName, NodeId};
+use director::etcd::EtcdAddress;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use server::engine::Priority;
@@ -184,6 +188,33 @@ pub(crate) struct ServeArgs {
     /// Sign events with the secret in this file (HMAC-SHA256).
     #[arg(long, value_name = "FILE", requires = "webhook")]
     pub(crate) webhook_secret: Option<PathBuf>,
+    /// Be a node of a cluster, whose state is in this etcd.
+    ///
+    /// Addresses of its members, separated by commas. Directors (`tenuto director`) of the same
+    /// cluster send viewers then. docs/guide/fleet.md shows the use.
+    #[arg(long, value_name = "URL,URL", value_delimiter = ',', requires_all = OF_A_CLUSTER)]
+    pub(crate) cluster: Vec<EtcdAddress>,
+    /// Name of the cluster.
+    ///
+    /// Clusters of different names may share an etcd.
+    #[arg(long, value_name = "NAME", value_parser = cluster_name, requires = "cluster")]
+    pub(crate) cluster_name: Option<ClusterName>,
+    /// Name of this node, which no other node of the cluster has.
+    #[arg(long, value_name = "NAME", value_parser = node_name, requires = "cluster")]
+    pub(crate) node: Option<NodeId>,
+    /// Where viewers reach this node: http://HOST:PORT or https://HOST:PORT.
+    ///
+    /// Directors send viewers to it, and ask the node itself there.
+    #[arg(long, value_name = "URL", value_parser = node_address, requires = "cluster")]
+    pub(crate) node_address: Option<String>,
+    /// What fails together with this node, such as its rack.
+    #[arg(long, value_name = "NAME", value_parser = text(), requires = "cluster")]
+    pub(crate) rack: Option<String>,
+    /// File with the secret that all nodes and directors of the cluster share.
+    ///
+    /// At least 32 bytes, readable by its owner alone: `openssl rand -hex 32` makes one.
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(crate) cluster_secret: Option<PathBuf>,
     /// Write a line per request to this file; `-` is standard error.
     #[arg(long)]
     pub(crate) access_log: Option<PathBuf>,
@@ -398,3 +429,6 @@ pub(crate) struct PlayArgs {
     #[command(flatten)]
     pub(crate) tls: TlsArgs,
 }
+
+/// What a node of a cluster must say of itself.
+const OF_A_CLUSTER: [&str; 4] = ["cluster_name", "node", "node_address", "cluster_secret"];

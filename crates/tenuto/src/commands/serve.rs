@@ -8,7 +8,9 @@ use crate::successor::Successor;
 use crate::{config_file, limits, out};
 use serde_json::json;
 use server::wire::ReloadReport;
-use server::{HANDOVER_VERSION, Handover, Server, ServerConfig, TlsFiles, WebhookTarget};
+use server::{
+    ClusterConfig, HANDOVER_VERSION, Handover, Server, ServerConfig, TlsFiles, WebhookTarget,
+};
 use signal_hook::consts::{SIGHUP, SIGUSR2};
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -189,6 +191,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
             let secret = args.webhook_secret.clone();
             WebhookTarget { url, secret }
         }),
+        cluster: cluster(args),
         title_keys: args.title_keys.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,
@@ -197,6 +200,18 @@ fn config(args: &ServeArgs) -> ServerConfig {
         grace: args.grace,
         ..ServerConfig::default()
     }
+}
+
+/// All of it, or nothing: the arguments require each other.
+fn cluster(args: &ServeArgs) -> Option<ClusterConfig> {
+    Some(ClusterConfig {
+        etcd: Some(args.cluster.clone()).filter(|members| !members.is_empty())?,
+        name: args.cluster_name.clone()?,
+        node: args.node.clone()?,
+        address: args.node_address.clone()?,
+        rack: args.rack.clone(),
+        secret: args.cluster_secret.clone()?,
+    })
 }
 
 /// Both files, or neither: the arguments require each other.

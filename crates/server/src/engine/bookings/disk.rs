@@ -17,7 +17,7 @@ use scheduler::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
-use units::{Moment, SlotIndex, nanos};
+use units::{BitRate, Moment, SlotIndex, nanos};
 
 /// A read that was chosen for a sweep or a batch and not yet given to the device.
 pub(in crate::engine) type Chosen = ChosenRead<StreamId, ReadId>;
@@ -465,6 +465,7 @@ impl Disk {
             last_slot: self.last_slot,
             in_flight: self.busy(),
             sessions: 0,
+            booked_rate: BitRate(0),
             lost: self.lost,
             draining: self.draining,
             slowdown: self.timings.slowdown,

@@ -42,7 +42,10 @@ impl Worker {
                     request,
                     PendingAnswer::Admission { title, manifest },
                 ) => {
-                    if let Ok(session) = &result {
+                    // The player of a director's session has a connection of its own.
+                    if let Ok(session) = &result
+                        && !session.is_directed
+                    {
                         self.note_session(id, session);
                     }
                     let response = answer::admitted(&title, manifest, result);

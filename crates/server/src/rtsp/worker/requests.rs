@@ -369,6 +369,7 @@ impl RtspWorker {
             permit,
             sent_to: None,
             in_mount: false,
+            is_directed: false,
         };
         // What is sent of the old position must not come behind what is sent of the new one.
         self.stop_playback(id);

@@ -1,0 +1,227 @@
+//! A server as a node of a cluster: what it shows in etcd (in memory), and its answers to
+//! directors.
+
+use crate::client::{Client, TestResponse, playlist_uris};
+use crate::fixture::{TestServer, TestStore, eventually, media};
+use cluster::{ClusterName, NodeId};
+use director::question::{CLIENT_HEADER, ClusterSecret, SIGNATURE_HEADER};
+use serde_json::Value;
+use server::access::{TokenClaims, new_key_file};
+use server::{ClusterConfig, ServerConfig};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use testkit::etcd::{TestEtcd, TestEtcdMember};
+
+const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+const MASTER: &str = "/t/film/master.m3u8";
+const VIEWER: &str = "192.0.2.7";
+
+/// The cluster `c` with the node `n1`, whose address is not used.
+fn cluster(fixture: &TestStore, etcd: &TestEtcdMember) -> ClusterConfig {
+    let secret: PathBuf = fixture.directory.join("secret");
+    std::fs::write(&secret, SECRET).unwrap();
+    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
+    ClusterConfig {
+        etcd: vec![etcd.address().parse().unwrap()],
+        name: ClusterName::new("c").unwrap(),
+        node: NodeId::new("n1").unwrap(),
+        address: "http://192.0.2.1:8080".to_owned(),
+        rack: Some("r1".to_owned()),
+        secret,
+    }
+}
+
+/// A node that is registered.
+fn node(
+    fixture: &TestStore,
+    etcd: &TestEtcd,
+    change: impl FnOnce(&mut ServerConfig),
+) -> TestServer {
+    let member = etcd.listen();
+    let serving = fixture.serve_with(|config| {
+        config.cluster = Some(cluster(fixture, &member));
+        change(config);
+    });
+    eventually("registered", || record(etcd, "nodes/n1").is_object());
+    serving
+}
+
+/// A record of the cluster; null where there is none.
+fn record(etcd: &TestEtcd, key: &str) -> Value {
+    let key = format!("/tenuto/c/{key}");
+    let found = etcd.records().into_iter().find(|(name, _)| *name == key);
+    found.map_or(Value::Null, |(_, value)| serde_json::from_str(&value).unwrap())
+}
+
+/// Asks for a viewer as a director does.
+fn ask(client: &mut Client, viewer: &str, target: &str) -> TestResponse {
+    let secret = ClusterSecret::from_bytes(SECRET).unwrap();
+    let signature = secret.sign(viewer.parse().unwrap(), target);
+    client.request("GET", target, &[(CLIENT_HEADER, viewer), (SIGNATURE_HEADER, &signature)])
+}
+
+#[test]
+fn a_node_shows_its_titles_and_what_is_free_and_leaves_at_its_end() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film, &media().song]), TestEtcd::new());
+    let serving = node(&fixture, &etcd, |config| config.network = Some(units::BitRate(10_000_000)));
+    eventually("titles", || record(&etcd, "titles/song").is_object());
+    let shown = record(&etcd, "nodes/n1");
+    assert_eq!(shown["address"], "http://192.0.2.1:8080");
+    assert_eq!(shown["rack"], "r1");
+    assert_eq!(shown["network"]["guaranteed"], 10_000_000);
+    let disk = &shown["disks"][0];
+    assert_eq!(disk["free"], disk["guaranteed"]);
+    // Below the rate of the interface of the disk that the store is calibrated as.
+    let rate = disk["guaranteed"].as_u64().unwrap();
+    assert!((100_000_000..4_500_000_000).contains(&rate), "{rate}");
+    assert_eq!(record(&etcd, "copies/film/n1"), serde_json::json!([{"disk": 0, "state": "ready"}]));
+    // 6 s of 1.5 Mb/s.
+    let film = record(&etcd, "titles/film");
+    assert!((900_000..2_000_000).contains(&film["rate"].as_u64().unwrap()), "{film}");
+    let status = serving.client().get("/status").json();
+    assert_eq!(status["cluster"]["registered"], true, "{status}");
+
+    // A viewer takes free rate, and gives it back.
+    let free = |resource: &str| {
+        let shown = record(&etcd, "nodes/n1");
+        let share = shown.pointer(resource).unwrap();
+        (share["guaranteed"].as_u64().unwrap(), share["free"].as_u64().unwrap())
+    };
+    let mut client = serving.client();
+    let session = playlist_uris(client.get(MASTER).text(), "/t/film/")[0].clone();
+    for resource in ["/disks/0", "/network"] {
+        eventually("less is free", || matches!(free(resource), (all, left) if left < all));
+    }
+    let token = session.split_once("s=").unwrap().1;
+    client.request("DELETE", &format!("/t/film/session?s={token}"), &[]);
+    eventually("all is free", || matches!(free("/disks/0"), (all, left) if left == all));
+
+    // What stands still is not written again.
+    let writes = etcd.writes();
+    for _ in 0..3 {
+        let status = serving.client().get("/status").json();
+        assert_eq!(status["cluster"]["error"], Value::Null);
+    }
+    assert!(etcd.writes() <= writes + 1, "{writes} {}", etcd.writes());
+    drop(serving);
+    assert!(record(&etcd, "nodes/n1").is_null());
+    assert!(record(&etcd, "copies/film/n1").is_null());
+}
+
+#[test]
+fn a_question_begins_a_session_for_the_viewer_who_comes_with_its_token() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film]), TestEtcd::new());
+    let serving = node(&fixture, &etcd, |_| {});
+    for target in [
+        MASTER,
+        "/t/film/master-imsc.m3u8",
+        "/t/film/manifest.mpd?start=1",
+        "/t/film/ondemand.mpd",
+        "/t/film/master-ts.m3u8",
+        "/t/film.mp4?wait=5",
+    ] {
+        let mut director = serving.client();
+        let begun = ask(&mut director, VIEWER, target);
+        assert_eq!(begun.status, 201, "{target} {}", begun.text());
+        let location = begun.field("location").unwrap().to_owned();
+        let (path, token) = location.split_once("?s=").unwrap();
+        assert_eq!(Some(path), target.split('?').next());
+        // The director's connection says nothing of the viewer.
+        drop(director);
+        let mut viewer = serving.client();
+        // Asked for again, as by a player whose connection broke, it is the same session.
+        for _ in 0..2 {
+            let answer = viewer.get(&location);
+            assert_eq!(answer.status, 200, "{location}");
+            if path.ends_with("m3u8") {
+                let uris = playlist_uris(answer.text(), "/t/film/");
+                assert!(!uris.is_empty() && uris.iter().all(|uri| uri.contains(token)), "{uris:?}");
+            }
+        }
+        let sessions = serving.client().get("/sessions").json();
+        assert_eq!(sessions["total"], 1, "{sessions}");
+        let decisions = serving.client().get("/api/v1/decisions").json();
+        assert_eq!(decisions["decisions"][0]["client"], VIEWER);
+        viewer.request("DELETE", &format!("/t/film/session?s={token}"), &[]);
+    }
+    eventually("each question is counted once", || serving.status("/admitted") == 6);
+}
+
+#[test]
+fn the_viewers_token_and_limits_count_and_not_the_directors() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film]), TestEtcd::new());
+    let keys = fixture.directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let jwt = TokenClaims { exp: now + 600, ..TokenClaims::default() }.sign(&keys).unwrap();
+    let serving = node(&fixture, &etcd, |config| {
+        config.tokens = Some(keys.clone());
+        config.max_client_unplayed = Some(1);
+    });
+    let (mut director, allowed) = (serving.client(), format!("{MASTER}?token={jwt}"));
+    let mut asked = |viewer: &str, target: &str| {
+        let answer = ask(&mut director, viewer, target);
+        let word = if answer.status == 201 { String::new() } else { answer.error() };
+        (answer.status, word, answer.field("location").map(str::to_owned))
+    };
+    assert_eq!(asked(VIEWER, MASTER), (401, "token-missing".to_owned(), None));
+    let (status, _, location) = asked(VIEWER, &allowed);
+    assert_eq!(status, 201);
+    assert_eq!(asked(VIEWER, &allowed).1, "too-many-unplayed");
+    assert_eq!(asked("192.0.2.8", &allowed).0, 201);
+    assert_eq!(asked("2001:db8::1", &allowed).0, 201);
+    // The session opens its manifest, and nothing else does.
+    let location = location.unwrap();
+    let mut viewer = serving.client();
+    assert_eq!(viewer.get(&location).status, 200);
+    assert_eq!(viewer.get(&format!("{location}&start=1")).error(), "token-missing");
+    assert_eq!(viewer.get(&format!("{MASTER}?s={}", "0".repeat(32))).error(), "token-missing");
+}
+
+#[test]
+fn questions_that_are_no_directors_are_refused() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film]), TestEtcd::new());
+    let serving = node(&fixture, &etcd, |_| {});
+    let secret = ClusterSecret::from_bytes(SECRET).unwrap();
+    let other = ClusterSecret::from_bytes(&[b'x'; 32]).unwrap();
+    let viewer = VIEWER.parse().unwrap();
+    let rows = [
+        (MASTER, secret.sign(viewer, MASTER), VIEWER, "201 "),
+        (MASTER, other.sign(viewer, MASTER), VIEWER, "403 director-unknown"),
+        (MASTER, secret.sign(viewer, "/t/film.mp4"), VIEWER, "403 director-unknown"),
+        (MASTER, secret.sign(viewer, MASTER), "192.0.2.9", "403 director-unknown"),
+        (MASTER, secret.sign(viewer, MASTER), "", "403 director-unknown"),
+        (MASTER, String::new(), VIEWER, "403 director-unknown"),
+        (MASTER, "zz".repeat(32), VIEWER, "403 director-unknown"),
+        ("/titles", secret.sign(viewer, "/titles"), VIEWER, "400 bad-question"),
+        ("/t/none/master.m3u8", secret.sign(viewer, "/t/none/master.m3u8"), VIEWER, "404 no-title"),
+    ];
+    for (target, signature, client, wanted) in rows {
+        let fields = [(CLIENT_HEADER, client), (SIGNATURE_HEADER, &*signature)];
+        let answer = serving.client().request("GET", target, &fields);
+        let word = if answer.status == 201 { String::new() } else { answer.error() };
+        assert_eq!(format!("{} {word}", answer.status), wanted, "{target} {client}");
+    }
+    drop(serving);
+    let alone = fixture.serve();
+    assert_eq!(ask(&mut alone.client(), VIEWER, MASTER).error(), "director-unknown");
+}
+
+#[test]
+fn a_node_that_is_cut_off_serves_those_who_come_directly() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film]), TestEtcd::new());
+    let member = etcd.listen();
+    member.refuse(true);
+    let serving = fixture.serve_with(|config| config.cluster = Some(cluster(&fixture, &member)));
+    let answer = ask(&mut serving.client(), VIEWER, MASTER);
+    assert_eq!((answer.status, &*answer.error()), (503, "cut-off"));
+    assert!(answer.field("retry-after").is_some());
+    assert_eq!(serving.client().get(MASTER).status, 200);
+    eventually("the reason is told", || {
+        serving.client().get("/status").json()["cluster"]["error"].is_string()
+    });
+    member.refuse(false);
+    eventually("registered", || ask(&mut serving.client(), VIEWER, MASTER).status == 201);
+    assert!(record(&etcd, "nodes/n1").is_object());
+}
