@@ -16,3 +16,4 @@
 pub mod etcd;
 pub mod member;
 pub mod question;
+mod watching;
