@@ -8,7 +8,8 @@ step() { echo "  $*"; "$@" || { echo "error: failed: $*" >&2; exit 1; }; }
 
 if [ "$kind" = removed ]; then
     for left in /usr/bin/tenuto /usr/share/man/man1/tenuto.1.gz \
-        /usr/lib/systemd/system/tenuto.service; do
+        /usr/lib/systemd/system/tenuto.service \
+        /usr/lib/systemd/system/tenuto-director.service; do
         step test ! -e "$left"
     done
     echo "removed without remains"
@@ -38,7 +39,8 @@ step wait $server
 
 if [ "$kind" = deb ]; then
     step getent passwd tenuto
-    step systemd-analyze verify --man=no /usr/lib/systemd/system/tenuto.service
+    step systemd-analyze verify --man=no /usr/lib/systemd/system/tenuto.service \
+        /usr/lib/systemd/system/tenuto-director.service
     pages=$(dpkg -L tenuto | grep -c '/man1/tenuto-.*\.1\.gz')
     echo "  $pages manual pages of commands"
     [ "$pages" -gt 30 ]

@@ -20,6 +20,7 @@ if [ "$program" = --remove ]; then
         "$root/share/zsh/site-functions/_tenuto" \
         "$root/share/fish/vendor_completions.d/tenuto.fish" \
         "$root/lib/systemd/system/tenuto.service" \
+        "$root/lib/systemd/system/tenuto-director.service" \
         "$root/lib/sysusers.d/tenuto.conf" \
         "$root/share/tenuto/alerts.yml" "$root/share/tenuto/grafana.json"
     [ ! -d "$root/share/tenuto" ] || rmdir --ignore-fail-on-non-empty "$root/share/tenuto"
@@ -41,8 +42,10 @@ rm -f "$root"/share/man/man1/tenuto-*.1
 "$program" completions bash >"$root/share/bash-completion/completions/tenuto"
 "$program" completions zsh >"$root/share/zsh/site-functions/_tenuto"
 "$program" completions fish >"$root/share/fish/vendor_completions.d/tenuto.fish"
-sed "s|^ExecStart=/usr/local/bin/|ExecStart=$prefix/bin/|" "$here/packaging/tenuto.service" \
-    >"$root/lib/systemd/system/tenuto.service"
+for unit in tenuto.service tenuto-director.service; do
+    sed "s|^ExecStart=/usr/local/bin/|ExecStart=$prefix/bin/|" "$here/packaging/$unit" \
+        >"$root/lib/systemd/system/$unit"
+done
 install -m 644 "$here/packaging/sysusers.conf" "$root/lib/sysusers.d/tenuto.conf"
 install -m 644 "$here/packaging/prometheus/alerts.yml" "$root/share/tenuto/alerts.yml"
 install -m 644 "$here/packaging/grafana/tenuto.json" "$root/share/tenuto/grafana.json"

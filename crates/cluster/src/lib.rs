@@ -1,5 +1,5 @@
-//! Many nodes, as values and functions: the cluster's state, where copies of titles are kept,
-//! which node a viewer is sent to, and the ticket that names it.
+//! Many nodes, as values and functions: the cluster's state, where copies of titles are kept, and
+//! which node a viewer is sent to.
 //!
 //! ```text
 //!   records (node digests, copies, titles) ──▶ ClusterView        maybe seconds old: normal
@@ -25,7 +25,6 @@ mod director;
 mod names;
 pub mod placement;
 mod records;
-mod tickets;
 mod view;
 
 pub use books::{AdmissionClass, BooksAnswer, BooksDisk, NodeBooks, StreamNeed};
@@ -39,5 +38,4 @@ pub use records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, RecordError,
     TitleDemand,
 };
-pub use tickets::{Ticket, TicketError, TicketKeys, UsedTickets};
 pub use view::{ClusterView, CopyPlace, CopyView, NodeNumber, NodeView, TitleNumber, TitleView};

@@ -214,6 +214,14 @@ impl ClusterView {
         node.avoided_until = Moment::ZERO;
     }
 
+    /// Counts every node that has a digest as alive until `until` at least. For a process that
+    /// hears no events any more: what it knows is old, and the nodes decide.
+    pub fn prolong(&mut self, until: Moment) {
+        for node in self.nodes.iter_mut().filter(|node| node.digest.is_some()) {
+            node.alive_until = node.alive_until.max(until);
+        }
+    }
+
     fn set_copies(&mut self, title: TitleNumber, node: NodeNumber, copies: &[CopyRecord]) {
         let of_title = &mut self.copies[index(title.0)];
         let known = &mut self.nodes[index(node.0)];
@@ -493,6 +501,9 @@ pub(crate) mod tests {
         assert_eq!(shown(&view, secs(1)), "0[10, 20] 1[30] | t0: 0.1 1.0");
         assert_eq!(shown(&view, secs(10)), "0[10, 20] away 1[30] away | t0: 0.1 1.0");
         let node = |number: u32| NodeId::new(format!("n{number}")).unwrap();
+        let mut old = view.clone();
+        old.prolong(secs(20));
+        assert_eq!(shown(&old, secs(19)), "0[10, 20] 1[30] | t0: 0.1 1.0", "the view is old");
         let put = |revision, change| ClusterEvent { revision, change };
         view.apply(put(1, ClusterChange::Node(node(0), None)), secs(1));
         assert_eq!(shown(&view, secs(1)), "0[10, 20] 1[30] | t0: 0.1 1.0", "an old event");

@@ -16,3 +16,5 @@
 pub mod etcd;
 pub mod member;
 pub mod question;
+pub mod service;
+mod watching;

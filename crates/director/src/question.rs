@@ -43,7 +43,7 @@ pub enum SecretError {
         /// The reason.
         source: io::Error,
     },
-    /// Users other than the owner of the file can read it.
+    /// Users other than the owner and the group of the file can read it.
     #[error("{}: it can be read by other users", .0.display())]
     Exposed(PathBuf),
     /// The secret is shorter than the hash.
@@ -65,7 +65,7 @@ impl ClusterSecret {
     /// The secret in a file, without the line end behind it.
     ///
     /// # Errors
-    /// A file that cannot be read, that other users can read, or with fewer than 32 bytes.
+    /// A file that cannot be read, that all users can read, or with fewer than 32 bytes.
     pub fn from_file(path: &Path) -> Result<Self, SecretError> {
         let failed = |source| SecretError::File { path: path.to_owned(), source };
         let bytes = std::fs::read(path).map_err(failed)?;
@@ -118,8 +118,9 @@ impl fmt::Debug for ClusterSecret {
 
 /// Shortest secret: the length of the hash.
 const SHORTEST: usize = 32;
-/// The rights of the group and of all others.
-const OTHERS: u32 = 0o077;
+/// The rights of all others. Those of the group are not looked at: systemd gives a credential to the
+/// user of a service by an access list, which shows as rights of the group.
+const OTHERS: u32 = 0o007;
 
 #[cfg(test)]
 mod tests {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_of_a_file_is_its_owners_alone() {
+    fn a_secret_of_a_file_is_not_for_all_users() {
         let path = std::env::temp_dir().join(format!("tenuto-secret-{}", std::process::id()));
         let of = || ClusterSecret::from_file(&path).map(|_| ()).map_err(|error| error.one_line());
         let shown = path.display();
@@ -179,10 +180,10 @@ mod tests {
         assert!(missing.starts_with(&format!("{shown}: No such file")), "{missing}");
         std::fs::write(&path, SECRET).unwrap();
         let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
-        set(0o640);
+        set(0o604);
         let exposed = format!("{shown}: it can be read by other users; chmod 600 {shown}");
         assert_eq!(of(), Err(exposed));
-        set(0o600);
+        set(0o440);
         assert_eq!(of(), Ok(()));
         std::fs::remove_file(&path).unwrap();
     }

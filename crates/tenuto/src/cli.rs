@@ -234,6 +234,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("s3 push fill archive", "bucket"),
     ("fsck verify scrub repair", "check"),
     ("run server start", "serve"),
+    ("cluster redirect steer balancer", "director"),
     ("view watch", "play"),
     ("bench benchmark measure", "meter"),
 ];

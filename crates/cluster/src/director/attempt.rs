@@ -14,7 +14,7 @@ use super::ranking::Search;
 use super::{DirectorCounters, DirectorSettings, NodeAnswer, StreamMove, moves};
 use crate::books::{AdmissionClass, StreamNeed, kept_of};
 use crate::chance::Chance;
-use crate::view::{ClusterView, CopyPlace, NodeNumber, TitleNumber};
+use crate::view::{ClusterView, CopyPlace, TitleNumber};
 use std::time::Duration;
 use units::{BitRate, Moment};
 
@@ -260,24 +260,6 @@ impl AdmissionAttempt {
         }
     }
 
-    /// Nodes for the ticket of an admitted viewer: the one with its stream first, then up to two
-    /// others with copies, for the time when that one is lost.
-    pub fn ticket_nodes(&self, view: &ClusterView, now: Moment) -> Vec<NodeNumber> {
-        let AttemptState::Ended(Ok(place)) = self.state else { return Vec::new() };
-        let mut nodes = vec![place.node];
-        let copies = view.ready_copies(self.title);
-        let start = Chance::from_seed(u64::from(self.title.0) ^ now.0).below(copies.len());
-        let (before, after) = copies.split_at(start);
-        for copy in after.iter().chain(before) {
-            let node = copy.place.node;
-            if nodes.len() < TICKET_NODES && !nodes.contains(&node) && view.node(node).answers(now)
-            {
-                nodes.push(node);
-            }
-        }
-        nodes
-    }
-
     pub(super) fn count(&self, counters: &mut DirectorCounters) {
         let AttemptState::Ended(result) = self.state else { return };
         counters.attempts += 1;
@@ -297,7 +279,5 @@ impl AdmissionAttempt {
     }
 }
 
-/// Nodes that a ticket names: with the third a viewer survives two losses.
-const TICKET_NODES: usize = 3;
 /// The part by which a viewer comes back later than the node said, at most.
 const LATER: f64 = 0.1;

@@ -4,7 +4,7 @@
 //!   begin ─▶ AdmissionAttempt ─step─▶ Ask place ──────────────── answered ─┐
 //!                  ▲                  Move a viewer, to make room ─────────┤
 //!                  └───────────────────────────────────────────────────────┘
-//!                          └─step─▶ Admitted: the place, and others for the ticket
+//!                          └─step─▶ Admitted: the place
 //!                          └─step─▶ Refused: why, and when it would fit
 //! ```
 //!

@@ -7,6 +7,7 @@
 //!
 //! No behaviour here: what a command does is in `commands`.
 
+pub(crate) mod director;
 pub(crate) mod disks;
 pub(crate) mod examples;
 pub(crate) mod meter;
@@ -16,6 +17,7 @@ pub(crate) mod stores;
 pub(crate) mod values;
 pub(crate) mod viewing;
 
+use director::DirectorArgs;
 use disks::{CalibrateArgs, DiskCommand, PlanArgs};
 use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
@@ -182,6 +184,17 @@ pub(crate) enum RootCommand {
     /// left, at the latest after --grace. A second signal ends it at once. While it runs, the other
     /// commands on the store reach it through its control socket.
     Serve(Box<ServeArgs>),
+    /// Send viewers to the nodes of a cluster.
+    ///
+    /// Knows the nodes and their titles from etcd, where every `tenuto serve --cluster` registers.
+    /// A viewer asks the director for a title as a node; the director asks the nodes with a copy
+    /// and redirects to the first that has reserved. When all are full, the viewer is refused with
+    /// 503, Retry-After and the reason. Nothing is kept per viewer, so that any number of directors
+    /// run beside each other.
+    ///
+    /// Runs until SIGINT or SIGTERM. Without etcd it goes on with what it knows. /status shows the
+    /// nodes, /titles the titles, /metrics the numbers, and /healthz whether it is ready.
+    Director(DirectorArgs),
     /// Make a token that admits a viewer or an operator.
     ///
     /// Prints a JSON Web Token, signed with the first secret of KEYS, for a server that was started
@@ -265,7 +278,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
             "library", "bucket", "relabel", "resize", "trim", "check",
         ],
     ),
-    ("Serving and watching", &["serve", "token", "play"]),
+    ("Serving and watching", &["serve", "director", "token", "play"]),
     ("Disks", &["calibrate", "plan", "disk"]),
     ("Measuring", &["meter"]),
     ("Simulation", &["simulate", "reproduce"]),

@@ -39,8 +39,8 @@ pub(crate) enum SimulateCommand {
     /// copies, the director that sends each viewer to a node, and the books of the nodes are those
     /// of the crate `cluster`; a stream is a rate, and a disk holds the streams that `tenuto plan`
     /// guarantees. Reports how many viewers are refused, what copies cost, and what the loss of
-    /// nodes does. `serve` is one node: no command directs viewers to several yet.
-    /// docs/guide/fleet.md explains the results.
+    /// nodes does. `tenuto director` sends viewers to real nodes. docs/guide/fleet.md explains the
+    /// results.
     Fleet(Box<FleetSimulationArgs>),
 }
 

@@ -3,6 +3,7 @@
 mod bucket;
 mod calibrate;
 mod check;
+mod director;
 mod disk_show;
 mod emulation;
 mod library;
@@ -45,6 +46,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Trim(args) => stores::trim(&args),
         RootCommand::Check(args) => check::check(&args),
         RootCommand::Serve(args) => serve::serve(&args),
+        RootCommand::Director(args) => director::director(&args),
         RootCommand::Token(args) => token::token(&args),
         RootCommand::Play(args) => play::play(&args),
         RootCommand::Calibrate(args) => calibrate::calibrate(&args),

@@ -1,0 +1,118 @@
+//! What a director counts, apart from what `cluster::Director` does.
+
+use prometheus_client::metrics::histogram::Histogram;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Why a viewer was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Full,
+    Headroom,
+    NoCopy,
+    Unreachable,
+    NotReady,
+    NoTitle,
+    ByNode,
+}
+
+/// Counters, each of its own.
+#[derive(Debug)]
+pub(super) struct ServiceCounters {
+    admitted: AtomicU64,
+    refused: [AtomicU64; Cause::ALL.len()],
+    asked: AtomicU64,
+    node_refused: AtomicU64,
+    silent: AtomicU64,
+    /// Time from a request to its answer.
+    pub(super) admission: Histogram,
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CountedService {
+    pub(super) admitted: u64,
+    pub(super) refused: [(&'static str, u64); Cause::ALL.len()],
+    pub(super) asked: u64,
+    pub(super) node_refused: u64,
+    pub(super) silent: u64,
+}
+
+impl Cause {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Full,
+        Self::Headroom,
+        Self::NoCopy,
+        Self::Unreachable,
+        Self::NotReady,
+        Self::NoTitle,
+        Self::ByNode,
+    ];
+
+    /// The word in answers and metrics.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Headroom => "headroom",
+            Self::NoCopy => "no-copy",
+            Self::Unreachable => "unreachable",
+            Self::NotReady => "not-ready",
+            Self::NoTitle => "no-title",
+            Self::ByNode => "by-node",
+        }
+    }
+}
+
+impl Default for ServiceCounters {
+    fn default() -> Self {
+        Self {
+            admitted: AtomicU64::default(),
+            refused: Default::default(),
+            asked: AtomicU64::default(),
+            node_refused: AtomicU64::default(),
+            silent: AtomicU64::default(),
+            admission: Histogram::new(BOUNDS),
+        }
+    }
+}
+
+impl ServiceCounters {
+    pub(super) fn admitted(&self) {
+        self.admitted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn refused(&self, cause: Cause) {
+        self.refused[cause as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn asked(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn node_refused(&self) {
+        self.node_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn silent(&self) {
+        self.silent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn took(&self, time: Duration) {
+        self.admission.observe(time.as_secs_f64());
+    }
+
+    pub(super) fn counted(&self) -> CountedService {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CountedService {
+            admitted: of(&self.admitted),
+            refused: Cause::ALL.map(|cause| (cause.word(), of(&self.refused[cause as usize]))),
+            asked: of(&self.asked),
+            node_refused: of(&self.node_refused),
+            silent: of(&self.silent),
+        }
+    }
+}
+
+/// Seconds: from a redirect on one machine to four nodes that do not answer.
+const BOUNDS: [f64; 12] =
+    [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0];

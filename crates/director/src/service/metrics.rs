@@ -1,0 +1,96 @@
+//! `/metrics`: OpenMetrics text, made at each scrape.
+
+use super::ServiceState;
+use super::answer::Answer;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::{Registry, Unit};
+use std::fmt;
+use std::sync::Arc;
+
+/// The metrics at this moment.
+pub(super) fn metrics(state: &Arc<ServiceState>) -> Answer {
+    let mut registry = Registry::with_prefix("tenuto_director");
+    registry.register_with_unit(
+        "admission",
+        "Time from a viewer's request to its answer",
+        Unit::Seconds,
+        state.counters.admission.clone(),
+    );
+    registry.register_collector(Box::new(DirectorScrape(Arc::clone(state))));
+    let mut text = String::new();
+    match encode(&mut text, &registry) {
+        Ok(()) => Answer::with_body(200, CONTENT_TYPE, text),
+        Err(error) => Answer::problem(503, "metrics", &error.to_string(), serde_json::Value::Null),
+    }
+}
+
+struct DirectorScrape(Arc<ServiceState>);
+
+impl fmt::Debug for DirectorScrape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DirectorScrape")
+    }
+}
+
+impl Collector for DirectorScrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let state = &*self.0;
+        let counted = state.counters.counted();
+        let director = state.admission.director_counters();
+        let watched = &state.watched;
+        let view = watched.view();
+        let now = watched.now();
+        let nodes = view.nodes().filter(|(_, node)| node.digest().is_some()).count();
+        let answering = view.nodes().filter(|(_, node)| node.answers(now)).count();
+        let titles = view.titles().filter(|(_, title)| title.demand().is_some()).count();
+        drop(view);
+        let help = "Viewers refused, by cause";
+        let mut refused = encoder.encode_descriptor("refused", help, None, MetricType::Counter)?;
+        for (cause, count) in counted.refused {
+            ConstCounter::new(count).encode(refused.encode_family(&[("cause", cause)])?)?;
+        }
+        let mut counter = |name: &str, help: &str, count: u64| {
+            let counter = ConstCounter::new(count);
+            let kind = ConstCounter::<u64>::TYPE;
+            counter.encode(encoder.encode_descriptor(name, help, None, kind)?)
+        };
+        counter("admitted", "Viewers sent to a node that has reserved", counted.admitted)?;
+        counter("questions", "Questions to nodes", counted.asked)?;
+        let help = "Questions that a node refused, because it had no room";
+        counter("node_refusals", help, counted.node_refused)?;
+        let help = "Questions without an answer that can be used";
+        counter("node_silent", help, counted.silent)?;
+        let help = "Viewers for whose title no ready copy was on a node that answers";
+        counter("content_misses", help, director.content_misses)?;
+        let help = "Viewers whom the node that was best did not accept";
+        counter("health_misses", help, director.health_misses)?;
+        counter("lists", "Lists of all records", watched.lists())?;
+        let help = "Records that could not be used";
+        counter("unusable_records", help, watched.unusable())?;
+        counter("etcd_writes", "Writes to etcd: a director only reads", 0)?;
+        let mut gauge = |name: &str, help: &str, value: u64| {
+            let gauge = ConstGauge::new(value);
+            let kind = ConstGauge::<u64>::TYPE;
+            gauge.encode(encoder.encode_descriptor(name, help, None, kind)?)
+        };
+        gauge("nodes", "Nodes that are registered", nodes as u64)?;
+        gauge("nodes_answering", "Nodes to which viewers are sent", answering as u64)?;
+        gauge("titles", "Titles of the cluster", titles as u64)?;
+        let connections = state.connections() as u64;
+        gauge("connections", "Connections of viewers", connections)?;
+        let Some(age) = watched.age() else { return Ok(()) };
+        let age = ConstGauge::new(age.as_secs_f64());
+        let help = "Time since the last answer of etcd";
+        let kind = ConstGauge::<f64>::TYPE;
+        let unit = Some(&Unit::Seconds);
+        age.encode(encoder.encode_descriptor("view_age", help, unit, kind)?)
+    }
+}
+
+/// The content type of the text.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

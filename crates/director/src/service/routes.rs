@@ -1,0 +1,63 @@
+//! The resources of a director.
+
+use super::answer::Answer;
+use super::nodes::Question;
+use super::request::ViewerRequest;
+use super::{ServiceState, metrics, status};
+use serde_json::json;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The answer to a request.
+pub(super) fn answer(
+    state: &Arc<ServiceState>,
+    request: &ViewerRequest<'_>,
+    client: IpAddr,
+) -> Answer {
+    let is_title = request.path().starts_with("/t/");
+    match request.method {
+        "GET" => {}
+        "HEAD" if !is_title => {}
+        "OPTIONS" => return preflight(is_title),
+        _ => {
+            let message = "this resource has no such method";
+            let answer = Answer::problem(405, "method-not-allowed", message, json!({}));
+            return answer.field("Allow", methods(is_title));
+        }
+    }
+    if let Some(title) = request.title() {
+        let started = Instant::now();
+        let question =
+            Question { target: request.target, authorization: request.authorization, client };
+        let answer = state.admission.admit(&title, question, &state.counters);
+        state.counters.took(started.elapsed());
+        return answer;
+    }
+    match request.path() {
+        "/healthz" => status::health(state),
+        "/status" => status::status(state),
+        "/titles" => status::titles(state),
+        "/metrics" => metrics::metrics(state),
+        _ => Answer::problem(404, "not-found", "a director has no such resource", json!({})),
+    }
+}
+
+/// The answer to a browser that asks before a request with a field such as `Authorization`.
+fn preflight(is_title: bool) -> Answer {
+    Answer::empty(204)
+        .field("Allow", methods(is_title))
+        .field("Access-Control-Allow-Methods", methods(is_title))
+        .field("Access-Control-Allow-Headers", FIELDS)
+        .field("Access-Control-Max-Age", "86400")
+}
+
+/// A question reserves, which HEAD must not.
+fn methods(is_title: bool) -> &'static str {
+    if is_title { "GET, OPTIONS" } else { "GET, HEAD, OPTIONS" }
+}
+
+/// The fields that players' pages send. Old browsers take `*` for a name, and for no browser it
+/// stands for `Authorization`.
+const FIELDS: &str = "Authorization, Range, Cache-Control, Content-Type, CMCD-Object, \
+                      CMCD-Request, CMCD-Session, CMCD-Status, *";

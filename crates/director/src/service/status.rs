@@ -1,0 +1,133 @@
+//! What a director shows of itself and of the cluster: `/healthz`, `/status`, `/titles`.
+
+use super::ServiceState;
+use super::answer::Answer;
+use cluster::{CapacityShare, CopyState, CopyView, NodeView};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::time::Duration;
+use units::Moment;
+
+/// 200 while the view is listed and etcd was heard of late.
+pub(super) fn health(state: &ServiceState) -> Answer {
+    let watched = &state.watched;
+    let not_ready = |why: &str| Answer::problem(503, "not-ready", why, json!({}));
+    match watched.age() {
+        _ if state.is_stopping() => not_ready("the director is stopping"),
+        Some(age) if watched.is_listed() && age <= TOO_OLD => {
+            Answer::with_body(200, "text/plain; charset=utf-8", "ok\n")
+        }
+        Some(age) if watched.is_listed() => {
+            not_ready(&format!("etcd has not answered for {} s", age.as_secs()))
+        }
+        _ => not_ready("the records of the cluster are not listed yet"),
+    }
+}
+
+/// The state as JSON.
+pub(super) fn status(state: &ServiceState) -> Answer {
+    let watched = &state.watched;
+    let now = watched.now();
+    let counted = state.counters.counted();
+    let director = state.admission.director_counters();
+    let from = watched.watched_from();
+    let refused: serde_json::Map<String, Value> = counted
+        .refused
+        .into_iter()
+        .map(|(cause, count)| (cause.to_owned(), count.into()))
+        .collect();
+    let view = watched.view();
+    let nodes: Vec<Value> = view.nodes().filter_map(|(_, node)| node_status(node, now)).collect();
+    let titles = view.titles().filter(|(_, title)| title.demand().is_some()).count();
+    let (revision, epoch) = (view.revision(), view.epoch());
+    drop(view);
+    let body = json!({
+        "version": state.version,
+        "cluster": state.cluster.as_str(),
+        "uptime": seconds(now.since(Moment::ZERO)),
+        "connections": state.connections(),
+        "etcd": {
+            "endpoint": from.endpoint,
+            "error": from.error,
+            "age": watched.age().map(seconds),
+            "lists": watched.lists(),
+            // A director only reads.
+            "writes": 0,
+            "unusable_records": watched.unusable(),
+        },
+        "revision": revision,
+        "epoch": epoch,
+        "nodes": nodes,
+        "titles": titles,
+        "counters": {
+            "admitted": counted.admitted,
+            "refused": refused,
+            "questions": counted.asked,
+            "node_refusals": counted.node_refused,
+            "node_silent": counted.silent,
+            "content_misses": director.content_misses,
+            "health_misses": director.health_misses,
+        },
+    });
+    Answer::with_body(200, "application/json", body.to_string())
+}
+
+fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
+    let digest = node.digest()?;
+    let share =
+        |share: &CapacityShare| json!({ "free": share.free, "guaranteed": share.guaranteed });
+    Some(json!({
+        "name": node.id().as_str(),
+        "address": digest.address,
+        "rack": digest.rack,
+        "answers": node.answers(now),
+        "lease_remaining": seconds(node.alive_until().since(now)),
+        "disks": digest.disks.iter().map(share).collect::<Vec<_>>(),
+        "network": share(&digest.network),
+        "memory": share(&digest.memory),
+    }))
+}
+
+/// The titles of the cluster with the nodes that have them.
+pub(super) fn titles(state: &ServiceState) -> Answer {
+    let view = state.watched.view();
+    let nodes = |copies: &[CopyView], wanted: CopyState| {
+        let with = copies.iter().filter(|copy| copy.state == wanted);
+        let mut names: Vec<&str> =
+            with.map(|copy| view.node(copy.place.node).id().as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        json!(names)
+    };
+    let mut shown: Vec<(&str, Value)> = view
+        .titles()
+        .filter(|(number, title)| title.demand().is_some() || !view.copies(*number).is_empty())
+        .map(|(number, title)| {
+            let (name, copies) = (title.name().as_str(), view.copies(number));
+            let path = utf8_percent_encode(name, ESCAPED);
+            let value = json!({
+                "name": name,
+                "bit_rate": title.demand().map(|demand| demand.rate.0),
+                "bytes": title.demand().map(|demand| demand.size.0),
+                "ready": nodes(copies, CopyState::Ready),
+                "filling": nodes(copies, CopyState::Filling),
+                "hls": format!("/t/{path}/master.m3u8"),
+                "dash": format!("/t/{path}/manifest.mpd"),
+                "mp4": format!("/t/{path}.mp4"),
+            });
+            (name, value)
+        })
+        .collect();
+    shown.sort_unstable_by_key(|(name, _)| *name);
+    let titles: Vec<Value> = shown.into_iter().map(|(_, value)| value).collect();
+    Answer::with_body(200, "application/json", json!({ "titles": titles }).to_string())
+}
+
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// Time without an answer of etcd after which a director is not healthy: three leases.
+const TOO_OLD: Duration = Duration::from_secs(30);
+/// Every character that is not unreserved in RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -1,0 +1,421 @@
+//! A director between viewers, nodes and an etcd in memory: who is sent where, and what a viewer
+//! sees when nodes are full, silent or strangers.
+//!
+//! ```text
+//!   HTTP request ──▶ DirectorService ──▶ StubNode: a closure from the request to the answer
+//!                           ▲
+//!                       TestEtcd
+//! ```
+
+use cluster::ClusterName;
+use director::etcd::EtcdConfig;
+use director::question::ClusterSecret;
+use director::service::{DirectorService, ServiceConfig};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use testkit::etcd::{TestEtcd, TestEtcdMember};
+
+/// A node that answers as a test wants.
+struct StubNode {
+    address: String,
+    /// The heads of the requests, in order.
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+/// The answer to a request, by its head; none for a node that is silent.
+type StubAnswer = fn(&str) -> Option<String>;
+
+impl StubNode {
+    fn start(answer: StubAnswer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+        let of_thread = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let asked = Arc::clone(&of_thread);
+                std::thread::spawn(move || {
+                    while let Some(head) = read_head(&mut stream) {
+                        asked.lock().unwrap().push(head.clone());
+                        let Some(answer) = answer(&head) else { continue };
+                        if stream.write_all(answer.as_bytes()).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while !head.ends_with(b"\r\n\r\n") {
+        if stream.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).ok()
+}
+
+fn whole(status: &str, fields: &str, body: &str) -> Option<String> {
+    Some(format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len()))
+}
+
+fn reserves(head: &str) -> Option<String> {
+    let path = head.split([' ', '?']).nth(1).unwrap();
+    whole("201 Created", &format!("Location: {path}?s=abc\r\n"), "")
+}
+
+fn is_full(_: &str) -> Option<String> {
+    let body = r#"{"error":"refused","cause":"sessions","retry_after_ms":20000}"#;
+    whole("503 Service Unavailable", "Retry-After: 20\r\n", body)
+}
+
+fn is_cut_off(_: &str) -> Option<String> {
+    whole("503 Service Unavailable", "", r#"{"error":"refused","cause":"cut-off"}"#)
+}
+
+fn knows_no_director(_: &str) -> Option<String> {
+    whole("403 Forbidden", "", r#"{"error":"forbidden","cause":"director-unknown"}"#)
+}
+
+fn wants_a_token(_: &str) -> Option<String> {
+    let body = r#"{"error":"no-token","message":"a token is needed"}"#;
+    whole("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", body)
+}
+
+fn is_silent(_: &str) -> Option<String> {
+    None
+}
+
+/// A cluster with these nodes, which all have the title `film`.
+struct TestCluster {
+    etcd: TestEtcd,
+    member: TestEtcdMember,
+    director: DirectorService,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+const SECRET: &[u8; 32] = b"0123456789abcdef0123456789abcdef";
+
+impl TestCluster {
+    fn start(nodes: &[&StubNode]) -> Self {
+        let etcd = TestEtcd::new();
+        let film = r#"{"rate":5000000,"size":1000,"viewers":1.0}"#;
+        etcd.put("/tenuto/c/titles/film", film);
+        etcd.put("/tenuto/c/titles/lost", film);
+        // Each has more free than the next, so that they are asked in this order.
+        for (number, node) in nodes.iter().enumerate() {
+            let free = 1_000_000_000 - 100_000_000 * number;
+            let disk = format!(r#"{{"guaranteed":1000000000,"free":{free}}}"#);
+            let spare = r#"{"guaranteed":10000000000,"free":10000000000}"#;
+            let digest = format!(
+                r#"{{"address":"{}","weight":1,"lease":600,"disks":[{disk}],"network":{spare},"memory":{spare}}}"#,
+                node.address
+            );
+            etcd.put(&format!("/tenuto/c/nodes/n{number}"), &digest);
+            let copies = r#"[{"disk":0,"state":"ready"}]"#;
+            etcd.put(&format!("/tenuto/c/copies/film/n{number}"), copies);
+        }
+        let member = etcd.listen();
+        let cluster = Self::of(etcd, member);
+        until(|| cluster.director.is_ready());
+        cluster
+    }
+
+    fn of(etcd: TestEtcd, member: TestEtcdMember) -> Self {
+        let config = ServiceConfig {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            etcd: EtcdConfig {
+                endpoints: vec![member.address().parse().unwrap()],
+                cluster: ClusterName::new("c").unwrap(),
+            },
+            secret: ClusterSecret::from_bytes(SECRET).unwrap(),
+            survive_loss: false,
+            version: "test".to_owned(),
+        };
+        let said: Arc<Mutex<Vec<String>>> = Arc::default();
+        let to = Arc::clone(&said);
+        let say = move |text: &str| to.lock().unwrap().push(text.to_owned());
+        let director = DirectorService::start(config, say).unwrap();
+        Self { etcd, member, director, said }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.director.address()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// The whole answer to a request on a connection of its own.
+    fn send(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        // A refused head ends the connection at once, also while more of it comes.
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    }
+
+    fn get(&self, target: &str) -> String {
+        self.send(&format!("GET {target} HTTP/1.1\r\nHost: d\r\nConnection: close\r\n\r\n"))
+    }
+
+    fn json(&self, target: &str) -> Value {
+        serde_json::from_str(body(&self.get(target))).unwrap()
+    }
+}
+
+fn until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "it takes too long");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+}
+
+fn field<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
+    let head = answer.split_once("\r\n\r\n")?.0;
+    head.lines().filter_map(|line| line.split_once(": ")).find(|(n, _)| *n == name).map(|(_, v)| v)
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").unwrap().1
+}
+
+fn cause(answer: &str) -> String {
+    let body: Value = serde_json::from_str(body(answer)).unwrap();
+    body["cause"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Far longer than any step takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_viewer_is_sent_to_the_node_that_has_reserved() {
+    let node = StubNode::start(reserves);
+    let cluster = TestCluster::start(&[&node]);
+    for target in ["/t/film/master.m3u8?start=3", "/t/film/manifest.mpd", "/t/film.mp4"] {
+        let answer = cluster.get(target);
+        assert_eq!(status(&answer), 302, "{answer}");
+        let path = target.split('?').next().unwrap();
+        let wanted = format!("{}{path}?s=abc", node.address);
+        assert_eq!(field(&answer, "Location"), Some(&*wanted));
+        assert_eq!(field(&answer, "Cache-Control"), Some("no-store"));
+        assert_eq!(field(&answer, "Access-Control-Allow-Origin"), Some("*"));
+    }
+    let request = "GET /t/film/master.m3u8?a=b HTTP/1.1\r\nAuthorization: Bearer x\r\n\
+                   Cookie: no\r\nConnection: close\r\n\r\n";
+    assert_eq!(status(&cluster.send(request)), 302);
+    let asked = node.asked.lock().unwrap();
+    let question = asked.last().unwrap();
+    assert!(question.starts_with("GET /t/film/master.m3u8?a=b HTTP/1.1\r\n"), "{question}");
+    assert_eq!(field(question, "Tenuto-Client"), Some("127.0.0.1"));
+    assert_eq!(field(question, "Authorization"), Some("Bearer x"));
+    assert!(!question.contains("Cookie"));
+    let signature = field(question, "Tenuto-Director").unwrap();
+    let secret = ClusterSecret::from_bytes(SECRET).unwrap();
+    assert!(secret.verify("127.0.0.1", "/t/film/master.m3u8?a=b", signature));
+    assert_eq!(cluster.etcd.writes(), 0, "nothing is written for a viewer");
+}
+
+#[test]
+fn full_nodes_are_followed_by_the_next_and_then_by_a_refusal_with_a_time() {
+    let (full, free) = (StubNode::start(is_full), StubNode::start(reserves));
+    let cluster = TestCluster::start(&[&full, &free]);
+    let answer = cluster.get("/t/film/master.m3u8");
+    assert!(field(&answer, "Location").unwrap().starts_with(&free.address), "{answer}");
+    assert_eq!((full.asked(), free.asked()), (1, 1));
+
+    let others = [StubNode::start(is_full), StubNode::start(is_full)];
+    let cluster = TestCluster::start(&[&others[0], &others[1]]);
+    let answer = cluster.get("/t/film/master.m3u8");
+    assert_eq!((status(&answer), cause(&answer).as_str()), (503, "full"));
+    let time: u64 = field(&answer, "Retry-After").unwrap().parse().unwrap();
+    assert!((20..=22).contains(&time), "up to a tenth later: {time}");
+    assert_eq!((others[0].asked(), others[1].asked()), (1, 1));
+    let counters = &cluster.json("/status")["counters"];
+    assert_eq!(counters["refused"]["full"], 1);
+    assert_eq!([&counters["questions"], &counters["node_refusals"]], [2, 2]);
+}
+
+#[test]
+fn a_silent_node_is_left_out_for_a_while() {
+    let (silent, free) = (StubNode::start(is_silent), StubNode::start(reserves));
+    let cluster = TestCluster::start(&[&silent, &free]);
+    let start = Instant::now();
+    for viewer in 0..3 {
+        let answer = cluster.get("/t/film/master.m3u8");
+        assert!(field(&answer, "Location").unwrap().starts_with(&free.address), "{viewer}");
+    }
+    // On a machine that is busy for longer than that, it is asked again.
+    assert!(silent.asked() == 1 || start.elapsed() > Duration::from_secs(2));
+    let (cut_off, gone) = (StubNode::start(is_cut_off), StubNode::start(|_| None));
+    let cluster = TestCluster::start(&[&cut_off, &gone]);
+    let answer = cluster.get("/t/film/master.m3u8");
+    assert_eq!((status(&answer), cause(&answer).as_str()), (503, "unreachable"));
+    assert_eq!(field(&answer, "Retry-After"), Some("2"));
+}
+
+#[test]
+fn a_node_with_another_secret_is_left_out_and_named_once() {
+    let (stranger, free) = (StubNode::start(knows_no_director), StubNode::start(reserves));
+    let cluster = TestCluster::start(&[&stranger, &free]);
+    let answer = cluster.get("/t/film/master.m3u8");
+    assert!(field(&answer, "Location").unwrap().starts_with(&free.address), "{answer}");
+    cluster.etcd.put("/tenuto/c/epoch", "1");
+    let said = cluster.said.lock().unwrap().join("\n");
+    let wanted =
+        "the node n0 does not take this director for one of its cluster: its secret differs";
+    assert_eq!(said, wanted);
+}
+
+#[test]
+fn what_a_node_says_of_the_viewer_is_given_to_the_viewer() {
+    let (node, other) = (StubNode::start(wants_a_token), StubNode::start(reserves));
+    let cluster = TestCluster::start(&[&node, &other]);
+    let answer = cluster.get("/t/film/master.m3u8");
+    assert_eq!((status(&answer), field(&answer, "WWW-Authenticate")), (401, Some("Bearer")));
+    assert!(body(&answer).contains("a token is needed") && other.asked() == 0);
+    assert_eq!(cluster.json("/status")["counters"]["refused"]["by-node"], 1);
+}
+
+#[test]
+fn titles_without_a_copy_and_without_a_record_are_told_apart() {
+    let node = StubNode::start(reserves);
+    let cluster = TestCluster::start(&[&node]);
+    let answer = cluster.get("/t/lost/master.m3u8");
+    assert_eq!((status(&answer), cause(&answer).as_str()), (503, "no-copy"));
+    let answer = cluster.get("/t/unknown/master.m3u8");
+    assert!(status(&answer) == 404 && body(&answer).contains(r#""error":"no-title""#));
+    assert_eq!(status(&cluster.get("/nothing")), 404);
+    assert_eq!(node.asked(), 0);
+    cluster.etcd.delete("/tenuto/c/titles/lost");
+    until(|| status(&cluster.get("/t/lost/master.m3u8")) == 404);
+}
+
+#[test]
+fn a_director_without_a_list_is_not_ready_and_with_an_old_view_goes_on() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    member.refuse(true);
+    let cluster = TestCluster::of(etcd, member);
+    let answer = cluster.get("/t/film/master.m3u8");
+    assert_eq!((status(&answer), cause(&answer).as_str()), (503, "not-ready"));
+    assert_eq!(field(&answer, "Retry-After"), Some("1"));
+    assert_eq!(status(&cluster.get("/healthz")), 503);
+
+    let node = StubNode::start(reserves);
+    let cluster = TestCluster::start(&[&node]);
+    assert_eq!(status(&cluster.get("/healthz")), 200);
+    cluster.member.refuse(true);
+    until(|| cluster.json("/status")["etcd"]["error"].is_string());
+    assert_eq!(status(&cluster.get("/t/film/master.m3u8")), 302);
+}
+
+#[test]
+fn what_is_shown_of_the_cluster() {
+    let node = StubNode::start(reserves);
+    let cluster = TestCluster::start(&[&node]);
+    cluster.get("/t/film/master.m3u8");
+    let shown = cluster.json("/status");
+    assert_eq!([&shown["version"], &shown["cluster"]], ["test", "c"]);
+    assert_eq!([&shown["titles"], &shown["etcd"]["lists"], &shown["etcd"]["writes"]], [2, 1, 0]);
+    assert_eq!([&shown["nodes"][0]["name"], &shown["nodes"][0]["address"]], ["n0", &*node.address]);
+    assert_eq!(shown["nodes"][0]["answers"], true);
+    assert_eq!(shown["nodes"][0]["disks"][0]["free"], 995_000_000, "a viewer was counted");
+    assert_eq!(shown["counters"]["admitted"], 1);
+    let titles = &cluster.json("/titles")["titles"];
+    assert_eq!([&titles[0]["name"], &titles[1]["name"]], ["film", "lost"]);
+    assert_eq!([&titles[0]["ready"][0], &titles[0]["hls"]], ["n0", "/t/film/master.m3u8"]);
+    let metrics = cluster.get("/metrics");
+    for line in [
+        "tenuto_director_admitted_total 1",
+        "tenuto_director_refused_total{cause=\"full\"} 0",
+        "tenuto_director_questions_total 1",
+        "tenuto_director_admission_seconds_count 1",
+        "tenuto_director_nodes_answering 1",
+        "tenuto_director_titles 2",
+        "tenuto_director_etcd_writes_total 0",
+        "# TYPE tenuto_director_view_age_seconds gauge",
+    ] {
+        assert!(body(&metrics).lines().any(|found| found == line), "{line} in\n{metrics}");
+    }
+}
+
+#[test]
+fn a_browser_may_ask_before_its_request() {
+    let cluster = TestCluster::start(&[]);
+    let options =
+        |target| cluster.send(&format!("OPTIONS {target} HTTP/1.1\r\nConnection: close\r\n\r\n"));
+    let answer = options("/t/film/master.m3u8");
+    assert_eq!(status(&answer), 204);
+    assert_eq!(field(&answer, "Access-Control-Allow-Methods"), Some("GET, OPTIONS"));
+    assert!(field(&answer, "Access-Control-Allow-Headers").unwrap().contains("Authorization"));
+    assert_eq!(field(&options("/titles"), "Allow"), Some("GET, HEAD, OPTIONS"));
+    let post = "POST /t/film/master.m3u8 HTTP/1.1\r\nConnection: close\r\n\r\n";
+    assert_eq!(status(&cluster.send(post)), 405);
+}
+
+#[test]
+fn connections_are_kept_and_requests_may_be_pipelined() {
+    let node = StubNode::start(reserves);
+    let cluster = TestCluster::start(&[&node]);
+    let mut stream = cluster.connect();
+    let request = "GET /t/film/master.m3u8 HTTP/1.1\r\n\r\n";
+    stream.write_all(request.repeat(3).as_bytes()).unwrap();
+    for _ in 0..3 {
+        assert_eq!(status(&read_head(&mut stream).unwrap()), 302);
+    }
+    stream.write_all(request.as_bytes()).unwrap();
+    assert_eq!(status(&read_head(&mut stream).unwrap()), 302);
+    assert_eq!(node.asked(), 4);
+    cluster.director.stop();
+}
+
+#[test]
+fn garbage_is_refused_and_slow_clients_hold_nobody_up() {
+    let node = StubNode::start(reserves);
+    let cluster = TestCluster::start(&[&node]);
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(20_000));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(100));
+    let rows = [
+        ("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\r\n\r\n", 400),
+        ("GET / HTTP/3.0\r\n\r\n", 505),
+        ("GET /t/film.mp4 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 400),
+        ("GET /t/%zz%ff.mp4 HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
+        ("GET /t/..%2f..%2fetc.mp4 HTTP/1.1\r\nConnection: close\r\n\r\n", 404),
+        (&*long, 431),
+        (&many, 431),
+    ];
+    for (request, wanted) in rows {
+        let answer = cluster.send(request);
+        assert_eq!(status(&answer), wanted, "{}", &request[..request.len().min(50)]);
+    }
+    // Heads that do not end, each on a connection that stays open.
+    let slow: Vec<TcpStream> = (0..50)
+        .map(|_| {
+            let mut stream = cluster.connect();
+            stream.write_all(b"GET /t/film.mp4 HTTP/1.1\r\nA: ").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(status(&cluster.get("/t/film.mp4")), 302);
+    assert!(cluster.json("/status")["connections"].as_u64().unwrap() >= 50);
+    drop(slow);
+    until(|| cluster.json("/status")["connections"] == 1);
+}
