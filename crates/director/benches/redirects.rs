@@ -137,7 +137,8 @@ fn processor_time() -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
-const RESERVED: &[u8] = b"HTTP/1.1 201 Created\r\nLocation: /t/film/master.m3u8?s=0123456789abcdef\r\n\
+const RESERVED: &[u8] =
+    b"HTTP/1.1 201 Created\r\nLocation: /t/film/master.m3u8?s=0123456789abcdef\r\n\
     Content-Length: 0\r\n\r\n";
 /// Titles, each with a copy on all nodes.
 const TITLES: usize = 2000;

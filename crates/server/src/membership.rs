@@ -24,6 +24,7 @@ use cluster::{CapacityShare, CopyRecord, CopyState, NodeDigest, NodeDisk, TitleD
 use director::etcd::EtcdConfig;
 use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
 use director::question::ClusterSecret;
+use disk::DiskModel;
 use scheduler::PolicyKind;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -138,6 +139,8 @@ struct NodeRecords {
     slot: Duration,
     startup: Duration,
     network: Option<BitRate>,
+    /// The disk as which all stores are read, if they are slowed down.
+    as_disk: Option<DiskModel>,
     /// The rate that each disk is guaranteed to hold, and the calibrated reads by which it was
     /// computed.
     guaranteed: Vec<Option<(u32, u64)>>,
@@ -147,7 +150,8 @@ impl NodeRecords {
     fn new(cluster: ClusterConfig, config: &ServerConfig) -> Self {
         let ServerConfig { policy, slot, startup, network, .. } = *config;
         let guaranteed = vec![None; config.stores.len()];
-        Self { cluster, policy, slot, startup: startup.max(slot * 2), network, guaranteed }
+        let (startup, as_disk) = (startup.max(slot * 2), config.as_disk.clone());
+        Self { cluster, policy, slot, startup, network, as_disk, guaranteed }
     }
 
     /// The records at this moment; of a server that ends, that nothing is free.
@@ -214,10 +218,13 @@ impl NodeRecords {
         }
         let by_reads = u64::from(min_read) * opened.read_size.0 * 8 * 1_000
             / u64::try_from(self.slot.as_millis()).unwrap_or(u64::MAX).max(1);
-        let planned = opened.store.calibration().and_then(|calibration| {
-            let calibration = calibration.limited_to_endless_rate();
+        let calibrated = || {
+            let calibration = opened.store.calibration()?.limited_to_endless_rate();
             let model = calibration.model();
-            let disk = PlanDisk::Measured(Box::new(calibration), model);
+            Some(PlanDisk::Measured(Box::new(calibration), model))
+        };
+        let modelled = self.as_disk.clone().map(PlanDisk::Model);
+        let planned = modelled.or_else(calibrated).and_then(|disk| {
             let audience = PlannedAudience::Rate(typical);
             if plan::most_streams(&disk, &audience) > MOST_PLANNED {
                 return None;

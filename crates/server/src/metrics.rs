@@ -71,6 +71,11 @@ impl Scrape {
         let counters = &engine.counters;
         out.gauge("sessions", "Sessions admitted and not ended", engine.sessions)?;
         out.gauge("sessions_active", "Sessions that hold a reservation", engine.active)?;
+        if let Some(membership) = &self.0.membership {
+            let registered = u64::from(membership.status().registered);
+            let help = "Whether the lease of the node is valid, so that directors send viewers";
+            out.gauge("cluster_registered", help, registered)?;
+        }
         let help = "Sessions whose reservation a newcomer may take: their viewers have gone";
         out.gauge("sessions_revocable", help, engine.revocable)?;
         let of_priority = |counts: [u64; Priority::ALL.len()]| {
