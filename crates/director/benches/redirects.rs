@@ -75,8 +75,7 @@ fn measure(director: SocketAddr, connections: usize) {
     let each = used.as_secs_f64() * 1e6 / units::float(count.max(1));
     println!(
         "{connections:>3} connections: {rate:>7.0} redirects/s, median {median:?}, p99 {most:?}, \
-         {each:.0} us of processor time each, {} asked",
-        count
+         {each:.0} us of processor time each, {count} asked"
     );
 }
 
@@ -137,7 +136,8 @@ fn processor_time() -> Duration {
     Duration::from_millis(ticks.sum::<u64>() * 10)
 }
 
-const RESERVED: &[u8] = b"HTTP/1.1 201 Created\r\nLocation: /t/film/master.m3u8?s=0123456789abcdef\r\n\
+const RESERVED: &[u8] =
+    b"HTTP/1.1 201 Created\r\nLocation: /t/film/master.m3u8?s=0123456789abcdef\r\n\
     Content-Length: 0\r\n\r\n";
 /// Titles, each with a copy on all nodes.
 const TITLES: usize = 2000;
