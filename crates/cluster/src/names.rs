@@ -8,8 +8,8 @@ use std::fmt;
 #[serde(try_from = "String")]
 pub struct NodeId(String);
 
-/// The name of a cluster: letters, digits, `-`, `_` and `.`. Clusters of different names may share a
-/// store of records.
+/// The name of a cluster: letters, digits, `-`, `_` and `.`. Clusters of different names may share
+/// a store of records.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct ClusterName(String);

@@ -75,8 +75,7 @@ fn measure(director: SocketAddr, connections: usize) {
     let each = used.as_secs_f64() * 1e6 / units::float(count.max(1));
     println!(
         "{connections:>3} connections: {rate:>7.0} redirects/s, median {median:?}, p99 {most:?}, \
-         {each:.0} us of processor time each, {} asked",
-        count
+         {each:.0} us of processor time each, {count} asked"
     );
 }
 

@@ -118,8 +118,8 @@ impl fmt::Debug for ClusterSecret {
 
 /// Shortest secret: the length of the hash.
 const SHORTEST: usize = 32;
-/// The rights of all others. Those of the group are not looked at: systemd gives a credential to the
-/// user of a service by an access list, which shows as rights of the group.
+/// The rights of all others. Those of the group are not looked at: systemd gives a credential to
+/// the user of a service by an access list, which shows as rights of the group.
 const OTHERS: u32 = 0o007;
 
 #[cfg(test)]

@@ -8,9 +8,9 @@
 //!                                                             │ silent, ended ──▶ next round
 //! ```
 //!
-//! Each round begins with a question that only a majority of etcd can answer, so that a member which
-//! lags behind is not taken for an etcd that was restored. While none answers, the view stays as it
-//! is, and the nodes in it count as alive: they decide themselves whether they may admit.
+//! Each round begins with a question that only a majority of etcd can answer, so that a member
+//! which lags behind is not taken for an etcd that was restored. While none answers, the view stays
+//! as it is, and the nodes in it count as alive: they decide themselves whether they may admit.
 
 use crate::etcd::{
     EtcdClient, EtcdConfig, EtcdError, FORMAT_KEY, RecordChange, Stamp, WatchNews, check_format,

@@ -10,7 +10,7 @@
 use super::address::{EtcdAddress, EtcdConfig};
 use super::watch::EtcdWatch;
 use super::wire::{
-    AnswerHeader, Condition, Failure, GrantAnswer, KeepAliveAnswer, KeyValue, RangeAnswer,
+    AnswerHeader, Condition, EtcdFailure, GrantAnswer, KeepAliveAnswer, KeyValue, RangeAnswer,
     RecordWrite, Streamed, TransactionAnswer, after, encoded,
 };
 use rustls::crypto::ring;
@@ -236,8 +236,8 @@ impl EtcdClient {
         Ok(EtcdWatch::new(member, answer.into_body()))
     }
 
-    fn refused(&self, failure: Failure) -> EtcdError {
-        let Failure { code, message } = failure;
+    fn refused(&self, failure: EtcdFailure) -> EtcdError {
+        let EtcdFailure { code, message } = failure;
         EtcdError::Refused { member: self.member().clone(), code, message }
     }
 
@@ -261,7 +261,7 @@ impl EtcdClient {
         &self,
         path: &str,
         body: &str,
-    ) -> Result<Result<T, Failure>, String> {
+    ) -> Result<Result<T, EtcdFailure>, String> {
         let url = format!("{}{path}", self.member());
         let asked = self.requests.post(url).content_type("application/json").send(body);
         let mut answer = asked.map_err(|error| error.to_string())?;
@@ -273,9 +273,9 @@ impl EtcdClient {
             return Ok(Ok(serde_json::from_str(&text).map_err(unclear)?));
         }
         if status == 404 {
-            return Ok(Err(Failure { code: NOT_FOUND, message: "not found".to_owned() }));
+            return Ok(Err(EtcdFailure { code: NOT_FOUND, message: "not found".to_owned() }));
         }
-        let failure: Failure = serde_json::from_str(&text).map_err(unclear)?;
+        let failure: EtcdFailure = serde_json::from_str(&text).map_err(unclear)?;
         if OF_THE_MEMBER.contains(&failure.code) { Err(failure.message) } else { Ok(Err(failure)) }
     }
 }

@@ -55,7 +55,7 @@ pub(super) struct GrantAnswer {
 #[derive(Debug, Deserialize)]
 pub(super) struct Streamed<T> {
     pub(super) result: Option<T>,
-    pub(super) error: Option<Failure>,
+    pub(super) error: Option<EtcdFailure>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,7 +89,7 @@ pub(super) struct WatchEvent {
 
 /// A request that etcd did not carry out.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Failure {
+pub(super) struct EtcdFailure {
     #[serde(default, alias = "grpc_code")]
     pub(super) code: i64,
     #[serde(default)]

@@ -7,7 +7,7 @@
 //!   view locked     attempt.answered, attempt.step ──▶ Ask, Admitted or Refused
 //! ```
 
-use super::answer::Answer;
+use super::answer::ViewerAnswer;
 use super::counters::{Cause, ServiceCounters};
 use super::nodes::{Nodes, Question};
 use super::reply::{NodeReply, NodeVerdict};
@@ -89,7 +89,7 @@ impl Admission {
         title: &TitleName,
         question: Question<'_>,
         counters: &ServiceCounters,
-    ) -> Answer {
+    ) -> ViewerAnswer {
         self.busy.fetch_add(1, Ordering::AcqRel);
         let answer = self.answer(title, question, counters);
         self.busy.fetch_sub(1, Ordering::AcqRel);
@@ -101,7 +101,7 @@ impl Admission {
         title: &TitleName,
         question: Question<'_>,
         counters: &ServiceCounters,
-    ) -> Answer {
+    ) -> ViewerAnswer {
         if !self.watched.is_listed() {
             counters.refused(Cause::NotReady);
             let message = "this director does not know the cluster yet";
@@ -111,7 +111,7 @@ impl Admission {
         let Some((number, need)) = known(&view, title) else {
             drop(view);
             counters.refused(Cause::NoTitle);
-            return Answer::problem(
+            return ViewerAnswer::problem(
                 404,
                 Cause::NoTitle.word(),
                 "no node has this title",
@@ -129,7 +129,7 @@ impl Admission {
                 (DirectorStep::Admitted(_), _) => {
                     locked(&self.director).end(&attempt);
                     counters.admitted();
-                    return Answer::empty(302).field("Location", &location);
+                    return ViewerAnswer::empty(302).field("Location", &location);
                 }
                 (DirectorStep::Refused(refused), _) => {
                     locked(&self.director).end(&attempt);
@@ -197,7 +197,7 @@ impl Admission {
         }
     }
 
-    fn refuse(&self, refused: DirectorRefusal, counters: &ServiceCounters) -> Answer {
+    fn refuse(&self, refused: DirectorRefusal, counters: &ServiceCounters) -> ViewerAnswer {
         let DirectorRefusal { reason, retry_after } = refused;
         let (cause, message, time) = match reason {
             RefusalReason::NoCopy => {
@@ -251,16 +251,16 @@ fn resolved(address: &str, target: &str, location: &str) -> String {
     format!("{address}{folder}/{location}")
 }
 
-fn refusal(cause: Cause, message: &str, time: Option<Duration>) -> Answer {
+fn refusal(cause: Cause, message: &str, time: Option<Duration>) -> ViewerAnswer {
     let retry_after = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let more = json!({ "cause": cause.word(), "retry_after_ms": retry_after });
-    Answer::problem(503, "refused", message, more).retry_after(time)
+    ViewerAnswer::problem(503, "refused", message, more).retry_after(time)
 }
 
-fn for_viewer(reply: NodeReply) -> Answer {
+fn for_viewer(reply: NodeReply) -> ViewerAnswer {
     let NodeReply { status, content_type, authenticate, retry_after, body, .. } = reply;
     let content_type = content_type.as_deref().unwrap_or("application/json");
-    let answer = Answer::with_body(status, content_type, body)
+    let answer = ViewerAnswer::with_body(status, content_type, body)
         .retry_after(retry_after.map(Duration::from_secs));
     match authenticate {
         Some(authenticate) => answer.field("WWW-Authenticate", &authenticate),

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 /// An answer before its head is written.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ViewerAnswer {
     status: u16,
     fields: String,
     body: Vec<u8>,
 }
 
-impl Answer {
+impl ViewerAnswer {
     /// An answer without a body.
     pub(super) fn empty(status: u16) -> Self {
         Self { status, fields: String::with_capacity(256), body: Vec::new() }
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn a_refusal_has_a_word_and_a_time_that_is_not_too_early() {
         let more = serde_json::json!({ "cause": "full" });
-        let refusal = Answer::problem(503, "refused", "the nodes are full", more)
+        let refusal = ViewerAnswer::problem(503, "refused", "the nodes are full", more)
             .retry_after(Some(Duration::from_millis(1001)));
         let text = String::from_utf8(refusal.into_bytes(false, false)).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();

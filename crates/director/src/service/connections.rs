@@ -9,7 +9,7 @@
 //! A redirect is short, and a thread waits for a node meanwhile, so that a thread for each viewer
 //! costs less than a loop that keeps them apart.
 
-use super::answer::Answer;
+use super::answer::ViewerAnswer;
 use super::request::ViewerRequest;
 use super::{ServiceState, routes};
 use serde_json::json;
@@ -99,7 +99,7 @@ fn take(mut stream: TcpStream, client: IpAddr, state: &Arc<ServiceState>) {
     }
     if !state.open.open(client) {
         let message = "this director has as many connections as it may";
-        let answer = Answer::problem(503, "too-many-connections", message, json!({}))
+        let answer = ViewerAnswer::problem(503, "too-many-connections", message, json!({}))
             .retry_after(Some(PAUSE));
         // A client that has gone needs no answer. This fits the empty buffer of the socket.
         let _ = stream.write_all(&answer.into_bytes(false, false));
@@ -119,9 +119,9 @@ fn serve(stream: &mut TcpStream, connection: &CountedConnection) {
     let mut bytes: Vec<u8> = Vec::with_capacity(2048);
     loop {
         let (answer, len) = match read_head(stream, &mut bytes) {
-            Head::Gone => return,
-            Head::Bad(answer) => (answer.into_bytes(false, false), None),
-            Head::Complete => match ViewerRequest::parse(&bytes) {
+            ReadHead::Gone => return,
+            ReadHead::Bad(answer) => (answer.into_bytes(false, false), None),
+            ReadHead::Complete => match ViewerRequest::parse(&bytes) {
                 Ok(Some((request, len))) => {
                     let keeps = request.keeps_connection && !state.is_stopping();
                     let is_head = request.method == "HEAD";
@@ -130,7 +130,8 @@ fn serve(stream: &mut TcpStream, connection: &CountedConnection) {
                 }
                 Ok(None) => return,
                 Err(bad) => {
-                    let answer = Answer::problem(bad.status, bad.error, bad.message, json!({}));
+                    let answer =
+                        ViewerAnswer::problem(bad.status, bad.error, bad.message, json!({}));
                     (answer.into_bytes(false, false), None)
                 }
             },
@@ -146,35 +147,35 @@ fn serve(stream: &mut TcpStream, connection: &CountedConnection) {
 }
 
 /// How the reading of a head has ended.
-enum Head {
+enum ReadHead {
     /// Whole, or at least so that it can be told what is wrong.
     Complete,
-    Bad(Answer),
+    Bad(ViewerAnswer),
     Gone,
 }
 
-fn read_head(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Head {
+fn read_head(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> ReadHead {
     let start = Instant::now();
     let mut memory = [0; 2048];
     let late = || {
         let message = "a request head has to come within 10 s";
-        Head::Bad(Answer::problem(408, "timeout", message, json!({})))
+        ReadHead::Bad(ViewerAnswer::problem(408, "timeout", message, json!({})))
     };
     loop {
         if !matches!(ViewerRequest::parse(bytes), Ok(None)) {
-            return Head::Complete;
+            return ReadHead::Complete;
         }
         if start.elapsed() > PATIENCE && !bytes.is_empty() {
             return late();
         }
         match stream.read(&mut memory) {
-            Ok(0) => return Head::Gone,
+            Ok(0) => return ReadHead::Gone,
             Ok(len) => bytes.extend_from_slice(&memory[..len]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock && !bytes.is_empty() => {
                 return late();
             }
-            Err(_) => return Head::Gone,
+            Err(_) => return ReadHead::Gone,
         }
     }
 }

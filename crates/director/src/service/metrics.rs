@@ -1,7 +1,7 @@
 //! `/metrics`: OpenMetrics text, made at each scrape.
 
 use super::ServiceState;
-use super::answer::Answer;
+use super::answer::ViewerAnswer;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The metrics at this moment.
-pub(super) fn metrics(state: &Arc<ServiceState>) -> Answer {
+pub(super) fn metrics(state: &Arc<ServiceState>) -> ViewerAnswer {
     let mut registry = Registry::with_prefix("tenuto_director");
     registry.register_with_unit(
         "admission",
@@ -24,8 +24,10 @@ pub(super) fn metrics(state: &Arc<ServiceState>) -> Answer {
     registry.register_collector(Box::new(DirectorScrape(Arc::clone(state))));
     let mut text = String::new();
     match encode(&mut text, &registry) {
-        Ok(()) => Answer::with_body(200, CONTENT_TYPE, text),
-        Err(error) => Answer::problem(503, "metrics", &error.to_string(), serde_json::Value::Null),
+        Ok(()) => ViewerAnswer::with_body(200, CONTENT_TYPE, text),
+        Err(error) => {
+            ViewerAnswer::problem(503, "metrics", &error.to_string(), serde_json::Value::Null)
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The resources of a director.
 
-use super::answer::Answer;
+use super::answer::ViewerAnswer;
 use super::nodes::Question;
 use super::request::ViewerRequest;
 use super::{ServiceState, metrics, status};
@@ -14,7 +14,7 @@ pub(super) fn answer(
     state: &Arc<ServiceState>,
     request: &ViewerRequest<'_>,
     client: IpAddr,
-) -> Answer {
+) -> ViewerAnswer {
     let is_title = request.path().starts_with("/t/");
     match request.method {
         "GET" => {}
@@ -22,7 +22,7 @@ pub(super) fn answer(
         "OPTIONS" => return preflight(is_title),
         _ => {
             let message = "this resource has no such method";
-            let answer = Answer::problem(405, "method-not-allowed", message, json!({}));
+            let answer = ViewerAnswer::problem(405, "method-not-allowed", message, json!({}));
             return answer.field("Allow", methods(is_title));
         }
     }
@@ -39,13 +39,13 @@ pub(super) fn answer(
         "/status" => status::status(state),
         "/titles" => status::titles(state),
         "/metrics" => metrics::metrics(state),
-        _ => Answer::problem(404, "not-found", "a director has no such resource", json!({})),
+        _ => ViewerAnswer::problem(404, "not-found", "a director has no such resource", json!({})),
     }
 }
 
 /// The answer to a browser that asks before a request with a field such as `Authorization`.
-fn preflight(is_title: bool) -> Answer {
-    Answer::empty(204)
+fn preflight(is_title: bool) -> ViewerAnswer {
+    ViewerAnswer::empty(204)
         .field("Allow", methods(is_title))
         .field("Access-Control-Allow-Methods", methods(is_title))
         .field("Access-Control-Allow-Headers", FIELDS)

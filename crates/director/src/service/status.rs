@@ -1,7 +1,7 @@
 //! What a director shows of itself and of the cluster: `/healthz`, `/status`, `/titles`.
 
 use super::ServiceState;
-use super::answer::Answer;
+use super::answer::ViewerAnswer;
 use cluster::{CapacityShare, CopyState, CopyView, NodeView};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use std::time::Duration;
 use units::Moment;
 
 /// 200 while the view is listed and etcd was heard of late.
-pub(super) fn health(state: &ServiceState) -> Answer {
+pub(super) fn health(state: &ServiceState) -> ViewerAnswer {
     let watched = &state.watched;
-    let not_ready = |why: &str| Answer::problem(503, "not-ready", why, json!({}));
+    let not_ready = |why: &str| ViewerAnswer::problem(503, "not-ready", why, json!({}));
     match watched.age() {
         _ if state.is_stopping() => not_ready("the director is stopping"),
         Some(age) if watched.is_listed() && age <= TOO_OLD => {
-            Answer::with_body(200, "text/plain; charset=utf-8", "ok\n")
+            ViewerAnswer::with_body(200, "text/plain; charset=utf-8", "ok\n")
         }
         Some(age) if watched.is_listed() => {
             not_ready(&format!("etcd has not answered for {} s", age.as_secs()))
@@ -25,7 +25,7 @@ pub(super) fn health(state: &ServiceState) -> Answer {
 }
 
 /// The state as JSON.
-pub(super) fn status(state: &ServiceState) -> Answer {
+pub(super) fn status(state: &ServiceState) -> ViewerAnswer {
     let watched = &state.watched;
     let now = watched.now();
     let counted = state.counters.counted();
@@ -69,7 +69,7 @@ pub(super) fn status(state: &ServiceState) -> Answer {
             "health_misses": director.health_misses,
         },
     });
-    Answer::with_body(200, "application/json", body.to_string())
+    ViewerAnswer::with_body(200, "application/json", body.to_string())
 }
 
 fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
@@ -89,7 +89,7 @@ fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
 }
 
 /// The titles of the cluster with the nodes that have them.
-pub(super) fn titles(state: &ServiceState) -> Answer {
+pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
     let view = state.watched.view();
     let nodes = |copies: &[CopyView], wanted: CopyState| {
         let with = copies.iter().filter(|copy| copy.state == wanted);
@@ -120,7 +120,7 @@ pub(super) fn titles(state: &ServiceState) -> Answer {
         .collect();
     shown.sort_unstable_by_key(|(name, _)| *name);
     let titles: Vec<Value> = shown.into_iter().map(|(_, value)| value).collect();
-    Answer::with_body(200, "application/json", json!({ "titles": titles }).to_string())
+    ViewerAnswer::with_body(200, "application/json", json!({ "titles": titles }).to_string())
 }
 
 fn seconds(time: Duration) -> f64 {

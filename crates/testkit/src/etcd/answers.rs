@@ -110,7 +110,7 @@ fn is_met(condition: &Value, records: &Records) -> bool {
 }
 
 /// A watch, and how far it is.
-pub(super) struct Watch {
+pub(super) struct TestWatch {
     from: Vec<u8>,
     end: Vec<u8>,
     /// The revision of the next change that is sent.
@@ -118,7 +118,7 @@ pub(super) struct Watch {
     has_ended: bool,
 }
 
-impl Watch {
+impl TestWatch {
     pub(super) fn of(body: &Value, records: &Records) -> Self {
         let request = &body["create_request"];
         let next = match number(&request["start_revision"]) {

@@ -23,11 +23,11 @@ use std::time::Duration;
 /// An etcd in memory.
 #[derive(Clone, Default)]
 pub struct TestEtcd {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRecords>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedRecords {
     records: Mutex<Records>,
     changed: Condvar,
 }
@@ -36,11 +36,11 @@ struct Shared {
 #[derive(Clone)]
 pub struct TestEtcdMember {
     address: String,
-    faults: Arc<Mutex<Faults>>,
+    faults: Arc<Mutex<MemberFaults>>,
 }
 
 #[derive(Default)]
-struct Faults {
+struct MemberFaults {
     refuses: bool,
     delay: Duration,
     connections: Vec<TcpStream>,
@@ -177,7 +177,7 @@ impl TestEtcd {
         }
         let mut records = lock(&self.shared.records);
         let generation = records.generation;
-        let mut watch = answers::Watch::of(body, &records);
+        let mut watch = answers::TestWatch::of(body, &records);
         let mut line = Some(watch.created(&records));
         loop {
             if let Some(line) = line.take() {
