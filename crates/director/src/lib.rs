@@ -17,4 +17,5 @@ pub mod etcd;
 pub mod member;
 pub mod question;
 pub mod service;
+pub mod ticket;
 mod watching;

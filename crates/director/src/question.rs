@@ -1,8 +1,10 @@
-//! How a director asks a node: the viewer's own request, with two headers more.
+//! How a director asks a node: the viewer's own request, with more headers.
 //!
 //! ```text
-//!   viewer ──GET /t/film/master.m3u8──▶ director ──the same, and two headers──▶ node
+//!   viewer ──GET /t/film/master.m3u8──▶ director ──the same, and more headers─▶ node
 //!                                          │        Tenuto-Client: 192.0.2.7
+//!                                          │        Tenuto-Elsewhere: n2=http://10.0.0.2:80
+//!                                          │        Tenuto-Steering: http://d/steer/film?node=n1
 //!                                          │        Tenuto-Director: 5f2c..   HMAC of the question
 //!   viewer ◀──302, Location──────────── director ◀──201, Location: ..?s=SESSION── node
 //! ```
@@ -17,7 +19,6 @@
 use ring::hmac;
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use units::Hinted;
@@ -25,8 +26,27 @@ use units::Hinted;
 /// Header with the address of the viewer, as the director saw it.
 pub const CLIENT_HEADER: &str = "Tenuto-Client";
 
+/// Header with the address of the steering server that the manifest is to name.
+pub const STEERING_HEADER: &str = "Tenuto-Steering";
+
+/// Header with other nodes that have the title: `NAME=ADDRESS`, separated by commas.
+pub const ELSEWHERE_HEADER: &str = "Tenuto-Elsewhere";
+
 /// Header with the signature: HMAC-SHA-256 of the question in hexadecimal.
 pub const SIGNATURE_HEADER: &str = "Tenuto-Director";
+
+/// A question as it is signed, with the headers and the target as the node received them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SignedText<'a> {
+    /// The address of the viewer.
+    pub client: &'a str,
+    /// Path and query, as sent to the node.
+    pub target: &'a str,
+    /// The address of the steering server; empty without the header.
+    pub steering: &'a str,
+    /// Other nodes that have the title; empty without the header.
+    pub elsewhere: &'a str,
+}
 
 /// The secret that the nodes and directors of one cluster share.
 #[derive(Clone)]
@@ -89,24 +109,37 @@ impl ClusterSecret {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, secret)))
     }
 
-    /// The signature of a question. `target`: path and query, as sent to the node.
-    pub fn sign(&self, client: IpAddr, target: &str) -> String {
-        let tag = hmac::sign(&self.0, signed(&client.to_string(), target).as_bytes());
-        units::to_hex(tag.as_ref())
+    /// The signature of a question.
+    pub fn sign(&self, question: SignedText<'_>) -> String {
+        units::to_hex(self.tag(&question.text()).as_ref())
     }
 
-    /// Whether a signature is that of a question, compared in constant time. The arguments are the
-    /// headers and the target as the node received them.
-    pub fn verify(&self, client: &str, target: &str, signature: &str) -> bool {
-        let Some(tag) = units::from_hex(signature) else { return false };
-        hmac::verify(&self.0, signed(client, target).as_bytes(), &tag).is_ok()
+    /// Whether a signature is that of a question, compared in constant time.
+    pub fn verify(&self, question: SignedText<'_>, signature: &str) -> bool {
+        units::from_hex(signature).is_some_and(|tag| self.has_tag(&question.text(), &tag, WHOLE))
+    }
+
+    /// The signature of a text.
+    pub(crate) fn tag(&self, text: &str) -> hmac::Tag {
+        hmac::sign(&self.0, text.as_bytes())
+    }
+
+    /// Whether `tag` is the first `length` bytes of the signature of a text, compared in constant
+    /// time.
+    pub(crate) fn has_tag(&self, text: &str, tag: &[u8], length: usize) -> bool {
+        let whole = self.tag(text);
+        let differences = whole.as_ref().iter().zip(tag).map(|(a, b)| a ^ b);
+        tag.len() == length && differences.fold(0, |all, one| all | one) == 0
     }
 }
 
-/// The text that is signed. Headers and targets have no line ends, so that no two questions have
-/// the same text.
-fn signed(client: &str, target: &str) -> String {
-    format!("admission\n{client}\n{target}\n")
+impl SignedText<'_> {
+    /// The text that is signed. Headers and targets have no line ends, so that no two questions
+    /// have the same text.
+    fn text(&self) -> String {
+        let Self { client, target, steering, elsewhere } = self;
+        format!("admission\n{client}\n{target}\n{steering}\n{elsewhere}\n")
+    }
 }
 
 /// The key is never shown.
@@ -116,6 +149,8 @@ impl fmt::Debug for ClusterSecret {
     }
 }
 
+/// Bytes of a whole signature.
+const WHOLE: usize = 32;
 /// Shortest secret: the length of the hash.
 const SHORTEST: usize = 32;
 /// The rights of all others. Those of the group are not looked at: systemd gives a credential to
@@ -131,28 +166,34 @@ mod tests {
     #[test]
     fn a_signature_is_valid_for_its_client_target_and_secret() {
         let secret = ClusterSecret::from_bytes(SECRET).unwrap();
-        let (client, target) = ("192.0.2.7", "/t/film/master.m3u8?start=3");
-        let signature = secret.sign(client.parse().unwrap(), target);
-        // Of openssl: printf 'admission\n192.0.2.7\n/t/film/master.m3u8?start=3\n' |
+        let asked = SignedText {
+            client: "192.0.2.7",
+            target: "/t/film/master.m3u8?start=3",
+            steering: "http://d/steer/film?node=n1",
+            elsewhere: "n2=http://n2",
+        };
+        let signature = secret.sign(asked);
+        // Of openssl: printf 'admission\n192.0.2.7\n/t/film/master.m3u8?start=3\n\
+        // http://d/steer/film?node=n1\nn2=http://n2\n' |
         // openssl dgst -sha256 -hmac 0123456789abcdef0123456789abcdef
         assert_eq!(signature, OF_OPENSSL);
         let other = ClusterSecret::from_bytes(&[b'x'; 32]).unwrap();
         let changed = signature.replace('3', "4");
         let rows = [
-            (&secret, client, target, &*signature, true),
-            (&other, client, target, &signature, false),
-            (&secret, "192.0.2.8", target, &signature, false),
-            (&secret, client, "/t/film/master.m3u8", &signature, false),
-            (&secret, client, target, &signature[2..], false),
-            (&secret, client, target, &changed, false),
-            (&secret, client, target, "", false),
-            (&secret, client, target, "no hex", false),
+            (&secret, asked, &*signature, true),
+            (&other, asked, &signature, false),
+            (&secret, SignedText { client: "192.0.2.8", ..asked }, &signature, false),
+            (&secret, SignedText { target: "/t/film/master.m3u8", ..asked }, &signature, false),
+            (&secret, SignedText { steering: "http://e/", ..asked }, &signature, false),
+            (&secret, SignedText { elsewhere: "", ..asked }, &signature, false),
+            (&secret, asked, &signature[2..], false),
+            (&secret, asked, &changed, false),
+            (&secret, asked, "", false),
+            (&secret, asked, "no hex", false),
         ];
-        for (secret, client, target, signature, valid) in rows {
-            assert_eq!(secret.verify(client, target, signature), valid, "{client} {target}");
+        for (secret, asked, signature, valid) in rows {
+            assert_eq!(secret.verify(asked, signature), valid, "{asked:?}");
         }
-        let (ipv6, target) = ("2001:db8::7".parse().unwrap(), "/");
-        assert!(secret.verify("2001:db8::7", target, &secret.sign(ipv6, target)));
     }
 
     #[test]
@@ -162,8 +203,7 @@ mod tests {
         let error = of(&[[b'a'; 31].as_slice(), b"\n"].concat()).unwrap_err();
         assert_eq!(error.to_string(), "the secret has 31 bytes, and at least 32 are needed");
         let with_line_end = [SECRET.as_slice(), b"\n"].concat();
-        let signed =
-            |bytes| ClusterSecret::from_bytes(bytes).unwrap().sign([127, 0, 0, 1].into(), "/");
+        let signed = |bytes| ClusterSecret::from_bytes(bytes).unwrap().sign(SignedText::default());
         assert_eq!(signed(&with_line_end), signed(SECRET));
         assert_eq!(
             format!("{:?}", ClusterSecret::from_bytes(SECRET).unwrap()),

@@ -15,22 +15,24 @@
 
 use crate::ServerConfig;
 use crate::config::ClusterConfig;
-use crate::http::{Response, SignedQuestion};
+use crate::http::{Response, SignedQuestion, escape};
 use crate::library::OpenStore;
 use crate::plan::{self, PlanDisk, PlannedAudience, Question};
+use crate::sessions::PlayerSession;
 use crate::shared::Shared;
 use crate::wire;
 use cluster::{CapacityShare, CopyRecord, CopyState, NodeDigest, NodeDisk, TitleDemand, TitleName};
 use director::etcd::EtcdConfig;
 use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
 use director::question::ClusterSecret;
+use director::ticket::{Ticket, TicketError};
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::{BitRate, ByteCount, Reason};
 
 /// A server's place in its cluster.
@@ -79,8 +81,7 @@ impl Membership {
     /// The address of the viewer for whom a director asks, or the answer to a question that is none
     /// of a director of this cluster.
     pub(crate) fn viewer_of(&self, question: &SignedQuestion) -> Result<IpAddr, Response> {
-        let SignedQuestion { client, target, signature } = question;
-        if !self.secret.verify(client, target, signature) {
+        if !self.secret.verify(question.signed(), &question.signature) {
             let message = "the signature is not that of a director of this cluster; give nodes and \
                            directors the same --cluster-secret";
             return Err(Response::error(403, UNKNOWN_DIRECTOR, message));
@@ -90,10 +91,47 @@ impl Membership {
                            viewers only who come directly";
             return Err(Response::unavailable("cut-off", message, CUT_OFF_RETRY));
         }
-        client.parse().map_err(|_| {
+        question.client.parse().map_err(|_| {
             let message = "Tenuto-Client is not the address of a viewer";
             Response::error(400, "bad-question", message)
         })
+    }
+
+    /// Where the viewer of a session may go on, as a director has told; `None`: nowhere.
+    pub(crate) fn elsewhere(&self, question: &SignedQuestion) -> Option<Arc<OtherNodes>> {
+        let nodes = question.elsewhere.split(',').filter_map(|node| node.split_once('='));
+        let nodes: Vec<_> =
+            nodes.map(|(name, address)| (name.to_owned(), address.to_owned())).collect();
+        let steering = question.steering.clone();
+        (!nodes.is_empty() && !steering.is_empty())
+            .then(|| Arc::new(OtherNodes { steering, nodes }))
+    }
+
+    /// What the manifest of a session says of other nodes; `None`: nothing.
+    pub(crate) fn told_by(&self, session: &PlayerSession) -> Option<ToldElsewhere> {
+        let OtherNodes { steering, nodes } = &**session.elsewhere.as_ref()?;
+        let this = (self.config.node.to_string(), self.config.address.clone());
+        let folder = |address: &str| format!("{address}/t/{}/", escape(&session.name));
+        let servers = std::iter::once(&this).chain(nodes);
+        let servers = servers.map(|(name, address)| (name.clone(), folder(address))).collect();
+        let ticket = Ticket {
+            session: session.token?.to_string(),
+            title: session.name.clone(),
+            version: session.title.version.clone(),
+            expires: unix_now() + TICKET_LIFE.as_secs(),
+            form: SEGMENTED.to_owned(),
+            part: session.presentation.params.query(),
+            max_height: session.permit.max_height,
+            priority: session.permit.priority.word().to_owned(),
+        };
+        let ticket = ticket.sign(&self.secret);
+        Some(ToldElsewhere { steering: steering.clone(), servers, ticket })
+    }
+
+    /// What another node has admitted, or why a ticket is not accepted.
+    pub(crate) fn ticket(&self, text: &str) -> Result<Ticket, TicketError> {
+        let ticket = Ticket::verify(text, &self.secret, unix_now())?;
+        if ticket.form == SEGMENTED { Ok(ticket) } else { Err(TicketError::Forged) }
     }
 
     /// The state, for `/status`.
@@ -113,6 +151,30 @@ impl Membership {
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Member>> {
         self.member.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Nodes with the title of a session beside this one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OtherNodes {
+    /// The address of the steering server.
+    steering: String,
+    /// Names and addresses.
+    nodes: Vec<(String, String)>,
+}
+
+/// What a manifest says of other nodes.
+#[derive(Debug)]
+pub(crate) struct ToldElsewhere {
+    /// The address of the steering server.
+    pub(crate) steering: String,
+    /// The nodes, this one first, with the folder of the title.
+    pub(crate) servers: Vec<(String, String)>,
+    /// The ticket that opens them.
+    pub(crate) ticket: String,
+}
+
+fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// The answer to a question of a director at a server that is in no cluster.
@@ -263,6 +325,10 @@ fn typical_rate(stores: &[OpenStore]) -> BitRate {
     BitRate::of(bytes, time).clamp(*plan::RATES.start(), *plan::RATES.end())
 }
 
+/// The form of the sessions that go on at other nodes.
+const SEGMENTED: &str = "segmented";
+/// A ticket is used when a node is lost, whenever that is: longer than a title plays.
+const TICKET_LIFE: Duration = Duration::from_secs(24 * 3600);
 const UNKNOWN_DIRECTOR: &str = "director-unknown";
 /// Time for which a node counts as alive without a sign of life.
 const LEASE: Duration = Duration::from_secs(10);

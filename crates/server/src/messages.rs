@@ -15,8 +15,9 @@ use crate::handover::LeftState;
 use crate::http::{Response, escape};
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
+use crate::membership::OtherNodes;
 use crate::presentation::Presentation;
-use crate::sessions::PlayerSession;
+use crate::sessions::{PlayerSession, Token};
 use crate::wire;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
@@ -243,6 +244,10 @@ pub(crate) struct PlayRequest {
     pub(crate) in_mount: bool,
     /// Whether a director asks for the viewer.
     pub(crate) is_directed: bool,
+    /// Where the viewer may go on, if this node is lost; `None`: nowhere.
+    pub(crate) elsewhere: Option<Arc<OtherNodes>>,
+    /// The token of the session, if another node has begun it; `None`: a new one.
+    pub(crate) token: Option<Token>,
 }
 
 /// Ends a fill's session when the transfer of its response is over, however that ends.

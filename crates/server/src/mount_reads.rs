@@ -215,6 +215,8 @@ impl MountReaders {
             sent_to: None,
             in_mount: true,
             is_directed: false,
+            elsewhere: None,
+            token: None,
         };
         // The programs that use a mount are on this machine, as far as the server sees.
         let client = ClientAddress::of(IpAddr::V4(Ipv4Addr::LOCALHOST));

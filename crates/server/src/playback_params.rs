@@ -47,6 +47,35 @@ impl PlaybackParams {
         Ok(Self { excerpt, speed_milli: speed.unsigned_abs() })
     }
 
+    /// The query of a manifest with these parameters, without what is the default.
+    pub(crate) fn query(&self) -> String {
+        let Excerpt { start, stop, skip, backwards } = self.excerpt;
+        let seconds = |time: Duration| time.as_secs_f64().to_string();
+        let speed = f64::from(self.speed_milli) / if backwards { -1000.0 } else { 1000.0 };
+        let parts = [
+            ("start", Some(start).filter(|start| !start.is_zero()).map(seconds)),
+            ("stop", stop.map(seconds)),
+            ("skip", Some(skip).filter(|skip| *skip > 0).map(|skip| skip.to_string())),
+            (
+                "speed",
+                Some(speed)
+                    .filter(|_| backwards || self.speed_milli != 1000)
+                    .map(|it| it.to_string()),
+            ),
+        ];
+        let parts =
+            parts.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+        parts.collect::<Vec<_>>().join("&")
+    }
+
+    /// The parameters in a query as [`Self::query`] writes it.
+    pub(crate) fn of_text(query: &str) -> Result<Self, BadParameter> {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let pairs: Vec<_> =
+            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        Self::of(&pairs)
+    }
+
     /// Whether the whole title is played forwards, at whatever speed.
     pub(crate) fn is_all(&self) -> bool {
         self.excerpt == Excerpt::default()

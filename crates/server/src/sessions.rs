@@ -9,6 +9,7 @@ use crate::clients::ClientAddress;
 use crate::engine::SessionId;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
+use crate::membership::OtherNodes;
 use crate::player_reports::SessionReports;
 use crate::presentation::Presentation;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -67,6 +68,8 @@ pub(crate) struct PlayerSession {
     pub(crate) in_mount: bool,
     /// Whether a director asked for it: its player comes with its token at once.
     pub(crate) is_directed: bool,
+    /// Where it may go on, if this node is lost; `None`: nowhere.
+    pub(crate) elsewhere: Option<Arc<OtherNodes>>,
     pub(crate) admitted: Instant,
     /// How much later than requested it begins.
     pub(crate) wait: Duration,
@@ -182,6 +185,12 @@ impl SessionTable {
     pub(crate) fn is_live(&self, session: &PlayerSession) -> bool {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         session.token.is_some_and(|token| live.contains_key(&token))
+    }
+
+    /// The live session with a token.
+    pub(crate) fn live(&self, token: Token) -> Option<Arc<PlayerSession>> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.get(&token).map(Arc::clone)
     }
 
     /// Looks up a token as it stands in a URL. Costs a read lock and one hash.

@@ -11,6 +11,8 @@ use super::answer::ViewerAnswer;
 use super::counters::{Cause, ServiceCounters};
 use super::nodes::{Nodes, Question};
 use super::reply::{NodeReply, NodeVerdict};
+use super::request::ViewerRequest;
+use super::steering;
 use crate::watching::{Say, WatchedCluster};
 use cluster::{
     AdmissionClass, ClusterView, CopyPlace, Director, DirectorCounters, DirectorRefusal,
@@ -19,6 +21,7 @@ use cluster::{
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,11 +90,12 @@ impl Admission {
     pub(super) fn admit(
         &self,
         title: &TitleName,
-        question: Question<'_>,
+        request: &ViewerRequest<'_>,
+        client: IpAddr,
         counters: &ServiceCounters,
     ) -> ViewerAnswer {
         self.busy.fetch_add(1, Ordering::AcqRel);
-        let answer = self.answer(title, question, counters);
+        let answer = self.answer(title, request, client, counters);
         self.busy.fetch_sub(1, Ordering::AcqRel);
         answer
     }
@@ -99,7 +103,8 @@ impl Admission {
     fn answer(
         &self,
         title: &TitleName,
-        question: Question<'_>,
+        request: &ViewerRequest<'_>,
+        client: IpAddr,
         counters: &ServiceCounters,
     ) -> ViewerAnswer {
         if !self.watched.is_listed() {
@@ -122,7 +127,9 @@ impl Admission {
         let mut attempt = locked(&self.director).begin(number, need, AdmissionClass::New, seed);
         let mut step = attempt.step(&view, self.watched.now());
         let mut asked = place(&view, step);
+        let with_title = steering::nodes_with(&view, number, self.watched.now());
         drop(view);
+        let base = request.base();
         let mut location = String::new();
         loop {
             let answer = match (step, asked) {
@@ -138,9 +145,20 @@ impl Admission {
                 (_, None) => NodeAnswer::Unreachable,
                 (_, Some(node)) => {
                     counters.asked();
+                    let elsewhere = steering::elsewhere(&with_title, &node.name);
+                    // Without others there is nowhere to be steered to.
+                    let base = base.as_deref().filter(|_| !elsewhere.is_empty());
+                    let steering = base.map(|base| steering::address(base, title, &node.name));
+                    let question = Question {
+                        target: request.target,
+                        authorization: request.authorization,
+                        client,
+                        steering: steering.as_deref().unwrap_or_default(),
+                        elsewhere: &elsewhere,
+                    };
                     match self.ask(&node, question) {
                         Ok(NodeVerdict::Reserved(found)) => {
-                            location = resolved(&node.address, question.target, &found);
+                            location = resolved(&node.address, request.target, &found);
                             NodeAnswer::Accepted
                         }
                         Ok(NodeVerdict::Full(time)) => {

@@ -20,6 +20,7 @@ mod reply;
 mod request;
 mod routes;
 mod status;
+mod steering;
 mod transport;
 
 use crate::etcd::EtcdConfig;

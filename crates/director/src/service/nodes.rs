@@ -12,7 +12,9 @@
 
 use super::reply::{NodeReply, ReplyError};
 use super::transport::{NodeAddress, NodeStream, NodeTransports};
-use crate::question::{CLIENT_HEADER, ClusterSecret, SIGNATURE_HEADER};
+use crate::question::{
+    CLIENT_HEADER, ClusterSecret, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
+};
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::IpAddr;
@@ -29,6 +31,10 @@ pub(super) struct Question<'a> {
     pub(super) authorization: Option<&'a [u8]>,
     /// The viewer's address.
     pub(super) client: IpAddr,
+    /// The address of the steering manifest.
+    pub(super) steering: &'a str,
+    /// Other nodes with the title.
+    pub(super) elsewhere: &'a str,
 }
 
 /// The nodes that were asked, with the connections to them.
@@ -106,7 +112,7 @@ impl Nodes {
     }
 
     fn request(&self, node: &NodeAddress, question: Question<'_>) -> Vec<u8> {
-        let Question { target, authorization, client } = question;
+        let Question { target, authorization, client, steering, elsewhere } = question;
         let path = node.path();
         let whole;
         let target = if path.is_empty() {
@@ -118,8 +124,15 @@ impl Nodes {
         let mut request = Vec::with_capacity(512);
         let mut line = |parts: &[&[u8]]| parts.iter().for_each(|part| request.extend(*part));
         line(&[b"GET ", target.as_bytes(), b" HTTP/1.1\r\nHost: ", node.host().as_bytes()]);
-        line(&[b"\r\n", CLIENT_HEADER.as_bytes(), b": ", client.to_string().as_bytes()]);
-        let signature = self.secret.sign(client, target);
+        let client = client.to_string();
+        let signed = SignedText { client: &client, target, steering, elsewhere };
+        let signature = self.secret.sign(signed);
+        line(&[b"\r\n", CLIENT_HEADER.as_bytes(), b": ", client.as_bytes()]);
+        for (name, value) in [(STEERING_HEADER, steering), (ELSEWHERE_HEADER, elsewhere)] {
+            if !value.is_empty() {
+                line(&[b"\r\n", name.as_bytes(), b": ", value.as_bytes()]);
+            }
+        }
         line(&[b"\r\n", SIGNATURE_HEADER.as_bytes(), b": ", signature.as_bytes()]);
         if let Some(authorization) = authorization {
             line(&[b"\r\nAuthorization: ", authorization]);

@@ -10,6 +10,10 @@ pub(super) struct ViewerRequest<'a> {
     /// Path and query.
     pub(super) target: &'a str,
     pub(super) authorization: Option<&'a [u8]>,
+    /// Where the viewer has found the director.
+    pub(super) host: Option<&'a str>,
+    /// Whether a proxy has taken the request over TLS.
+    pub(super) over_tls: bool,
     pub(super) keeps_connection: bool,
 }
 
@@ -43,6 +47,8 @@ impl<'a> ViewerRequest<'a> {
             method,
             target: origin_form(target),
             authorization: None,
+            host: None,
+            over_tls: false,
             keeps_connection: parsed.version == Some(1),
         };
         for header in parsed.headers.iter() {
@@ -50,6 +56,10 @@ impl<'a> ViewerRequest<'a> {
             let is_value = |value: &[u8]| header.value.eq_ignore_ascii_case(value);
             if is("authorization") {
                 request.authorization = Some(header.value);
+            } else if is("host") {
+                request.host = std::str::from_utf8(header.value).ok().filter(|host| is_host(host));
+            } else if is("x-forwarded-proto") {
+                request.over_tls = is_value(b"https");
             } else if is("connection") {
                 if is_value(b"close") {
                     request.keeps_connection = false;
@@ -68,6 +78,20 @@ impl<'a> ViewerRequest<'a> {
         self.target.split_once('?').map_or(self.target, |(path, _)| path)
     }
 
+    /// The first value of a parameter of the query, decoded.
+    pub(super) fn query(&self, name: &str) -> Option<String> {
+        let (_, query) = self.target.split_once('?')?;
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        let (_, value) = pairs.into_iter().find(|(key, _)| *key == name)?;
+        Some(percent_decode_str(value).decode_utf8().ok()?.into_owned())
+    }
+
+    /// How the viewer has reached the director: the beginning of its addresses.
+    pub(super) fn base(&self) -> Option<String> {
+        let scheme = if self.over_tls { "https" } else { "http" };
+        self.host.map(|host| format!("{scheme}://{host}"))
+    }
+
     /// The title that is asked for below `/t/`: `TITLE/..` or `TITLE.mp4`. `None` for other paths
     /// and for what cannot be the name of a title.
     pub(super) fn title(&self) -> Option<TitleName> {
@@ -78,6 +102,11 @@ impl<'a> ViewerRequest<'a> {
         };
         TitleName::new(percent_decode_str(name).decode_utf8().ok()?).ok()
     }
+}
+
+/// Whether a text can stand for a host in an address, so that it can be written into a manifest.
+fn is_host(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-.:[]_".contains(c))
 }
 
 /// Path and query of a target, which a proxy may send with scheme and host.

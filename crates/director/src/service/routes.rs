@@ -1,9 +1,8 @@
 //! The resources of a director.
 
 use super::answer::ViewerAnswer;
-use super::nodes::Question;
 use super::request::ViewerRequest;
-use super::{ServiceState, metrics, status};
+use super::{ServiceState, metrics, status, steering};
 use serde_json::json;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,11 +27,12 @@ pub(super) fn answer(
     }
     if let Some(title) = request.title() {
         let started = Instant::now();
-        let question =
-            Question { target: request.target, authorization: request.authorization, client };
-        let answer = state.admission.admit(&title, question, &state.counters);
+        let answer = state.admission.admit(&title, request, client, &state.counters);
         state.counters.took(started.elapsed());
         return answer;
+    }
+    if let Some(title) = steering::title_of(request) {
+        return steering::manifest(state, request, &title);
     }
     match request.path() {
         "/healthz" => status::health(state),

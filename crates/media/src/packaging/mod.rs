@@ -100,6 +100,27 @@ pub struct Links<'a> {
     /// The address from which players fetch the DASH manifest of a growing title again; empty: the
     /// one that they have used. HLS has no such address.
     pub location: &'a str,
+    /// Where else players find the same, if they lose the server that they have; `None`: nowhere.
+    pub elsewhere: Option<Elsewhere<'a>>,
+}
+
+/// The servers that have a title, for players that lose theirs. HLS names the present one and where
+/// the others are told (content steering: RFC 8216bis, 4.4.6.6); DASH names all of them (ISO/IEC
+/// 23009-1, 5.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elsewhere<'a> {
+    /// The address of the steering server.
+    pub steering: &'a str,
+    /// The name of each server, and the address of the title's folder there, with a slash at its
+    /// end. The first server is the present one.
+    pub servers: &'a [(String, String)],
+}
+
+impl Elsewhere<'_> {
+    /// The name of the present server.
+    fn present(&self) -> &str {
+        self.servers.first().map_or("", |(name, _)| name)
+    }
 }
 
 /// Addresses beside the manifest, with this query.
@@ -332,6 +353,13 @@ impl Packaging {
     pub fn segment_count(&self, track: u16) -> u32 {
         let count = self.track(track).map_or(0, |track| track.segments.count());
         u32::try_from(count).expect("fewer segments than LDUs")
+    }
+
+    /// The time at which a segment of a track starts; `None` if there is no such segment.
+    pub fn segment_start(&self, track: u16, number: u32) -> Option<Duration> {
+        let segments = &self.track(track)?.segments;
+        let number = usize::try_from(number).ok().filter(|number| *number < segments.count())?;
+        Some(Duration::from_millis(millis(segments.time(number).start).into()))
     }
 
     /// The initialization segment of a track for HLS; `None` if there is no such track.

@@ -4,9 +4,9 @@
 use crate::footage::{Folder, Title, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};
 use media::{
-    Body, CHECKSUM_SPAN, Growth, Ldu, LduIndex, Links, NoSegmentIndex, Packaging, PackagingError,
-    PackagingOptions, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
-    settled,
+    Body, CHECKSUM_SPAN, Elsewhere, Growth, Ldu, LduIndex, Links, NoSegmentIndex, Packaging,
+    PackagingError, PackagingOptions, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex,
+    TrackKind, settled,
 };
 use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
 use std::sync::Arc;
@@ -744,5 +744,28 @@ fn a_short_title_has_about_three_segments() {
         let lengths: Vec<f32> = playlist.segments.iter().map(|segment| segment.duration).collect();
         let wanted: Vec<f32> = wanted.iter().map(|length| f32::from(*length)).collect();
         assert_eq!(lengths, wanted, "{seconds} s in segments of {segment} s");
+    }
+}
+
+#[test]
+fn manifests_tell_where_else_the_title_is() {
+    let [_, film] = recorded();
+    let servers = [("n1", "http://n1/t/news/"), ("n2", "http://n2/t/news/")];
+    let servers = servers.map(|(name, folder)| (name.to_owned(), folder.to_owned()));
+    let elsewhere = Elsewhere { steering: "http://d/steer/news?node=n1", servers: &servers };
+    let links = Links { query: "?s=T", elsewhere: Some(elsewhere), ..Links::default() };
+    let playlist = film.multivariant_playlist(&[0], links);
+    let tag =
+        "#EXT-X-CONTENT-STEERING:SERVER-URI=\"http://d/steer/news?node=n1\",PATHWAY-ID=\"n1\"\n";
+    assert!(playlist.contains(tag), "{playlist}");
+    let variants = playlist.lines().filter(|line| line.contains("STREAM-INF:"));
+    let without = variants.filter(|line| !line.contains(",PATHWAY-ID=\"n1\""));
+    assert_eq!(without.count(), 0, "{playlist}");
+    let manifest = film.dash_manifest(&[0], links);
+    let bases = "<BaseURL serviceLocation=\"n1\">http://n1/t/news/</BaseURL>\n\
+                 <BaseURL serviceLocation=\"n2\">http://n2/t/news/</BaseURL>\n<Period";
+    assert!(manifest.contains(bases), "{manifest}");
+    for alone in [film.multivariant_playlist(&[0], "?s=T"), film.dash_manifest(&[0], "?s=T")] {
+        assert!(!alone.contains("PATHWAY-ID") && !alone.contains("BaseURL"), "{alone}");
     }
 }

@@ -114,7 +114,11 @@ impl Core {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
         let PlayRequest { start, max_wait, replaces, is_fill, permit, sent_to, in_mount, .. } =
             request;
-        let is_directed = request.is_directed;
+        let PlayRequest { is_directed, elsewhere, token, .. } = request;
+        // Requests of one viewer for sound and pictures come at the same time.
+        if let Some(session) = token.and_then(|token| self.shared.sessions.live(token)) {
+            return Ok((session, Duration::ZERO));
+        }
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -122,7 +126,7 @@ impl Core {
         if self.stop_at.is_some() {
             return Err(AdmissionError::Stopping);
         }
-        let token = if is_fill { None } else { Some(self.token_for(client, replaces)?) };
+        let token = if is_fill { None } else { Some(self.token_for(client, replaces, token)?) };
         let (layout, copies) =
             presentation.layouts(format).split_first().ok_or(AdmissionError::FormatUnavailable)?;
         let best =
@@ -160,6 +164,7 @@ impl Core {
                     sent_to,
                     in_mount,
                     is_directed,
+                    elsewhere,
                     admitted: Instant::now(),
                     wait,
                     started: Arc::default(),
@@ -193,9 +198,10 @@ impl Core {
         &self,
         client: ClientAddress,
         replaces: Option<SessionId>,
+        given: Option<Token>,
     ) -> Result<Token, AdmissionError> {
         self.check_unplayed(client, replaces)?;
-        let token = self.shared.sessions.new_token();
+        let token = given.map_or_else(|| self.shared.sessions.new_token(), Ok);
         token.map_err(|error| AdmissionError::Failed(error.to_string()))
     }
 

@@ -11,7 +11,7 @@ use super::request::{HttpRequest, Method};
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource, content_type, file_etag};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
-use super::{origin, preflight};
+use super::{origin, preflight, visitors};
 use crate::access::Permit;
 use crate::console;
 use crate::engine::{MaxWait, SessionId};
@@ -25,8 +25,8 @@ use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
 use media::{
-    CueClock, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError, TextForm,
-    TrackKind,
+    CueClock, Elsewhere, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError,
+    TextForm, TrackKind,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -53,6 +53,8 @@ pub(crate) enum Decision {
     BuildPresentation(Arc<OpenTitle>, PlaybackParams),
     /// Let the opener plan the transport streams of a presentation, then decide again.
     PlanTransport(Arc<OpenTitle>, Arc<Presentation>),
+    /// Pass the admission request of a viewer of another node to the core, then decide again.
+    Adopt(Box<PlayRequest>),
     /// Pass this admission request to the core; [`admitted`] makes its verdict a response.
     Admit(Box<PlayRequest>, Manifest),
     /// Send the core's list of sessions.
@@ -91,6 +93,9 @@ fn decide(
     let ends = matches!(request.method, Method::Delete | Method::Post);
     if ends != matches!(route, Route::Session { .. }) {
         return Ok(Response::method_not_allowed(preflight::allowed(&route)).into());
+    }
+    if let Some(visitor) = visitors::of(shared, request, &route, opened.as_ref())? {
+        return visitors::answer(shared, &route, visitor);
     }
     let response = match route {
         Route::Session { title } => return Ok(end_session(shared, request, &title)),
@@ -139,7 +144,7 @@ fn decide(
         }
         Route::Key { ref title, ref id } => {
             let session = find_session(shared, request, title)?;
-            return Ok(key(&session, id).into());
+            return Ok(key(&session.presentation, id).into());
         }
         Route::Origin { ref title, ref version, ref resource } => {
             let of = (title.as_str(), version.as_deref());
@@ -164,7 +169,8 @@ pub(crate) fn admitted(
                 // With the token in the URL, all further ranges of the file are of this session.
                 Response::redirect(&format!("{}{}", manifest.address(name), session.query()))
             } else {
-                listing(&session.presentation, manifest, &videos(&session), &session.query())
+                let links = Links { query: &session.query(), ..Links::default() };
+                listing(&session.presentation, manifest, &videos(&session), links)
             };
             if !session.wait.is_zero() {
                 // Browsers show it beside the request (W3C Server Timing), in milliseconds.
@@ -199,7 +205,7 @@ pub(crate) fn not_admitted(name: &str, why: AdmissionError) -> Response {
 }
 
 /// The response to a request for pictures that a token does not permit.
-fn not_permitted(permit: Permit) -> Response {
+pub(super) fn not_permitted(permit: Permit) -> Response {
     let most = permit.max_height.unwrap_or(u32::MAX);
     let message =
         format!("the token opens pictures up to a height of {most}, and these are higher");
@@ -248,8 +254,7 @@ fn segmented(
     let known = of_director.or_else(|| session_of_recording(shared, request, &name, manifest));
     if let Some(session) = known {
         extend_first(shared, &session, opened)?;
-        let (videos, query) = (videos(&session), session.query());
-        return Ok(listing(&session.presentation, manifest, &videos, &query).into());
+        return Ok(session_listing(shared, &session, manifest).into());
     }
     let title = title_or_recording(shared, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
@@ -268,7 +273,7 @@ fn segmented(
         let best = presentation.best_offer(manifest.format(), request.permit);
         let best = best.ok_or_else(|| not_permitted(request.permit))?;
         let videos = all_videos(&presentation, manifest, best);
-        return Ok(listing(&presentation, manifest, &videos, "").into());
+        return Ok(listing(&presentation, manifest, &videos, Links::default()).into());
     }
     // A manifest that is requested with a session's token goes on in place of that session, with
     // another part or speed.
@@ -282,6 +287,11 @@ fn segmented(
     let start = play.title.start(shared.content.segment());
     let is_directed = request.viewer.is_some();
     let play = PlayRequest { format, start, replaces, permit, is_directed, ..play };
+    // Only these have addresses that mean the same at another node from the first request on.
+    let goes_on = matches!(manifest, Manifest::Hls(_) | Manifest::Dash(_));
+    let told = shared.membership.as_ref().zip(request.question.as_ref()).filter(|_| goes_on);
+    let elsewhere = told.and_then(|(membership, question)| membership.elsewhere(question));
+    let play = PlayRequest { elsewhere, ..play };
     Ok(Decision::Admit(Box::new(play), manifest))
 }
 
@@ -326,7 +336,7 @@ fn newest_look(shared: &Shared, copy: StoredCopy, name: &str) -> Result<Arc<Open
 }
 
 /// The request of a player that takes the best offer of a file and plays from the beginning.
-fn play(
+pub(super) fn play(
     title: Arc<OpenTitle>,
     presentation: Arc<Presentation>,
     name: String,
@@ -346,7 +356,23 @@ fn play(
         sent_to: None,
         in_mount: false,
         is_directed: false,
+        elsewhere: None,
+        token: None,
     }
+}
+
+/// The manifest of a session, with other nodes where it may go on.
+fn session_listing(shared: &Shared, session: &PlayerSession, manifest: Manifest) -> Response {
+    let (videos, mut query) = (videos(session), session.query());
+    let told = shared.membership.as_ref().and_then(|membership| membership.told_by(session));
+    if let Some(told) = &told {
+        let and = if matches!(manifest, Manifest::Dash(_)) { "&amp;" } else { "&" };
+        query += &format!("{and}ticket={}", told.ticket);
+    }
+    let elsewhere =
+        told.as_ref().map(|told| Elsewhere { steering: &told.steering, servers: &told.servers });
+    let links = Links { query: &query, elsewhere, ..Links::default() };
+    listing(&session.presentation, manifest, &videos, links)
 }
 
 /// A manifest that names the segments of these video tracks.
@@ -354,14 +380,15 @@ fn listing(
     presentation: &Presentation,
     manifest: Manifest,
     videos: &[u16],
-    query: &str,
+    links: Links<'_>,
 ) -> Response {
+    let query = links.query;
     // A player asks for the manifest of a recording again, with the token of its session.
     let location = match manifest {
         Manifest::Dash(TextForm::Imsc) => format!("manifest-imsc.mpd{query}"),
         _ => format!("manifest.mpd{query}"),
     };
-    let links = Links { query, location: &location, ..Links::default() };
+    let links = Links { location: &location, ..links };
     let (kind, text) = manifest_text(&presentation.packaging, manifest, videos, links);
     uncached(Response::new(200, kind, text))
 }
@@ -654,8 +681,8 @@ fn find_session(
 }
 
 /// The key of this number, for a player of a session of a title that is encrypted with it.
-fn key(session: &PlayerSession, id: &str) -> Response {
-    let encryption = session.presentation.packaging.encryption();
+pub(super) fn key(presentation: &Presentation, id: &str) -> Response {
+    let encryption = presentation.packaging.encryption();
     let found = encryption
         .and_then(|it| it.keys().find(|key| key.address.is_none() && media::uuid(&key.id) == id));
     found.map_or_else(not_found, |key| {
@@ -772,7 +799,7 @@ pub(super) fn not_found() -> Response {
 }
 
 /// A cache asks each time, so that the player of an ended session learns of its end.
-const ASK_EACH_TIME: &str = "private, no-cache";
+pub(super) const ASK_EACH_TIME: &str = "private, no-cache";
 /// After this long, players behind the same address have begun to play.
 const UNPLAYED_RETRY: Duration = Duration::from_secs(2);
 /// A segment takes some seconds.

@@ -75,6 +75,8 @@ pub(super) enum PendingAnswer {
     Opener,
     /// The core's verdict on an admission request.
     Admission { title: String, manifest: Manifest },
+    /// The core's verdict on a viewer of another node, for whom the request is decided again.
+    Adoption { title: String },
     /// The core's, on whether a session goes on with more of its title.
     Extension,
     /// The core's verdict on a fill, of which this is sent.

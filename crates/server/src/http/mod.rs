@@ -28,6 +28,7 @@ mod resource;
 mod response;
 mod routes;
 mod transfer;
+mod visitors;
 mod watch;
 mod worker;
 

@@ -197,6 +197,8 @@ fn fill(
         sent_to: None,
         in_mount: false,
         is_directed: false,
+        elsewhere: None,
+        token: None,
     };
     Decision::Fill(Box::new(play), media)
 }

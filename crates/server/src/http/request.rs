@@ -9,7 +9,9 @@ use super::coding::AcceptEncoding;
 use super::conditions::Conditions;
 use super::range::RangeField;
 use crate::access::Permit;
-use director::question::{CLIENT_HEADER, SIGNATURE_HEADER};
+use director::question::{
+    CLIENT_HEADER, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
+};
 use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
 
@@ -76,7 +78,17 @@ pub(crate) struct HttpRequest {
 pub(crate) struct SignedQuestion {
     pub(crate) client: String,
     pub(crate) target: String,
+    pub(crate) steering: String,
+    pub(crate) elsewhere: String,
     pub(crate) signature: String,
+}
+
+impl SignedQuestion {
+    /// What the signature is of.
+    pub(crate) fn signed(&self) -> SignedText<'_> {
+        let Self { client, target, steering, elsewhere, .. } = self;
+        SignedText { client, target, steering, elsewhere }
+    }
 }
 
 /// What a head says of the body that follows it.
@@ -208,6 +220,10 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.token = bearer_token(value).map(str::to_owned);
         } else if is(SIGNATURE_HEADER) {
             request.question.get_or_insert_default().signature = value.to_owned();
+        } else if is(STEERING_HEADER) {
+            request.question.get_or_insert_default().steering = value.to_owned();
+        } else if is(ELSEWHERE_HEADER) {
+            request.question.get_or_insert_default().elsewhere = value.to_owned();
         } else if is(CLIENT_HEADER) {
             request.question.get_or_insert_default().client = value.to_owned();
         } else if is("connection") {

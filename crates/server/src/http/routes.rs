@@ -187,6 +187,25 @@ impl Route {
         })
     }
 
+    /// The title of a resource that a viewer of another node may ask for, with a ticket: a segment
+    /// and what comes before it.
+    pub(crate) fn visited(&self) -> Option<&str> {
+        match self {
+            Self::Playlist { title, .. }
+            | Self::IframePlaylist { title, .. }
+            | Self::Init { title, .. }
+            | Self::DashInit { title, .. }
+            | Self::Segment { title, .. }
+            | Self::Iframe { title, .. }
+            | Self::TextPlaylist { title, .. }
+            | Self::TextInit { title, .. }
+            | Self::TextSegment { title, .. }
+            | Self::ThumbnailPlaylist { title }
+            | Self::Key { title, .. } => Some(title),
+            _ => None,
+        }
+    }
+
     /// Whether a request for it, without the token of a session, begins one.
     pub(crate) fn begins_session(&self) -> bool {
         self.manifest().is_some() || matches!(self, Self::Progressive { .. })

@@ -301,6 +301,13 @@ impl Worker {
                 self.wait_for(id, exchange, request, pending);
                 return self.core.send(Event::Admit { caller, client, request: *play });
             }
+            Decision::Adopt(play) => {
+                let Some(connection) = self.connections.get(&id) else { return };
+                let client = ClientAddress::of(connection.peer.ip());
+                let pending = PendingAnswer::Adoption { title: play.name.clone() };
+                self.wait_for(id, exchange, request, pending);
+                return self.core.send(Event::Admit { caller, client, request: *play });
+            }
             Decision::Extend(session, title) => {
                 self.wait_for(id, exchange, request, PendingAnswer::Extension);
                 return self.core.send(Event::Extend { caller, session, title });

@@ -389,6 +389,8 @@ impl ChannelWorker {
             sent_to: Some(channel.to),
             in_mount: false,
             is_directed: false,
+            elsewhere: None,
+            token: None,
         };
         let client = ClientAddress::of(channel.to.ip());
         self.core.send(Event::Admit { caller, client, request });

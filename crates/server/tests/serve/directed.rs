@@ -4,7 +4,9 @@
 use crate::client::{Client, TestResponse, playlist_uris};
 use crate::fixture::{TestServer, TestStore, eventually, media};
 use cluster::{ClusterName, NodeId};
-use director::question::{CLIENT_HEADER, ClusterSecret, SIGNATURE_HEADER};
+use director::question::{
+    CLIENT_HEADER, ClusterSecret, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
+};
 use serde_json::Value;
 use server::access::{TokenClaims, new_key_file};
 use server::{ClusterConfig, ServerConfig};
@@ -56,9 +58,19 @@ fn record(etcd: &TestEtcd, key: &str) -> Value {
 
 /// Asks for a viewer as a director does.
 fn ask(client: &mut Client, viewer: &str, target: &str) -> TestResponse {
-    let secret = ClusterSecret::from_bytes(SECRET).unwrap();
-    let signature = secret.sign(viewer.parse().unwrap(), target);
-    client.request("GET", target, &[(CLIENT_HEADER, viewer), (SIGNATURE_HEADER, &signature)])
+    ask_telling(client, SignedText { client: viewer, target, ..SignedText::default() })
+}
+
+/// Asks, and tells of other nodes.
+fn ask_telling(client: &mut Client, question: SignedText<'_>) -> TestResponse {
+    let signature = ClusterSecret::from_bytes(SECRET).unwrap().sign(question);
+    let fields = [
+        (CLIENT_HEADER, question.client),
+        (STEERING_HEADER, question.steering),
+        (ELSEWHERE_HEADER, question.elsewhere),
+        (SIGNATURE_HEADER, &*signature),
+    ];
+    client.request("GET", question.target, &fields)
 }
 
 #[test]
@@ -185,17 +197,19 @@ fn questions_that_are_no_directors_are_refused() {
     let serving = node(&fixture, &etcd, |_| {});
     let secret = ClusterSecret::from_bytes(SECRET).unwrap();
     let other = ClusterSecret::from_bytes(&[b'x'; 32]).unwrap();
-    let viewer = VIEWER.parse().unwrap();
+    let by = |secret: &ClusterSecret, target| {
+        secret.sign(SignedText { client: VIEWER, target, ..SignedText::default() })
+    };
     let rows = [
-        (MASTER, secret.sign(viewer, MASTER), VIEWER, "201 "),
-        (MASTER, other.sign(viewer, MASTER), VIEWER, "403 director-unknown"),
-        (MASTER, secret.sign(viewer, "/t/film.mp4"), VIEWER, "403 director-unknown"),
-        (MASTER, secret.sign(viewer, MASTER), "192.0.2.9", "403 director-unknown"),
-        (MASTER, secret.sign(viewer, MASTER), "", "403 director-unknown"),
+        (MASTER, by(&secret, MASTER), VIEWER, "201 "),
+        (MASTER, by(&other, MASTER), VIEWER, "403 director-unknown"),
+        (MASTER, by(&secret, "/t/film.mp4"), VIEWER, "403 director-unknown"),
+        (MASTER, by(&secret, MASTER), "192.0.2.9", "403 director-unknown"),
+        (MASTER, by(&secret, MASTER), "", "403 director-unknown"),
         (MASTER, String::new(), VIEWER, "403 director-unknown"),
         (MASTER, "zz".repeat(32), VIEWER, "403 director-unknown"),
-        ("/titles", secret.sign(viewer, "/titles"), VIEWER, "400 bad-question"),
-        ("/t/none/master.m3u8", secret.sign(viewer, "/t/none/master.m3u8"), VIEWER, "404 no-title"),
+        ("/titles", by(&secret, "/titles"), VIEWER, "400 bad-question"),
+        ("/t/none/master.m3u8", by(&secret, "/t/none/master.m3u8"), VIEWER, "404 no-title"),
     ];
     for (target, signature, client, wanted) in rows {
         let fields = [(CLIENT_HEADER, client), (SIGNATURE_HEADER, &*signature)];
@@ -224,4 +238,101 @@ fn a_node_that_is_cut_off_serves_those_who_come_directly() {
     member.refuse(false);
     eventually("registered", || ask(&mut serving.client(), VIEWER, MASTER).status == 201);
     assert!(record(&etcd, "nodes/n1").is_object());
+}
+
+/// The address of the first variant of a playlist.
+fn variant_of(playlist: &str) -> String {
+    let line = playlist.lines().find(|line| line.contains(".m3u8") && !line.starts_with('#'));
+    format!("/t/film/{}", line.unwrap())
+}
+
+#[test]
+fn a_viewer_goes_on_at_another_node_with_the_ticket_of_the_first() {
+    let etcd = TestEtcd::new();
+    let stores = [TestStore::with(&[&media().film]), TestStore::with(&[&media().film])];
+    let first = node(&stores[0], &etcd, |_| {});
+    let second = node(&stores[1], &etcd, |config| {
+        config.cluster.as_mut().unwrap().node = NodeId::new("n2").unwrap();
+    });
+    let elsewhere = format!("n2=http://{}", second.server.address());
+    let steering = "http://d/steer/film?node=n1";
+    let question = SignedText { client: VIEWER, target: MASTER, steering, elsewhere: &elsewhere };
+    let told = |target| {
+        let asked = ask_telling(&mut first.client(), SignedText { target, ..question });
+        let location = asked.field("location").unwrap().to_owned();
+        first.client().get(&location).text().to_owned()
+    };
+    let manifest = told("/t/film/manifest.mpd");
+    let base = format!(
+        "<BaseURL serviceLocation=\"n2\">http://{}/t/film/</BaseURL>",
+        second.server.address()
+    );
+    assert!(manifest.contains(&base) && manifest.contains("&amp;ticket="), "{manifest}");
+    let transport = told("/t/film/master-ts.m3u8");
+    assert!(!transport.contains("STEERING"), "{transport}");
+
+    let master = told(MASTER);
+    let tag = format!("#EXT-X-CONTENT-STEERING:SERVER-URI=\"{steering}\",PATHWAY-ID=\"n1\"");
+    assert!(master.contains(&tag), "{master}");
+    let variant = variant_of(&master);
+    let (_, query) = variant.split_once('?').unwrap();
+    let (own, _) = query.split_once('&').unwrap();
+    // From memory, nothing is reserved.
+    let mut viewer = second.client();
+    let playlist = viewer.get(&variant).text().to_owned();
+    let at_first = first.client().get(&variant).text().to_owned();
+    assert_eq!(playlist.replace(query, own), at_first);
+    assert_eq!(second.client().get("/sessions").json()["total"], 0);
+    // A segment is the same, and begins a session; another track is of the same session.
+    for segment in ["/t/film/0/1.m4s", "/t/film/1/1.m4s", "/t/film/0/2.m4s"] {
+        let here = viewer.get(&format!("{segment}?{query}"));
+        assert_eq!(here.status, 200, "{segment}");
+        assert_eq!(here.body, first.client().get(&format!("{segment}?{own}")).body, "{segment}");
+    }
+    let sessions = second.client().get("/sessions").json();
+    assert_eq!(sessions["total"], 1, "{sessions}");
+    // From then on the session is one of this node, which ends as any other.
+    assert_eq!(viewer.get(&format!("/t/film/0/0.m4s?{own}")).status, 200);
+    viewer.request("DELETE", &format!("/t/film/session?{own}"), &[]);
+    assert_eq!(viewer.get(&format!("/t/film/0/0.m4s?{query}")).error(), "session-ended");
+}
+
+#[test]
+fn tickets_that_are_not_for_a_request_open_nothing() {
+    let etcd = TestEtcd::new();
+    let stores = [(); 3].map(|()| TestStore::with(&[&media().film, &media().song]));
+    let first = node(&stores[0], &etcd, |_| {});
+    let named = |name: &str, config: &mut ServerConfig| {
+        config.cluster.as_mut().unwrap().node = NodeId::new(name).unwrap();
+    };
+    let second = node(&stores[1], &etcd, |config| named("n2", config));
+    let other_segments = node(&stores[2], &etcd, |config| {
+        named("n3", config);
+        config.segment = std::time::Duration::from_secs(1);
+    });
+    let (steering, elsewhere) = ("http://d/", "n2=http://n2");
+    let question = SignedText { client: VIEWER, target: MASTER, steering, elsewhere };
+    let asked = ask_telling(&mut first.client(), question);
+    let master = first.client().get(asked.field("location").unwrap()).text().to_owned();
+    let variant = variant_of(&master);
+    let (_, query) = variant.split_once('?').unwrap();
+    let (session, ticket) = query.split_once("&ticket=").unwrap();
+    let changed = ticket.replacen('A', "B", 1);
+    let rows = [
+        (format!("/t/film/0/1.m4s?{session}"), 404, "session-unknown"),
+        (format!("/t/film/0/1.m4s?ticket={ticket}"), 404, "session-missing"),
+        (format!("/t/film/0/1.m4s?{session}&ticket={changed}"), 403, "ticket-invalid"),
+        (format!("/t/film/0/1.m4s?{session}&ticket=x"), 403, "ticket-invalid"),
+        (format!("/t/film/0/1.m4s?s={}&ticket={ticket}", "0".repeat(32)), 403, "ticket-invalid"),
+        (format!("/t/song/0/1.m4s?{query}"), 403, "ticket-invalid"),
+        (format!("/t/film/0/99.m4s?{query}"), 404, "not-found"),
+        (format!("/t/film.mp4?{query}"), 404, "session-unknown"),
+    ];
+    for (address, status, word) in rows {
+        let answer = second.client().get(&address);
+        assert_eq!((answer.status, &*answer.error()), (status, word), "{address}");
+    }
+    let answer = other_segments.client().get(&variant);
+    assert_eq!((answer.status, &*answer.error()), (404, "other-version"));
+    assert_eq!(second.client().get("/sessions").json()["total"], 0);
 }

@@ -51,6 +51,19 @@ impl Worker {
                     let response = answer::admitted(&title, manifest, result);
                     return self.send_response(id, exchange, negotiated(&request, response));
                 }
+                ConnectionState::Waiting(exchange, request, PendingAnswer::Adoption { title }) => {
+                    match result {
+                        Ok(session) => {
+                            self.note_session(id, &session);
+                            let title = Arc::clone(&session.title);
+                            self.answer(id, exchange, *request, Some(title));
+                        }
+                        Err(why) => {
+                            self.send_response(id, exchange, answer::not_admitted(&title, why));
+                        }
+                    }
+                    return;
+                }
                 ConnectionState::Waiting(exchange, _, PendingAnswer::Fill { title, media }) => {
                     return match result {
                         Ok(session) => self.send_body(id, exchange, *media, &session),

@@ -370,6 +370,8 @@ impl RtspWorker {
             sent_to: None,
             in_mount: false,
             is_directed: false,
+            elsewhere: None,
+            token: None,
         };
         // What is sent of the old position must not come behind what is sent of the new one.
         self.stop_playback(id);

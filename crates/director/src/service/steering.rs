@@ -1,0 +1,165 @@
+//! Where a viewer goes on who loses the node: other nodes with the title, for the manifest, and the
+//! steering manifest of HLS.
+//!
+//! ```text
+//!   question to n1 ── Tenuto-Elsewhere: n2=http://..,n3=http://..     DASH: several BaseURLs
+//!                     Tenuto-Steering: http://director/steer/film?node=n1
+//!   player ──GET /steer/film?node=n1&_HLS_pathway="n1"──▶ director
+//!          ◀── PATHWAY-PRIORITY n1, n2, n3; n2 and n3 as clones of n1 (RFC 8216bis, 4.4.6.6; 7)
+//! ```
+//!
+//! A viewer stays where the viewer is while that node answers: its reservation is there. The answer
+//! is of the title and the node alone, so that any director gives it.
+
+use super::ServiceState;
+use super::answer::ViewerAnswer;
+use super::request::ViewerRequest;
+use cluster::{ClusterView, CopyState, TitleName, TitleNumber};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use units::Moment;
+
+/// A node with a copy of a title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TitleNode {
+    pub(super) name: String,
+    pub(super) address: String,
+    /// Free rate of its disk with the copy.
+    free: u64,
+}
+
+/// The nodes with a ready copy of a title that answer, most free rate first.
+pub(super) fn nodes_with(view: &ClusterView, title: TitleNumber, now: Moment) -> Vec<TitleNode> {
+    let mut found: BTreeMap<&str, TitleNode> = BTreeMap::new();
+    let copies = view.copies(title).iter().filter(|copy| copy.state == CopyState::Ready);
+    for copy in copies.take(LOOKED_AT) {
+        let node = view.node(copy.place.node);
+        let Some(digest) = node.digest().filter(|_| node.answers(now)) else { continue };
+        let free = digest.disks.get(usize::from(copy.place.disk.0)).map_or(0, |disk| disk.free);
+        let with = || TitleNode {
+            name: node.id().to_string(),
+            address: digest.address.trim_end_matches('/').to_owned(),
+            free,
+        };
+        let known = found.entry(node.id().as_str()).or_insert_with(with);
+        known.free = known.free.max(free);
+    }
+    let mut found: Vec<TitleNode> = found.into_values().collect();
+    found.sort_by_key(|node| std::cmp::Reverse(node.free));
+    found
+}
+
+/// The value of `Tenuto-Elsewhere` in a question to the node `asked`.
+pub(super) fn elsewhere(nodes: &[TitleNode], asked: &str) -> String {
+    let others = nodes.iter().filter(|node| node.name != asked).take(OTHERS);
+    let all: Vec<String> = others.map(|node| format!("{}={}", node.name, node.address)).collect();
+    all.join(",")
+}
+
+/// The value of `Tenuto-Steering` in a question to the node `asked`; `base` is how the viewer
+/// reached this director.
+pub(super) fn address(base: &str, title: &TitleName, asked: &str) -> String {
+    format!("{base}/steer/{}?node={asked}", utf8_percent_encode(title.as_str(), ESCAPED))
+}
+
+/// The title of a request for a steering manifest.
+pub(super) fn title_of(request: &ViewerRequest<'_>) -> Option<TitleName> {
+    let name = request.path().strip_prefix("/steer/")?;
+    TitleName::new(percent_decode_str(name).decode_utf8().ok()?).ok()
+}
+
+/// The steering manifest.
+pub(super) fn manifest(
+    state: &ServiceState,
+    request: &ViewerRequest<'_>,
+    title: &TitleName,
+) -> ViewerAnswer {
+    let now = state.watched.now();
+    let view = state.watched.view();
+    let Some(number) = view.title_named(title) else {
+        drop(view);
+        return ViewerAnswer::problem(404, "no-title", "no node has this title", json!({}));
+    };
+    let nodes = nodes_with(&view, number, now);
+    drop(view);
+    let first = request.query("node").unwrap_or_default();
+    let present = request.query("_HLS_pathway").unwrap_or_else(|| first.clone());
+    let body = steered(&nodes, &first, present.trim_matches('"'));
+    ViewerAnswer::with_body(200, "application/vnd.apple.steering-list", body.to_string())
+}
+
+/// `first`: the node whose manifest the player has. `present`: the one that it fetches from.
+fn steered(nodes: &[TitleNode], first: &str, present: &str) -> Value {
+    let mut order: Vec<&str> = nodes.iter().take(OTHERS + 1).map(|node| &*node.name).collect();
+    // Stable, so that the others stay in their order.
+    order.sort_by_key(|name| *name != present);
+    // The manifest has no other base. A node that does not answer comes last.
+    if !order.contains(&first) {
+        order.push(first);
+    }
+    // A clone is at another host by the same scheme.
+    let scheme = |address: &str| address.split_once("://").map_or("", |(scheme, _)| scheme).len();
+    let of_first = nodes.iter().find(|node| node.name == first).map(|node| scheme(&node.address));
+    let clones = nodes.iter().take(OTHERS + 1).filter(|node| node.name != first);
+    let clones = clones.filter(|node| of_first.is_none_or(|it| it == scheme(&node.address)));
+    let clones: Vec<Value> = clones
+        .filter_map(|node| {
+            let (_, host) = node.address.split_once("://")?;
+            let replaced = json!({ "HOST": host });
+            Some(json!({ "BASE-ID": first, "ID": node.name, "URI-REPLACEMENT": replaced }))
+        })
+        .collect();
+    json!({
+        "VERSION": 1,
+        "TTL": ASKED_AGAIN_SECS,
+        "PATHWAY-PRIORITY": order,
+        "PATHWAY-CLONES": clones,
+    })
+}
+
+/// Other nodes that a manifest names.
+const OTHERS: usize = 2;
+/// Copies that are looked at: a popular title has hundreds.
+const LOOKED_AT: usize = 64;
+/// A player leaves a node that is lost without being told; being told spreads viewers anew.
+const ASKED_AGAIN_SECS: u32 = 30;
+/// Every character that is not unreserved in RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, address: &str) -> TitleNode {
+        TitleNode { name: name.to_owned(), address: address.to_owned(), free: 0 }
+    }
+
+    #[test]
+    fn a_viewer_stays_at_a_node_that_answers_and_leaves_one_that_does_not() {
+        let all = [node("n2", "http://b:80"), node("n1", "http://a:80"), node("n3", "https://c")];
+        let rows = [
+            (&all[..], "n1", "n1", "n1 n2 n3", "n2=b:80"),
+            (&all, "n1", "n2", "n2 n1 n3", "n2=b:80"),
+            (&all[..1], "n1", "n1", "n2 n1", "n2=b:80"),
+            (&all[..1], "n2", "n2", "n2", ""),
+            (&[], "n1", "n1", "n1", ""),
+        ];
+        for (nodes, first, present, priority, cloned) in rows {
+            let steered = steered(nodes, first, present);
+            let texts = |value: &Value| -> Vec<String> {
+                let all = value.as_array().unwrap().iter();
+                all.map(|one| one.as_str().unwrap().to_owned()).collect()
+            };
+            assert_eq!(texts(&steered["PATHWAY-PRIORITY"]).join(" "), priority);
+            let clones = steered["PATHWAY-CLONES"].as_array().unwrap().iter().map(|clone| {
+                assert_eq!(clone["BASE-ID"], first);
+                let host = clone["URI-REPLACEMENT"]["HOST"].as_str().unwrap();
+                format!("{}={host}", clone["ID"].as_str().unwrap())
+            });
+            assert_eq!(clones.collect::<Vec<_>>().join(" "), cloned, "{first} {present}");
+        }
+        assert_eq!(elsewhere(&all, "n1"), "n2=http://b:80,n3=https://c");
+        assert_eq!(elsewhere(&all[1..2], "n1"), "");
+    }
+}
