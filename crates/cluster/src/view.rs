@@ -186,8 +186,11 @@ impl ClusterView {
     fn set_digest(&mut self, number: NodeNumber, digest: Option<NodeDigest>, now: Moment) {
         let node = &mut self.nodes[index(number.0)];
         node.alive_until = digest.as_ref().map_or(Moment::ZERO, |digest| now + digest.lease());
-        // A digest is a sign of life.
-        node.avoided_until = Moment::ZERO;
+        // A digest says that the node reaches the records, not that it can be reached from here:
+        // only a node that was gone is asked at once.
+        if node.digest.is_none() {
+            node.avoided_until = Moment::ZERO;
+        }
         node.digest = digest;
         self.count();
     }
@@ -211,7 +214,6 @@ impl ClusterView {
         }
         (digest.network, digest.memory) = (network, memory);
         node.alive_until = now + digest.lease();
-        node.avoided_until = Moment::ZERO;
     }
 
     /// Counts every node that has a digest as alive until `until` at least. For a process that
@@ -289,7 +291,7 @@ impl ClusterView {
         digest.memory.free = digest.memory.free.saturating_sub(memory);
     }
 
-    /// Avoids a node that did not answer, for a time or until its next digest.
+    /// Avoids a node that did not answer, for a time or until it has left and come again.
     pub fn found_unreachable(&mut self, node: NodeNumber, now: Moment) {
         self.nodes[index(node.0)].avoided_until = now + AVOIDED;
     }

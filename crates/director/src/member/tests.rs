@@ -125,6 +125,16 @@ fn a_node_goes_on_at_another_member_of_etcd() {
 }
 
 #[test]
+fn a_member_of_etcd_that_is_slow_is_left() {
+    let etcd = TestEtcd::new();
+    let (slow, quick) = (etcd.listen(), etcd.listen());
+    slow.delay(Duration::from_secs(600));
+    let node = Tested::start(&[&slow, &quick], 10);
+    node.is_registered_at(&quick);
+    assert_eq!(node.member.status().last_error, None);
+}
+
+#[test]
 fn a_node_that_is_cut_off_is_not_registered_after_its_lease() {
     let etcd = TestEtcd::new();
     let member = etcd.listen();

@@ -118,6 +118,7 @@ fn serve(stream: &mut TcpStream, connection: &CountedConnection) {
     let CountedConnection { state, client } = connection;
     let mut bytes: Vec<u8> = Vec::with_capacity(2048);
     loop {
+        let mut permit = None;
         let (answer, len) = match read_head(stream, &mut bytes) {
             ReadHead::Gone => return,
             ReadHead::Bad(answer) => (answer.into_bytes(false, false), None),
@@ -125,7 +126,14 @@ fn serve(stream: &mut TcpStream, connection: &CountedConnection) {
                 Ok(Some((request, len))) => {
                     let keeps = request.keeps_connection && !state.is_stopping();
                     let is_head = request.method == "HEAD";
-                    let answer = routes::answer(state, &request, *client);
+                    permit = if routes::is_page(&request) { state.page() } else { None };
+                    let answer = if routes::is_page(&request) && permit.is_none() {
+                        let message = "too many pages are being sent";
+                        ViewerAnswer::problem(503, "busy", message, json!({}))
+                            .retry_after(Some(PAUSE))
+                    } else {
+                        routes::answer(state, &request, *client)
+                    };
                     (answer.into_bytes(keeps, is_head), keeps.then_some(len))
                 }
                 Ok(None) => return,
@@ -136,14 +144,32 @@ fn serve(stream: &mut TcpStream, connection: &CountedConnection) {
                 }
             },
         };
-        if stream.write_all(&answer).is_err() {
+        if !send(stream, &answer) {
             return;
         }
+        drop(permit);
         match len {
             Some(len) => drop(bytes.drain(..len)),
             None => return,
         }
     }
+}
+
+/// Sends an answer; false for a client that has gone or takes too long.
+fn send(stream: &mut TcpStream, answer: &[u8]) -> bool {
+    let (start, mut rest) = (Instant::now(), answer);
+    while !rest.is_empty() {
+        match stream.write(rest) {
+            Ok(0) => return false,
+            Ok(len) => rest = &rest[len..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return false,
+        }
+        if start.elapsed() > TO_TAKE {
+            return false;
+        }
+    }
+    true
 }
 
 /// How the reading of a head has ended.
@@ -184,8 +210,10 @@ fn read_head(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> ReadHead {
 const MOST_CONNECTIONS: usize = 4096;
 /// Connections of one client.
 const MOST_OF_A_CLIENT: usize = 512;
-/// Time for a head, for the next request, and for taking an answer.
+/// Time for a head, for the next request, and for taking any part of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time for taking all of an answer.
+const TO_TAKE: Duration = Duration::from_secs(30);
 /// Time before the next connection is accepted after an error.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Stack of a thread: a request head, an answer of a node, and TLS to it.

@@ -33,7 +33,7 @@ use counters::ServiceCounters;
 use nodes::Nodes;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use units::Reason;
@@ -68,7 +68,18 @@ struct ServiceState {
     open: OpenConnections,
     cluster: ClusterName,
     version: String,
+    /// Pages that are being made or sent.
+    pages: AtomicUsize,
     stopping: AtomicBool,
+}
+
+/// The right to make and send one page, which may be large.
+struct PagePermit<'a>(&'a AtomicUsize);
+
+impl Drop for PagePermit<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl ServiceState {
@@ -78,6 +89,13 @@ impl ServiceState {
 
     fn connections(&self) -> usize {
         self.open.count()
+    }
+
+    /// The right to a page; `None` while there are as many as may be.
+    fn page(&self) -> Option<PagePermit<'_>> {
+        let before = self.pages.fetch_add(1, Ordering::AcqRel);
+        let permit = PagePermit(&self.pages);
+        (before < MOST_PAGES).then_some(permit)
     }
 }
 
@@ -106,6 +124,7 @@ impl DirectorService {
             open: OpenConnections::default(),
             cluster: config.etcd.cluster,
             version: config.version,
+            pages: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
         });
         let of_thread = Arc::clone(&state);
@@ -151,6 +170,8 @@ impl Drop for DirectorService {
     }
 }
 
+/// Pages at a time: a list of many titles has some megabytes.
+const MOST_PAGES: usize = 8;
 /// Time for the viewers who have asked, at the end.
 const TO_STOP: Duration = Duration::from_secs(2);
 /// Time between looks for the last of them.

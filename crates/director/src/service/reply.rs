@@ -144,7 +144,8 @@ impl NodeReply {
                     return NodeVerdict::CutOff;
                 }
                 let exact = problem.retry_after_ms.map(Duration::from_millis);
-                NodeVerdict::Full(exact.or(self.retry_after.map(Duration::from_secs)))
+                let time = exact.or(self.retry_after.map(Duration::from_secs));
+                NodeVerdict::Full(time.map(|time| time.min(LONGEST_WAIT)))
             }
             400..500 => NodeVerdict::ForViewer,
             _ => NodeVerdict::Unknown,
@@ -179,6 +180,8 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock)
 }
 
+/// Longest time that a viewer is told to wait: a bound for sums with it.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Bytes of an answer, head and body: a refusal with its texts has less than 2 KiB.
 const LARGEST: usize = 64 * 1024;
 /// Header fields of an answer.
@@ -203,6 +206,11 @@ mod tests {
                 "503 Full\r\nContent-Length: 23",
                 r#"{"retry_after_ms":1500}"#,
                 "Full(Some(1.5s)) true",
+            ),
+            (
+                "503 Full\r\nRetry-After: 18446744073709551615\r\nContent-Length: 0",
+                "",
+                "Full(Some(86400s)) true",
             ),
             ("503 Full\r\nContent-Length: 20", r#"{"error":"stopping"}"#, "Full(None) true"),
             ("503 Off\r\nContent-Length: 19", r#"{"cause":"cut-off"}"#, "CutOff true"),

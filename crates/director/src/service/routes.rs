@@ -8,6 +8,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Whether the answer is a page of any size.
+pub(super) fn is_page(request: &ViewerRequest<'_>) -> bool {
+    matches!(request.path(), "/status" | "/titles" | "/metrics")
+}
+
 /// The answer to a request.
 pub(super) fn answer(
     state: &Arc<ServiceState>,

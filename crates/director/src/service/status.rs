@@ -2,9 +2,12 @@
 
 use super::ServiceState;
 use super::answer::ViewerAnswer;
-use cluster::{CapacityShare, CopyState, CopyView, NodeView};
+use cluster::{
+    CapacityShare, CopyState, CopyView, NodeId, NodeNumber, NodeView, TitleDemand, TitleName,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::Moment;
 
@@ -90,37 +93,42 @@ fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
 
 /// The titles of the cluster with the nodes that have them.
 pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
-    let view = state.watched.view();
+    // Viewers wait for the view, so that only what is needed of it is taken under its lock.
+    let (mut titles, names) = {
+        let view = state.watched.view();
+        let titles: Vec<(TitleName, Option<TitleDemand>, Vec<CopyView>)> = view
+            .titles()
+            .filter(|(number, title)| title.demand().is_some() || !view.copies(*number).is_empty())
+            .map(|(number, title)| {
+                (title.name().clone(), title.demand().copied(), view.copies(number).to_vec())
+            })
+            .collect();
+        let names: BTreeMap<NodeNumber, NodeId> =
+            view.nodes().map(|(number, node)| (number, node.id().clone())).collect();
+        (titles, names)
+    };
+    titles.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     let nodes = |copies: &[CopyView], wanted: CopyState| {
         let with = copies.iter().filter(|copy| copy.state == wanted);
-        let mut names: Vec<&str> =
-            with.map(|copy| view.node(copy.place.node).id().as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        json!(names)
+        let nodes: BTreeSet<&NodeId> =
+            with.filter_map(|copy| names.get(&copy.place.node)).collect();
+        json!(nodes)
     };
-    let mut shown: Vec<(&str, Value)> = view
-        .titles()
-        .filter(|(number, title)| title.demand().is_some() || !view.copies(*number).is_empty())
-        .map(|(number, title)| {
-            let (name, copies) = (title.name().as_str(), view.copies(number));
-            let path = utf8_percent_encode(name, ESCAPED);
-            let value = json!({
-                "name": name,
-                "bit_rate": title.demand().map(|demand| demand.rate.0),
-                "bytes": title.demand().map(|demand| demand.size.0),
-                "ready": nodes(copies, CopyState::Ready),
-                "filling": nodes(copies, CopyState::Filling),
-                "hls": format!("/t/{path}/master.m3u8"),
-                "dash": format!("/t/{path}/manifest.mpd"),
-                "mp4": format!("/t/{path}.mp4"),
-            });
-            (name, value)
+    let shown = titles.iter().map(|(name, demand, copies)| {
+        let path = utf8_percent_encode(name.as_str(), ESCAPED);
+        json!({
+            "name": name,
+            "bit_rate": demand.map(|demand| demand.rate.0),
+            "bytes": demand.map(|demand| demand.size.0),
+            "ready": nodes(copies, CopyState::Ready),
+            "filling": nodes(copies, CopyState::Filling),
+            "hls": format!("/t/{path}/master.m3u8"),
+            "dash": format!("/t/{path}/manifest.mpd"),
+            "mp4": format!("/t/{path}.mp4"),
         })
-        .collect();
-    shown.sort_unstable_by_key(|(name, _)| *name);
-    let titles: Vec<Value> = shown.into_iter().map(|(_, value)| value).collect();
-    ViewerAnswer::with_body(200, "application/json", json!({ "titles": titles }).to_string())
+    });
+    let body = json!({ "titles": shown.collect::<Vec<_>>() }).to_string();
+    ViewerAnswer::with_body(200, "application/json", body)
 }
 
 fn seconds(time: Duration) -> f64 {

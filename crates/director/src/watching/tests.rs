@@ -101,6 +101,19 @@ fn a_watch_goes_on_at_another_member() {
 }
 
 #[test]
+fn a_watch_that_ends_goes_on_without_a_list() {
+    let etcd = etcd();
+    let view = Watching::start(&[&etcd.listen()]);
+    view.sees(1, "n1");
+    for epoch in 2..5 {
+        etcd.end_watches();
+        etcd.put("/tenuto/c/epoch", &epoch.to_string());
+        view.sees(epoch, "n1");
+    }
+    assert_eq!((view.watched.lists(), view.said.is_empty()), (1, true));
+}
+
+#[test]
 fn compacted_changes_are_listed() {
     let etcd = etcd();
     let member = etcd.listen();

@@ -44,7 +44,6 @@ struct MemberFaults {
     refuses: bool,
     delay: Duration,
     connections: Vec<TcpStream>,
-    asked: u64,
 }
 
 impl TestEtcd {
@@ -141,8 +140,7 @@ impl TestEtcd {
         let mut input = BufReader::new(stream);
         while let Some((path, body)) = request(&mut input) {
             let (refuses, delay) = {
-                let mut faults = lock(&member.faults);
-                faults.asked += 1;
+                let faults = lock(&member.faults);
                 (faults.refuses, faults.delay)
             };
             std::thread::sleep(delay);
@@ -222,11 +220,6 @@ impl TestEtcdMember {
     /// The time before each answer.
     pub fn delay(&self, delay: Duration) {
         lock(&self.faults).delay = delay;
-    }
-
-    /// Requests until now.
-    pub fn asked(&self) -> u64 {
-        lock(&self.faults).asked
     }
 }
 
