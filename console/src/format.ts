@@ -12,6 +12,7 @@ const twoDigits = new Intl.NumberFormat(undefined, {
   minimumFractionDigits: 2,
   maximumFractionDigits: 2,
 });
+const shortest = new Intl.NumberFormat(undefined, { maximumFractionDigits: 3, useGrouping: false });
 const percents = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 });
 const timeOfDay = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const dateAndTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
@@ -36,6 +37,19 @@ export function bitRate(value: number): string {
   if (value >= 1e9) return `${twoDigits.format(value / 1e9)} Gb/s`;
   if (value >= 1e6) return `${oneDigit.format(value / 1e6)} Mb/s`;
   return `${whole.format(value / 1e3)} kb/s`;
+}
+
+/** As `bitRate`, with the digits that the value has, as people type it: `5 Mb/s`, `5.55 Mb/s`. */
+export function shortBitRate(value: number): string {
+  if (value >= 1e9) return `${shortest.format(value / 1e9)} Gb/s`;
+  if (value >= 1e6) return `${shortest.format(value / 1e6)} Mb/s`;
+  return value >= 1e3 ? `${shortest.format(value / 1e3)} kb/s` : `${shortest.format(value)} b/s`;
+}
+
+/** As `bytes`, with the digits that the value has: `4 GiB`, `1.25 GiB`. */
+export function shortBytes(value: number): string {
+  const unit = Math.max(0, BYTE_UNITS.filter((_, power) => value >= KIB ** power).length - 1);
+  return `${shortest.format(value / KIB ** unit)} ${BYTE_UNITS[unit]}`;
 }
 
 export function percent(part: number): string {

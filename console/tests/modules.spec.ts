@@ -1,11 +1,16 @@
 // Modules of the page without a browser: input and expected output.
 
 import { EventParser } from '../src/api/event_stream';
-import { position, span } from '../src/format';
+import { position, shortBitRate, shortBytes, span } from '../src/format';
 import { ratesOf } from '../src/now/rates';
 import { withNewSlots } from '../src/now/slot_history';
 import { scaleOf } from '../src/now/strip';
 import { rowWindow } from '../src/now/window';
+import type { Plan, Question } from '../src/api/planning';
+import { disksNeeded } from '../src/whatif/needed';
+import { parseBitRate, parseBytes, parseCount } from '../src/whatif/quantities';
+import { parsePins, parseWhatIf, queryOf } from '../src/whatif/question';
+import { diskStops, memoryStops, nearestStop, rateStops, viewerStops } from '../src/whatif/stops';
 import { expect, test } from '@playwright/test';
 
 const slot = (number: number, reads = 0, minRead = 0) => ({
@@ -75,4 +80,87 @@ test('spans and positions', () => {
   const spans = [0, 0.4, 41, 60, 200, 7500, 93_600].map(span);
   expect(spans).toEqual(['0 s', '0 s', '41 s', '1 min', '3 min 20 s', '2 h 5 min', '1 d 2 h']);
   expect([0, 61.4, 3723, -1].map(position)).toEqual(['0:00', '1:01', '1:02:03', '0:00']);
+});
+
+test('typed quantities', () => {
+  const rates = ['5 Mbps', '5mb/s', '5,5 Mbit/s', '800k', '2 MB/s', '0.1 Gbps', '5', 'fast', '-5 Mbps', '0 Mbps'];
+  expect(rates.map(parseBitRate)).toEqual([
+    5e6, 5e6, 5.5e6, 8e5, 16e6, 1e8, undefined, undefined, undefined, undefined,
+  ]);
+  const sizes = ['4 GiB', '4gib', '1.5 MiB', '4G', '4 GB', '64 KiB', '4 Gb/s', '4', '', '9e99 TiB'];
+  expect(sizes.map(parseBytes)).toEqual([
+    2 ** 32, 2 ** 32, 1.5 * 2 ** 20, 2 ** 32, 4e9, 65536, undefined, undefined, undefined, undefined,
+  ]);
+  const counts = ['1000', '1,000', '1.000', '1 000 000', ' 7 ', '0', '1.5', '-1', 'ten', '1,00'];
+  expect(counts.map(parseCount)).toEqual([
+    1000, 1000, 1000, 1e6, 7, undefined, undefined, undefined, undefined, undefined,
+  ]);
+});
+
+test('quantities are typed as they are shown', () => {
+  for (const rate of rateStops) expect(parseBitRate(shortBitRate(rate))).toBe(rate);
+  for (const size of memoryStops) if (size !== null) expect(parseBytes(shortBytes(size))).toBe(size);
+});
+
+test('the stops of sliders rise, and their own values are nearest to them', () => {
+  for (const stops of [viewerStops, rateStops, diskStops, memoryStops]) {
+    const numbers = stops.filter((stop) => stop !== null);
+    expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
+    stops.forEach((stop, index) => expect(nearestStop(stops, stop)).toBe(index));
+    expect(nearestStop(stops, Number.MAX_SAFE_INTEGER)).toBe(numbers.length - 1);
+  }
+  for (const number of [1, 10, 100, 1000]) expect(viewerStops).toContain(number);
+  expect(rateStops).toContain(5_000_000);
+  expect(diskStops.slice(0, 33)).toEqual(Array.from({ length: 32 }, (_, index) => index + 1).concat(36));
+});
+
+test('a question is in the address, and the same again from it', () => {
+  const name = '<b>a&pin=b#c/50 %\u202e?';
+  for (const query of [
+    'viewers=7&rate=2500000&model=ssd-nvme&disks=3&memory=unlimited&read_size=65536&policy=vbrsim',
+    `viewers=7&${new URLSearchParams({ title: name })}&disk=00ff&disks=3&memory=1048576`,
+  ]) {
+    const pins = parsePins(`pin=${encodeURIComponent(query)}&pin=viewers%3D1&pin=viewers%3D1`);
+    expect(pins).toEqual([query, 'viewers=1']);
+    const written = queryOf(parseWhatIf(query), pins);
+    expect(parseWhatIf(written)).toEqual(parseWhatIf(query));
+    expect(parsePins(written)).toEqual(pins);
+  }
+  expect(parseWhatIf(`title=${encodeURIComponent(name)}`).demand).toEqual({ title: name });
+  // People may write units, too, and what is wrong is as at first.
+  expect(parseWhatIf('rate=8Mbps&memory=2GiB')).toMatchObject({ demand: { rate: 8e6 }, memory: 2 ** 31 });
+  expect(parseWhatIf('viewers=-1&rate=x&disks=&memory=much&read_size=0&policy=')).toEqual(parseWhatIf(''));
+});
+
+test('disks are sought until a plan holds the viewers, or more disks hold no more', () => {
+  const question = (disks: number, memory: number | null): Question => ({
+    disk: { model: 'hdd' },
+    demand: { rate: 5e6 },
+    disks,
+    memory,
+    readSize: null,
+    policy: null,
+  });
+  const plan = (disks: number, streams: number) =>
+    ({ disks, best: { streams, streamsInAll: streams * disks } }) as Plan;
+  const seek = (viewers: number, memory: number | null, streams: (disks: number) => number | null) => {
+    const made = [1];
+    for (;;) {
+      const found = disksNeeded(viewers, question(1, memory), plan(1, streams(1) ?? 0), (other) => {
+        if (!made.includes(other.disks)) return undefined;
+        const held = streams(other.disks);
+        return held === null ? null : plan(other.disks, held);
+      });
+      if (!('ask' in found)) return { ...found, made };
+      made.push(found.ask.disks);
+    }
+  };
+  expect(seek(1000, null, () => 226)).toEqual({ disks: 5, made: [1] });
+  expect(seek(1000, 1, () => 226)).toEqual({ disks: 5, made: [1, 5] });
+  // Each disk holds less as the memory is divided.
+  expect(seek(1000, 1, (disks) => 300 - 20 * disks)).toEqual({ disks: 5, made: [1, 4, 5] });
+  expect(seek(1000, 1, (disks) => Math.floor(600 / disks))).toEqual({ never: true, made: [1, 2] });
+  expect(seek(1000, 1, () => 0)).toEqual({ never: true, made: [1] });
+  expect(seek(1e9, 1, () => 1)).toEqual({ never: true, made: [1] });
+  expect(seek(1000, 1, (disks) => (disks > 1 ? null : 226))).toEqual({ unknown: true, made: [1, 5] });
 });
