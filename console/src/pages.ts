@@ -7,6 +7,7 @@ import { text } from './text';
 export const navigation: readonly { readonly route: Route; readonly label: string }[] = [
   { route: { page: 'now' }, label: text.app.now },
   { route: { page: 'library' }, label: text.app.titles },
+  { route: { page: 'what-if', query: '' }, label: text.app.whatIf },
 ];
 
 /** The page that the navigation marks as the present one. */
@@ -16,5 +17,6 @@ export function sectionOf(route: Route): Route['page'] {
 
 export function headingOf(route: Route): string {
   if (route.page === 'title') return route.title;
+  if (route.page === 'what-if') return text.whatIf.heading;
   return route.page === 'library' ? text.app.titles : text.app.now;
 }

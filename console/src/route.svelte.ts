@@ -3,10 +3,15 @@
 export type Route =
   | { readonly page: 'now' }
   | { readonly page: 'library' }
-  | { readonly page: 'title'; readonly disk: string; readonly title: string };
+  | { readonly page: 'title'; readonly disk: string; readonly title: string }
+  /** `query` has the settings of the page, which reads and writes them. */
+  | { readonly page: 'what-if'; readonly query: string };
 
 export function parseRoute(hash: string): Route {
-  const parts = hash.replace(/^#?\/?/, '').split('/').map(decode);
+  const address = hash.replace(/^#?\/?/, '');
+  const whatIf = /^what-if(?:\?(.*))?$/.exec(address);
+  if (whatIf) return { page: 'what-if', query: whatIf[1] ?? '' };
+  const parts = address.split('/').map(decode);
   const [page, disk, title] = parts;
   if (page !== 'library') return { page: 'now' };
   return disk && title ? { page: 'title', disk, title } : { page: 'library' };
@@ -14,6 +19,7 @@ export function parseRoute(hash: string): Route {
 
 /** The address of a page, for links. */
 export function linkTo(route: Route): string {
+  if (route.page === 'what-if') return `#/what-if${route.query && `?${route.query}`}`;
   if (route.page !== 'title') return `#/${route.page}`;
   return `#/library/${encodeURIComponent(route.disk)}/${encodeURIComponent(route.title)}`;
 }

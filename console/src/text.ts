@@ -41,6 +41,7 @@ export const text = {
     pages: 'Pages',
     now: 'Now',
     titles: 'Library',
+    whatIf: 'What if',
     theme: (theme: string) =>
       `Colours: ${{ light: 'light', dark: 'dark' }[theme] ?? 'as the system'}`,
     version: (version: string) => `Version ${version}`,
@@ -50,6 +51,8 @@ export const text = {
     cancel: 'Cancel',
     retry: 'Try again',
     unknown: '–',
+    loading: 'Loading the page.',
+    notLoaded: 'This page could not be loaded from the server.',
   },
 
   link: {
@@ -419,5 +422,150 @@ export const text = {
       'not run any more.',
     noDisk: 'The server has no disk to upload to.',
     progress: (name: string) => `Upload of ${name}`,
+  },
+
+  whatIf: {
+    heading: 'What if',
+    intro:
+      'How many viewers would other disks, memory and settings hold? The server computes it as ' +
+      'tenuto plan does. Nothing is read or changed.',
+    settings: 'Settings',
+    viewers: 'Viewers wanted',
+    viewersError: 'Write a whole number, such as 1000.',
+    demand: 'A stream is',
+    constantRate: 'a constant rate',
+    titlesOfServer: 'Titles of this server',
+    rate: 'Rate of a stream',
+    rateError: 'Write a rate with its unit, such as 5 Mb/s.',
+    disk: 'Kind of disk',
+    diskKinds: (kind: string) =>
+      ({ hdd: 'Hard disks', ssd: 'Solid-state disks' })[kind] ?? 'Other models',
+    disksOfServer: 'Disks of this server',
+    otherServer: (name: string) => `${name} (not on this server)`,
+    disks: 'Number of disks',
+    disksError: 'Write a whole number, such as 4.',
+    memory: 'Memory for read buffers, of all disks',
+    memoryError: 'Write a size with its unit, such as 4 GiB, or “unlimited”.',
+    unlimited: 'unlimited',
+    /** Typed for memory without a limit, in lower case. */
+    unlimitedWords: ['unlimited', '∞', ''],
+    readSize: 'Read size',
+    bestSize: 'best',
+    policy: 'Admission policy',
+    policies: (guaranteed: boolean) => (guaranteed ? 'Guaranteed' : 'Not guaranteed'),
+    waiting: 'Computing. The values below are of the settings before.',
+    waitingFirst: 'Computing.',
+    tooOld: 'This server makes no plans: it is too old for it.',
+    tooOldHint: 'On the command line: tenuto plan --model hdd-20tb --rate 5Mbps',
+    noDisks: 'This server knows no disk models and has no disks.',
+    noDisksHint: 'On the command line: tenuto plan --model FILE --rate 5Mbps',
+
+    answer: 'Answer',
+    streamsOf: (number: number, rate: number, title: string | null) =>
+      title === null
+        ? `${many(number, 'stream', 'streams')} of ${show.shortBitRate(rate)}`
+        : `${many(number, 'viewer', 'viewers')} of ${quoted(title)}`,
+    holds: (disks: number, streams: string) =>
+      `${many(disks, 'disk of this kind holds', 'disks of this kind hold')} ${streams}`,
+    enough: (viewers: number, more: number) =>
+      more === 0
+        ? `${many(viewers, 'viewer fits', 'viewers fit')}, and none more.`
+        : `${many(viewers, 'viewer fits', 'viewers fit')}, and ${show.count(more)} more.`,
+    need: (viewers: number, disks: number) =>
+      `${many(viewers, 'viewer needs', 'viewers need')} ${many(disks, 'disk', 'disks')}.`,
+    tooMany: (viewers: number) => `${many(viewers, 'viewer does', 'viewers do')} not fit.`,
+    none: (rate: string) => `A disk of this kind holds no stream of ${rate} with these settings.`,
+    noneTitle: (title: string) =>
+      `A disk of this kind holds no viewer of ${quoted(title)} with these settings.`,
+    noneHint: 'Choose more memory, another read size, another policy or a lower rate.',
+    first: (resource: string | null) =>
+      resource === null
+        ? 'Nothing is full: the plan ended before a viewer was refused.'
+        : ({
+            disk: 'The disks are full first.',
+            memory: 'The memory is full first.',
+            network: 'The network is full first.',
+          }[resource] ?? `Short of ${resource} first.`),
+    memoryFirst:
+      'More disks do not help: they share this memory. More memory does, or smaller reads.',
+    withMemory: (streams: number, booked: number) =>
+      `Without a limit of memory the same disks hold ${show.count(streams)} and book up to ` +
+      `${show.bytes(booked)}.`,
+    guaranteed: 'Guaranteed: no admitted viewer waits for data.',
+    notGuaranteed: (policy: string, late: number) =>
+      late > 0
+        ? `Not guaranteed: ${policy} admits so many, and in the plan ` +
+          `${many(late, 'read was', 'reads were')} late for each disk.`
+        : `Not guaranteed: ${policy} admits so many, but a read may be late.`,
+    bar: (held: number, wanted: number) =>
+      `${show.count(held)} held, ${show.count(wanted)} wanted`,
+
+    facts: 'In numbers',
+    factDisk: 'Disk',
+    factReads: 'Reads',
+    readsLast: (size: number, lasts: number) =>
+      `${show.shortBytes(size)}; each holds ${show.seconds(lasts)} of a stream`,
+    cycle: 'Service cycle',
+    cycleBuffer: (cycle: number, buffer: number | null) =>
+      buffer === null
+        ? show.seconds(cycle)
+        : `${show.seconds(cycle)} at least, with a buffer of ${show.bytes(buffer)} for each stream`,
+    memoryNeeded: 'Memory for two reads a stream',
+    memoryBooked: 'Memory booked at the peak',
+    startup: 'Start-up',
+    startupTimes: (startup: number, inRounds: number | null) =>
+      inRounds === null
+        ? show.seconds(startup)
+        : `${show.seconds(startup)} by admission; up to ${show.seconds(inRounds)} in rounds`,
+    network: 'Network rate of the wanted viewers',
+    networkRate: (rate: number) => `${show.bitRate(rate)}; a plan does not limit it`,
+
+    bounds: 'Streams of one disk by read size',
+    readSizes: 'Read size',
+    lines: {
+      admitted: (policy: string) => policy,
+      ozden: 'Özden',
+      anyPlace: 'any place',
+      zoneExact: 'zone-exact',
+      usual: 'usual',
+      inMemory: 'fit in memory',
+      ratio: 'transfer alone',
+    },
+    chart: (policy: string, streams: number, size: number) =>
+      `Streams of one disk by read size, by ${policy} and by the bounds of the literature. The ` +
+      `best: ${show.count(streams)} with reads of ${show.shortBytes(size)}. The table has all values.`,
+    chartNone: 'Streams of one disk by read size: none with these settings.',
+    table: 'Table of these values',
+    lasts: 'Lasts',
+    shortOf: 'Short of',
+    bestMark: 'best',
+    legend:
+      'Any place and zone-exact are guaranteed by formulas, usual is the mean case, and transfer ' +
+      'alone is what a disk without seeks would hold.',
+
+    pin: 'Pin this row',
+    pinned: 'Pinned',
+    pinnedHint:
+      'Pin settings to compare them side by side. The address of this page contains them.',
+    allPinned: (most: number) => `${show.count(most)} rows are pinned, the most. Remove one first.`,
+    pinColumns: {
+      disk: 'Disk',
+      disks: 'Number',
+      demand: 'Stream',
+      memory: 'Memory',
+      readSize: 'Read size',
+      policy: 'Policy',
+      streams: 'Streams',
+      wanted: 'Of wanted',
+      shortOf: 'Short of',
+      actions: 'Actions',
+    },
+    pinTable: 'Pinned settings; scrolls',
+    open: (disk: string, number: number) => `${disk}: open row ${number}`,
+    unpin: 'Remove',
+    unpinOne: (number: number) => `Remove row ${number}`,
+    pending: '…',
+    resource: (resource: string | null) =>
+      resource === null ? 'nothing' : ({ disk: 'disk', memory: 'memory', network: 'network' }[resource] ?? resource),
   },
 };
