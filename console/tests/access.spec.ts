@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { AxeResults } from 'axe-core';
 import { expect, test } from './console';
+import { fulfilPlan, planAsServer, whatIf } from './plans';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -40,6 +41,39 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await page.getByRole('button', { name: 'Play' }).click();
     await expect(page.getByTestId('player-state')).toHaveAttribute('data-phase', 'playing');
     await expect(page.getByTestId('extents')).toBeVisible();
+    expect(await violations(page)).toEqual([]);
+  });
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing on the page What if, ${colorScheme}`, async ({ page, serve }) => {
+    await page.emulateMedia({ colorScheme });
+    const server = await serve();
+    let isBroken = false;
+    await planAsServer(page, (route, query) =>
+      isBroken
+        ? route.fulfill({ status: 422, json: { detail: 'too many', hint: 'ask for less' } })
+        : fulfilPlan(route, query),
+    );
+    await page.goto(server.page(whatIf()));
+    await expect(page.getByTestId('answer')).toContainText('904');
+    await page.getByRole('button', { name: 'Pin this row' }).click();
+    await page.getByText('Table of these values').click();
+    await expect(page.locator('.u-legend')).toBeAttached();
+    expect(await violations(page)).toEqual([]);
+
+    const memory = page.getByRole('textbox', { name: 'Memory' });
+    await memory.fill('much');
+    await page.keyboard.press('Enter');
+    await expect(memory).toHaveAttribute('aria-invalid', 'true');
+    expect(await violations(page)).toEqual([]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('combobox', { name: 'Kind of disk' }).selectOption('mssd-nvme');
+    await expect(page.getByTestId('answer')).toContainText('1,024');
+    expect(await violations(page)).toEqual([]);
+    isBroken = true;
+    await page.getByRole('combobox', { name: 'Read size' }).selectOption('64 KiB');
+    await expect(page.locator('main').getByRole('alert')).toContainText('Ask for less.');
     expect(await violations(page)).toEqual([]);
   });
 }
@@ -97,6 +131,13 @@ test('a narrow screen does not scroll sideways', async ({ page, serve }) => {
   expect(await width()).toBe(360);
   await page.getByRole('link', { name: 'film' }).click();
   await expect(page.getByTestId('extents')).toBeVisible();
+  expect(await width()).toBe(360);
+  await planAsServer(page);
+  await page.getByRole('link', { name: 'What if' }).click();
+  await expect(page.getByTestId('answer')).toContainText('904');
+  await page.getByRole('button', { name: 'Pin this row' }).click();
+  await page.getByText('Table of these values').click();
+  await expect(page.locator('.u-legend')).toBeAttached();
   expect(await width()).toBe(360);
 });
 
