@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from '@playwright/test';
 import { expect, library, test } from './console';
 import { HOSTILE } from './library';
+import { whatIf } from './plans';
 import type { Server } from './program';
 
 const TITLES = ['Nosferatu', 'Metropolis', 'The Golem'];
@@ -41,11 +42,24 @@ test('pictures, light and dark', async ({ page, serve }) => {
   await page.getByRole('link', { name: 'All titles' }).click();
   await expect(page.locator('.crop img')).toHaveCount(TITLES.length);
   await take(page, 'library');
+
+  await page.goto(server.page(whatIf()));
+  for (const model of ['ssd-sata', 'hdd-20tb']) {
+    await page.getByRole('combobox', { name: 'Kind of disk' }).selectOption(`m${model}`);
+    await page.getByRole('button', { name: 'Pin this row' }).click();
+  }
+  await expect(page.getByTestId('pins')).not.toContainText('…', { timeout: 60_000 });
+  await expect(page.getByTestId('waiting')).toBeEmpty();
+  await expect(page.getByTestId('answer')).toContainText('need 5 disks');
+  await expect(page.locator('.u-legend')).toBeAttached();
+  await page.mouse.move(0, 0);
+  await take(page, 'what-if');
 });
 
 async function take(shown: Page, name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
-    await shown.emulateMedia({ colorScheme });
+    // Without the changes of colours that take a while.
+    await shown.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     const file = new URL(`../../docs/images/console-${name}-${colorScheme}.png`, import.meta.url);
     await shown.screenshot({ path: fileURLToPath(file) });
   }
