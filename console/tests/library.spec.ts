@@ -1,6 +1,7 @@
 // The page Library, with a real server: playing, uploads, names.
 
 import { join } from 'node:path';
+import { answer } from './answers';
 import { expect, library, test } from './console';
 import { FILM_SECONDS, HOSTILE, UNDECODABLE } from './library';
 
@@ -31,6 +32,26 @@ test('a title plays to its end with subtitles, without a stall', async ({ page, 
     .evaluate((video: HTMLVideoElement) => video.currentTime);
   expect(played).toBeGreaterThan(FILM_SECONDS - 0.5);
   await expect.poll(() => server.sessions()).toBe(0);
+});
+
+test('a viewer whose next segment is refused learns why, and plays on', async ({ page, serve }) => {
+  const server = await serve();
+  let isRefused = true;
+  await answer(page, /\/0\/[1-9]\d*\.m4s$/, (route) =>
+    isRefused
+      ? route.fulfill({
+          status: 503,
+          json: { error: 'refused', message: 'the disk is fully reserved', detail: 'for logs' },
+        })
+      : route.fallback(),
+  );
+  await page.goto(server.page(`#/library/${await server.disk()}/film`));
+  await page.getByRole('button', { name: 'Play' }).click();
+  const state = page.getByTestId('player-state');
+  await expect(state).toContainText('refused to continue from here: the disk is fully reserved');
+  await expect(state).toHaveAttribute('data-phase', 'playing');
+  isRefused = false;
+  await expect(state).toHaveAttribute('data-phase', 'ended', { timeout: FILM_SECONDS * 2_000 });
 });
 
 test('the place is given back when the viewer leaves', async ({ page, serve }) => {

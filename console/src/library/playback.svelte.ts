@@ -200,7 +200,7 @@ export class Playback {
 
   private failed({ fatal, details, response, networkDetails, error }: ErrorData): void {
     const status = response?.code ?? 0;
-    const body = networkDetails instanceof XMLHttpRequest ? networkDetails.responseText : '';
+    const body = bodyOf(networkDetails);
     if (status === GONE) {
       this.fail(text.player.gone);
     } else if (!fatal) {
@@ -244,6 +244,16 @@ function bufferedAhead(video: HTMLVideoElement): number {
     if (isHere) return buffered.end(range) - currentTime;
   }
   return 0;
+}
+
+/** The text of a response. A request for media has it as bytes. */
+function bodyOf(request: unknown): string {
+  if (!(request instanceof XMLHttpRequest)) return '';
+  if (request.responseType === 'arraybuffer') {
+    const body: unknown = request.response;
+    return body instanceof ArrayBuffer ? new TextDecoder().decode(body) : '';
+  }
+  return request.responseText;
 }
 
 function headerOf(request: unknown, name: string): string | null {
