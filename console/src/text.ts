@@ -356,6 +356,11 @@ export const text = {
     stop: 'Stop',
     play: 'Play',
     pause: 'Pause',
+    rewind: (speed: number) => (speed < 0 ? `Rewind: ${show.count(-speed)}×` : 'Rewind'),
+    forward: (speed: number) =>
+      speed > 0 ? `Fast forward: ${show.count(speed)}×` : 'Fast forward',
+    windRefused: (reason: string) =>
+      `The server does not wind this title now${reason === '' ? '' : `: ${reason}`}. It plays on.`,
     mute: 'Mute',
     unmute: 'Unmute',
     fullScreen: 'Full screen',

@@ -17,7 +17,7 @@ test('a title plays to its end with subtitles, without a stall', async ({ page, 
   await expect(page.getByTestId('cost-delivered')).not.toHaveText('0 B');
 
   const shownText = () =>
-    page.locator('video').evaluate((video: HTMLVideoElement) =>
+    page.getByTestId('video').evaluate((video: HTMLVideoElement) =>
       [...video.textTracks]
         .filter((track) => track.mode === 'showing')
         .flatMap((track) => [...(track.activeCues ?? [])])
@@ -28,10 +28,72 @@ test('a title plays to its end with subtitles, without a stall', async ({ page, 
   await expect(page.getByTestId('stalls')).toHaveText('0');
   await expect(state).toHaveAttribute('data-phase', 'ended', { timeout: FILM_SECONDS * 2_000 });
   const played = await page
-    .locator('video')
+    .getByTestId('video')
     .evaluate((video: HTMLVideoElement) => video.currentTime);
   expect(played).toBeGreaterThan(FILM_SECONDS - 0.5);
   await expect.poll(() => server.sessions()).toBe(0);
+});
+
+test('a title is wound by its key frames, forwards and backwards', async ({ page, serve }) => {
+  const server = await serve();
+  const keyFrames: string[] = [];
+  page.on('response', (response) => {
+    if (/\/iframe-\d+\.m4s/.test(response.url()) && response.ok()) keyFrames.push(response.url());
+  });
+  await page.goto(server.page(`#/library/${await server.disk()}/film`));
+  await page.getByRole('button', { name: 'Play' }).click();
+  const video = page.getByTestId('video');
+  await expect(video).toHaveJSProperty('paused', false);
+  const forward = page.getByRole('button', { name: 'Fast forward' });
+  const picture = page.getByTestId('wound');
+  await expect(picture).toBeHidden();
+  await forward.click();
+  await expect(forward).toHaveText('Fast forward: 4×');
+  await expect(picture).toBeVisible();
+  await expect(video).toHaveJSProperty('paused', true);
+  await expect.poll(() => keyFrames.length).toBeGreaterThan(2);
+  await expect.poll(() => picture.evaluate((shown: HTMLVideoElement) => shown.currentTime)).toBeGreaterThan(2);
+
+  const backward = page.getByRole('button', { name: 'Rewind' });
+  await backward.click();
+  await expect(backward).toHaveText('Rewind: 4×');
+  await expect(forward).toHaveText('Fast forward');
+  await backward.click();
+  await expect(backward).toHaveText('Rewind: 8×');
+  // At the beginning it plays on, with the same session.
+  await expect(picture).toBeHidden();
+  await expect(video).toHaveJSProperty('paused', false);
+  await expect(page.getByTestId('position')).toHaveText(/^0:0[0-3] /);
+  expect(await server.sessions()).toBe(1);
+
+  await forward.click();
+  await page.getByRole('slider', { name: 'Position' }).fill('6');
+  await expect(picture).toBeHidden();
+  await expect(page.getByTestId('position')).toHaveText(/^0:0[67] /);
+  await expect(page.getByTestId('player-state')).toHaveAttribute('data-phase', 'ended', {
+    timeout: FILM_SECONDS * 2_000,
+  });
+  await expect(page.getByTestId('stalls')).toBeHidden();
+  await expect.poll(() => server.sessions()).toBe(0);
+});
+
+test('a title that is not wound plays on, with the reason', async ({ page, serve }) => {
+  const server = await serve();
+  await answer(page, /\/iframe-\d+\.m4s$/, (route) =>
+    route.fulfill({
+      status: 503,
+      json: { error: 'refused', message: 'the disk is fully reserved', detail: 'for logs' },
+    }),
+  );
+  await page.goto(server.page(`#/library/${await server.disk()}/film`));
+  await page.getByRole('button', { name: 'Play' }).click();
+  const video = page.getByTestId('video');
+  await expect(video).toHaveJSProperty('paused', false);
+  await page.getByRole('button', { name: 'Fast forward' }).click();
+  const state = page.getByTestId('player-state');
+  await expect(state).toContainText('does not wind this title now: the disk is fully reserved');
+  await expect(video).toHaveJSProperty('paused', false);
+  await expect(state).toHaveAttribute('data-phase', 'ended', { timeout: FILM_SECONDS * 2_000 });
 });
 
 test('a viewer whose next segment is refused learns why, and plays on', async ({ page, serve }) => {
@@ -192,7 +254,7 @@ test('a recording is shown while it grows, and plays', async ({ page, serve }) =
     await expect(page.getByTestId('recorded')).not.toHaveText(before);
     await expect(async () => {
       await recording.getByRole('button', { name: /Play|Try again/ }).click({ timeout: 1_000 });
-      await expect(recording.locator('video')).toHaveJSProperty('paused', false, { timeout: 5_000 });
+      await expect(recording.getByTestId('video')).toHaveJSProperty('paused', false, { timeout: 5_000 });
     }).toPass();
     await expect(page.getByTestId('cost-session')).toHaveText(/\d/);
   } finally {

@@ -9,6 +9,7 @@ import { Failure } from '../api/failure';
 import { failureOf } from '../api/request';
 import { text } from '../text';
 import { SubtitleCues } from './subtitle_cues';
+import { Winding } from './winding.svelte';
 
 export type Phase =
   | { readonly phase: 'requesting' }
@@ -44,6 +45,8 @@ export class Playback {
   subtitles = $state.raw<readonly Choice[]>([]);
   subtitle = $state(NONE);
   stalls = $state(0);
+  /** `null` for a title without key frames that can be shown alone. */
+  winding = $state.raw<Winding | null>(null);
   /** Seconds of media that the player has ahead. */
   ahead = $state(0);
   /** The player's name for the playback, by which the server's list of sessions names it. */
@@ -58,6 +61,8 @@ export class Playback {
   constructor(
     private readonly title: string,
     private readonly video: HTMLVideoElement,
+    /** Shows key frames while the title is wound. */
+    private readonly picture: HTMLVideoElement,
   ) {
     this.cues = new SubtitleCues(video);
   }
@@ -88,6 +93,7 @@ export class Playback {
     this.isStopped = true;
     this.cues.show(null);
     this.listeners.abort();
+    this.winding?.close();
     this.leave();
     this.hls?.destroy();
     this.hls = null;
@@ -142,6 +148,10 @@ export class Playback {
         number,
         name: text.player.level(height, bitrate),
       }));
+      if (hls.iframeVariants.length > 0) {
+        const failed = (data: ErrorData) => this.windingFailed(data);
+        this.winding = new Winding(hls, Events, this.video, this.picture, failed);
+      }
       this.current = { phase: 'playing' };
       this.video.play().catch((error: unknown) => {
         const isNotAllowed = error instanceof DOMException && error.name === 'NotAllowedError';
@@ -215,6 +225,17 @@ export class Playback {
       this.fail(text.player.noDecoder(this.title));
     } else {
       this.fail(text.player.failed(status > 0 ? `status ${status}` : error.message));
+    }
+  }
+
+  private windingFailed({ fatal, response, networkDetails }: ErrorData): void {
+    const status = response?.code ?? 0;
+    if (status === GONE) {
+      this.fail(text.player.gone);
+    } else if (this.winding && (fatal || status === UNAVAILABLE)) {
+      const reason = status > 0 ? failureOf(status, bodyOf(networkDetails), null).message : '';
+      this.winding.end();
+      this.winding.refusal = text.player.windRefused(reason);
     }
   }
 
