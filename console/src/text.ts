@@ -525,7 +525,6 @@ export const text = {
     networkRate: (rate: number) => `${show.bitRate(rate)}; a plan does not limit it`,
 
     bounds: 'Streams of one disk by read size',
-    readSizes: 'Read size',
     lines: {
       admitted: (policy: string) => policy,
       ozden: 'Özden',

@@ -8,7 +8,6 @@ export interface PlannedModel {
   /** The disk in words. */
   readonly title: string;
   readonly kind: string;
-  readonly capacity: number;
 }
 
 export interface PlannedPolicy {
@@ -93,7 +92,6 @@ export async function loadPlanning(signal: AbortSignal): Promise<Planning> {
       name: model.text('name'),
       title: model.text('title', model.text('name')),
       kind: model.text('kind'),
-      capacity: model.number('capacity'),
     })),
     policies: planning.list('policies', (policy) => ({
       name: policy.text('name'),
