@@ -228,5 +228,5 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
     }
 
-    const OF_OPENSSL: &str = "57f20f9b1dd716b6ad39b18360c45c9498ad087da3993b6d3d08c7bd3e772eeb";
+    const OF_OPENSSL: &str = "6bd20c498b24e14ea8c31acf874f3b4f567230aee959c9f8908cf8e77d2baf40";
 }

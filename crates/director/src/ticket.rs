@@ -6,10 +6,10 @@
 //!   player ──GET /t/film/0/17.m4s?s=SESSION&ticket=...──▶ node n2: admits, under the same session
 //! ```
 //!
-//! A ticket says what the first node has admitted: the title in this version, its part and form, and
-//! what the access token of the viewer permitted. It is signed with the secret of the cluster, so
-//! that another node need not know the access token. It reserves nothing: the other node decides as
-//! for any viewer, and admits a session once.
+//! A ticket says what the first node has admitted: the title in this version, its part and form,
+//! and what the access token of the viewer permitted. It is signed with the secret of the cluster,
+//! so that another node need not know the access token. It reserves nothing: the other node decides
+//! as for any viewer, and admits a session once.
 //!
 //! As text: JSON in base64url, a dot, and the first half of an HMAC-SHA-256 in base64url.
 

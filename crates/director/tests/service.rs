@@ -9,7 +9,7 @@
 
 use cluster::ClusterName;
 use director::etcd::EtcdConfig;
-use director::question::ClusterSecret;
+use director::question::{ClusterSecret, SignedText};
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::Value;
 use std::io::{Read, Write};

@@ -36,6 +36,7 @@ mod membership;
 mod messages;
 mod metrics;
 mod mount_reads;
+mod node_records;
 mod opener;
 mod opening;
 pub mod plan;

@@ -12,12 +12,11 @@ use crate::engine::{
     MediaRequest, ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
 };
 use crate::handover::LeftState;
-use crate::http::{Response, escape};
+use crate::http::Response;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
-use crate::membership::OtherNodes;
 use crate::presentation::Presentation;
-use crate::sessions::{PlayerSession, Token};
+use crate::sessions::{OtherNodes, PlayerSession, Token};
 use crate::wire;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
@@ -200,21 +199,6 @@ impl Manifest {
             Self::HlsTransport => DeliveryFormat::TransportStream,
             Self::File => DeliveryFormat::Progressive,
         }
-    }
-
-    /// The address at which a player asks for it, of the title of this name.
-    pub(crate) fn address(self, name: &str) -> String {
-        let file = match self {
-            Self::Hls(TextForm::WebVtt) => "/master.m3u8",
-            Self::Hls(TextForm::Imsc) => "/master-imsc.m3u8",
-            Self::HlsTransport => "/master-ts.m3u8",
-            Self::Dash(TextForm::WebVtt) => "/manifest.mpd",
-            Self::Dash(TextForm::Imsc) => "/manifest-imsc.mpd",
-            Self::OnDemand(TextForm::WebVtt) => "/ondemand.mpd",
-            Self::OnDemand(TextForm::Imsc) => "/ondemand-imsc.mpd",
-            Self::File => ".mp4",
-        };
-        format!("/t/{}{file}", escape(name))
     }
 }
 

@@ -37,6 +37,7 @@ use crate::log::Log;
 use crate::membership::Membership;
 use crate::messages::{CoreHandle, Event, WorkerHandle, WorkerMessage};
 use crate::mount_reads::MountReaders;
+use crate::node_records;
 use crate::opener::{self, Opener};
 use crate::opening::{self, PreparedStore, disk_number};
 use crate::recalibration::{self, Recalibration};
@@ -166,7 +167,7 @@ impl Server {
         core_state.publish();
         let api = owners.admin_api(workers)?;
         if let Some(membership) = &membership {
-            membership.start(&config, &shared)?;
+            node_records::join(membership, &config, &shared)?;
         }
         let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };
         threads.extend(clients.begin(&config, rtsp_address, parts));

@@ -9,7 +9,6 @@ use crate::clients::ClientAddress;
 use crate::engine::SessionId;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
-use crate::membership::OtherNodes;
 use crate::player_reports::SessionReports;
 use crate::presentation::Presentation;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -115,6 +114,15 @@ impl PlayerSession {
     pub(crate) fn is_first_delivery(&self) -> bool {
         !self.started.swap(true, Ordering::Relaxed)
     }
+}
+
+/// Nodes with the title of a session beside this one.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OtherNodes {
+    /// The address of the steering server.
+    pub(crate) steering: String,
+    /// Names and addresses.
+    pub(crate) nodes: Vec<(String, String)>,
 }
 
 /// The result of looking up a token.

@@ -80,10 +80,15 @@ impl<'a> ViewerRequest<'a> {
 
     /// The first value of a parameter of the query, decoded.
     pub(super) fn query(&self, name: &str) -> Option<String> {
-        let (_, query) = self.target.split_once('?')?;
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        let (_, value) = pairs.into_iter().find(|(key, _)| *key == name)?;
+        let value = self.raw_query(name)?;
         Some(percent_decode_str(value).decode_utf8().ok()?.into_owned())
+    }
+
+    /// The first value of a parameter of the query, as it was sent.
+    pub(super) fn raw_query(&self, name: &str) -> Option<&'a str> {
+        let (_, query) = self.target.split_once('?')?;
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
     }
 
     /// How the viewer has reached the director: the beginning of its addresses.

@@ -4,12 +4,15 @@
 //! ```text
 //!   question to n1 ── Tenuto-Elsewhere: n2=http://..,n3=http://..     DASH: several BaseURLs
 //!                     Tenuto-Steering: http://director/steer/film?node=n1
-//!   player ──GET /steer/film?node=n1&_HLS_pathway="n1"──▶ director
+//!   player ──GET /steer/film?node=n1&s=S&ticket=T&names=0,1&_HLS_pathway="n1"──▶ director
 //!          ◀── PATHWAY-PRIORITY n1, n2, n3; n2 and n3 as clones of n1 (RFC 8216bis, 4.4.6.6; 7)
 //! ```
 //!
 //! A viewer stays where the viewer is while that node answers: its reservation is there. The answer
-//! is of the title and the node alone, so that any director gives it.
+//! follows from the title and the request alone, so that any director gives it. Each address at
+//! another node is given by itself, because players change no port with the host: the node has put
+//! the names of its media playlists, the session and its ticket into the address of the steering
+//! manifest.
 
 use super::ServiceState;
 use super::answer::ViewerAnswer;
@@ -85,12 +88,43 @@ pub(super) fn manifest(
     drop(view);
     let first = request.query("node").unwrap_or_default();
     let present = request.query("_HLS_pathway").unwrap_or_else(|| first.clone());
-    let body = steered(&nodes, &first, present.trim_matches('"'));
+    let names = request.query("names").unwrap_or_default();
+    let of = |name| request.raw_query(name).filter(|value| is_plain(value)).unwrap_or_default();
+    let path = format!("/t/{}/", utf8_percent_encode(title.as_str(), ESCAPED));
+    let query = format!("?s={}&ticket={}", of("s"), of("ticket"));
+    let names: Vec<&str> = names.split(',').filter(|name| is_plain(name)).collect();
+    let listed = Playlists { names, path, query };
+    let body = steered(&nodes, &first, present.trim_matches('"'), &listed);
     ViewerAnswer::with_body(200, "application/vnd.apple.steering-list", body.to_string())
 }
 
+/// The media playlists that a manifest has.
+struct Playlists<'a> {
+    /// Paths in the folder of the title, without extension: `0`, `text/0`.
+    names: Vec<&'a str>,
+    /// The folder.
+    path: String,
+    /// The query of all addresses.
+    query: String,
+}
+
+impl Playlists<'_> {
+    /// The address of each at a node, by its name.
+    fn at(&self, address: &str) -> Value {
+        let Self { names, path, query } = self;
+        let of =
+            |name: &&str| ((*name).to_owned(), format!("{address}{path}{name}.m3u8{query}").into());
+        Value::Object(names.iter().map(of).collect())
+    }
+}
+
+/// Whether a text can stand in an address as it is.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
+}
+
 /// `first`: the node whose manifest the player has. `present`: the one that it fetches from.
-fn steered(nodes: &[TitleNode], first: &str, present: &str) -> Value {
+fn steered(nodes: &[TitleNode], first: &str, present: &str, listed: &Playlists<'_>) -> Value {
     let mut order: Vec<&str> = nodes.iter().take(OTHERS + 1).map(|node| &*node.name).collect();
     // Stable, so that the others stay in their order.
     order.sort_by_key(|name| *name != present);
@@ -98,16 +132,13 @@ fn steered(nodes: &[TitleNode], first: &str, present: &str) -> Value {
     if !order.contains(&first) {
         order.push(first);
     }
-    // A clone is at another host by the same scheme.
-    let scheme = |address: &str| address.split_once("://").map_or("", |(scheme, _)| scheme).len();
-    let of_first = nodes.iter().find(|node| node.name == first).map(|node| scheme(&node.address));
     let clones = nodes.iter().take(OTHERS + 1).filter(|node| node.name != first);
-    let clones = clones.filter(|node| of_first.is_none_or(|it| it == scheme(&node.address)));
     let clones: Vec<Value> = clones
-        .filter_map(|node| {
-            let (_, host) = node.address.split_once("://")?;
-            let replaced = json!({ "HOST": host });
-            Some(json!({ "BASE-ID": first, "ID": node.name, "URI-REPLACEMENT": replaced }))
+        .map(|node| {
+            let addresses = listed.at(&node.address);
+            let replaced =
+                json!({ "PER-VARIANT-URIS": addresses, "PER-RENDITION-URIS": addresses });
+            json!({ "BASE-ID": first, "ID": node.name, "URI-REPLACEMENT": replaced })
         })
         .collect();
     json!({
@@ -139,14 +170,28 @@ mod tests {
     fn a_viewer_stays_at_a_node_that_answers_and_leaves_one_that_does_not() {
         let all = [node("n2", "http://b:80"), node("n1", "http://a:80"), node("n3", "https://c")];
         let rows = [
-            (&all[..], "n1", "n1", "n1 n2 n3", "n2=b:80"),
-            (&all, "n1", "n2", "n2 n1 n3", "n2=b:80"),
-            (&all[..1], "n1", "n1", "n2 n1", "n2=b:80"),
+            (
+                &all[..],
+                "n1",
+                "n1",
+                "n1 n2 n3",
+                "n2=http://b:80/t/f/0.m3u8?q n3=https://c/t/f/0.m3u8?q",
+            ),
+            (
+                &all,
+                "n3",
+                "n2",
+                "n2 n1 n3",
+                "n2=http://b:80/t/f/0.m3u8?q n1=http://a:80/t/f/0.m3u8?q",
+            ),
+            (&all[..1], "n1", "n1", "n2 n1", "n2=http://b:80/t/f/0.m3u8?q"),
             (&all[..1], "n2", "n2", "n2", ""),
             (&[], "n1", "n1", "n1", ""),
         ];
+        let (path, query) = ("/t/f/".to_owned(), "?q".to_owned());
+        let listed = Playlists { names: vec!["0"], path, query };
         for (nodes, first, present, priority, cloned) in rows {
-            let steered = steered(nodes, first, present);
+            let steered = steered(nodes, first, present, &listed);
             let texts = |value: &Value| -> Vec<String> {
                 let all = value.as_array().unwrap().iter();
                 all.map(|one| one.as_str().unwrap().to_owned()).collect()
@@ -154,8 +199,8 @@ mod tests {
             assert_eq!(texts(&steered["PATHWAY-PRIORITY"]).join(" "), priority);
             let clones = steered["PATHWAY-CLONES"].as_array().unwrap().iter().map(|clone| {
                 assert_eq!(clone["BASE-ID"], first);
-                let host = clone["URI-REPLACEMENT"]["HOST"].as_str().unwrap();
-                format!("{}={host}", clone["ID"].as_str().unwrap())
+                let address = clone["URI-REPLACEMENT"]["PER-VARIANT-URIS"]["0"].as_str().unwrap();
+                format!("{}={address}", clone["ID"].as_str().unwrap())
             });
             assert_eq!(clones.collect::<Vec<_>>().join(" "), cloned, "{first} {present}");
         }

@@ -32,6 +32,7 @@ mod progressive;
 mod pushed;
 mod rates;
 mod segments;
+mod steering;
 mod text;
 mod thumbnails;
 mod timeline;
@@ -109,7 +110,8 @@ pub struct Links<'a> {
 /// 23009-1, 5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Elsewhere<'a> {
-    /// The address of the steering server.
+    /// The address of the steering server, at whose end the names of all media playlists are to
+    /// stand.
     pub steering: &'a str,
     /// The name of each server, and the address of the title's folder there, with a slash at its
     /// end. The first server is the present one.
@@ -328,7 +330,12 @@ impl Packaging {
     /// track among them: for each of these audio tracks, or for all if there are none of these
     /// either. `links` must be valid in a quoted string.
     pub fn multivariant_playlist<'a>(&self, videos: &[u16], links: impl Into<Links<'a>>) -> String {
-        playlist::multivariant(self, videos, links.into())
+        let links = links.into();
+        let playlist = playlist::multivariant(self, videos, links);
+        match links.elsewhere {
+            Some(elsewhere) => steering::steered(&playlist, links.folder, elsewhere),
+            None => playlist,
+        }
     }
 
     /// The HLS media playlist of a track; `None` if there is no such track.

@@ -32,7 +32,6 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'
     // The tag in this playlist speaks for all media playlists (RFC 8216, 4.3.5.1).
     let mut all = shown.iter().chain(&audios);
     let mut text = head(all.all(|&track| packaging.is_independent(track)));
-    steering(&mut text, links);
     if let Some(encryption) = packaging.encryption() {
         encryption::write_hls_session_keys(&mut text, encryption, links);
     }
@@ -203,22 +202,6 @@ fn head(independent: bool) -> String {
     text
 }
 
-/// Writes where players are told of other servers with the title (RFC 8216bis, 4.4.6.6).
-pub(super) fn steering(text: &mut String, links: Links<'_>) {
-    if let Some(elsewhere) = links.elsewhere {
-        let (server, present) = (elsewhere.steering, elsewhere.present());
-        let attributes = format_args!("SERVER-URI=\"{server}\",PATHWAY-ID=\"{present}\"");
-        line(text, format_args!("#EXT-X-CONTENT-STEERING:{attributes}"));
-    }
-}
-
-/// Writes which server a variant is on.
-pub(super) fn pathway(attributes: &mut String, links: Links<'_>) {
-    if let Some(elsewhere) = links.elsewhere {
-        let _ = write!(attributes, ",PATHWAY-ID=\"{}\"", elsewhere.present());
-    }
-}
-
 /// Writes where playback of a media playlist starts, if that is not at the beginning (RFC 8216,
 /// 4.3.5.2). In a multivariant playlist FFmpeg would take the tag for an empty media playlist.
 pub(super) fn playback_start(text: &mut String, packaging: &Packaging) {
@@ -365,9 +348,8 @@ fn variant(
     packaging: &Packaging,
     main: u16,
     group: Option<&Vec<u16>>,
-    links: Links<'_>,
+    Links { folder, query, text: form, .. }: Links<'_>,
 ) {
-    let Links { folder, query, text: form, .. } = links;
     let track = packaging.description(main);
     let members = group.map_or(&[][..], Vec::as_slice);
     let highest = |rate: fn(&Rates) -> u64| {
@@ -400,7 +382,6 @@ fn variant(
     if packaging.texts().next().is_some() {
         let _ = write!(attributes, ",SUBTITLES=\"{TEXT}\"");
     }
-    pathway(&mut attributes, links);
     line(text, format_args!("#EXT-X-STREAM-INF:{attributes}"));
     line(text, format_args!("{folder}{main}.m3u8{query}"));
 }
@@ -411,15 +392,13 @@ fn iframe_variant(
     packaging: &Packaging,
     video: u16,
     iframes: &IFrames,
-    links: Links<'_>,
+    Links { folder, query, .. }: Links<'_>,
 ) {
-    let Links { folder, query, .. } = links;
     let track = packaging.description(video);
     let (peak, average) = (iframes.rates.peak, iframes.rates.average);
     let mut attributes =
         format!("BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{}\"", codec(track));
     picture_attributes(&mut attributes, track, None);
-    pathway(&mut attributes, links);
     let uri = format_args!("{folder}{video}-iframes.m3u8{query}");
     line(text, format_args!("#EXT-X-I-FRAME-STREAM-INF:{attributes},URI=\"{uri}\""));
 }

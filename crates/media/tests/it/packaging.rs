@@ -752,15 +752,22 @@ fn manifests_tell_where_else_the_title_is() {
     let [_, film] = recorded();
     let servers = [("n1", "http://n1/t/news/"), ("n2", "http://n2/t/news/")];
     let servers = servers.map(|(name, folder)| (name.to_owned(), folder.to_owned()));
-    let elsewhere = Elsewhere { steering: "http://d/steer/news?node=n1", servers: &servers };
+    let elsewhere = Elsewhere { steering: "http://d/steer/news?names=", servers: &servers };
     let links = Links { query: "?s=T", elsewhere: Some(elsewhere), ..Links::default() };
     let playlist = film.multivariant_playlist(&[0], links);
-    let tag =
-        "#EXT-X-CONTENT-STEERING:SERVER-URI=\"http://d/steer/news?node=n1\",PATHWAY-ID=\"n1\"\n";
-    assert!(playlist.contains(tag), "{playlist}");
-    let variants = playlist.lines().filter(|line| line.contains("STREAM-INF:"));
-    let without = variants.filter(|line| !line.contains(",PATHWAY-ID=\"n1\""));
-    assert_eq!(without.count(), 0, "{playlist}");
+    let lines: Vec<&str> = playlist.lines().collect();
+    let rows = [
+        (
+            "#EXT-X-CONTENT-STEERING:",
+            "SERVER-URI=\"http://d/steer/news?names=1,0\",PATHWAY-ID=\"n1\"",
+        ),
+        ("#EXT-X-MEDIA:", "URI=\"1.m3u8?s=T\",STABLE-RENDITION-ID=\"1\""),
+        ("#EXT-X-STREAM-INF:", ",PATHWAY-ID=\"n1\",STABLE-VARIANT-ID=\"0\""),
+    ];
+    for ((tag, end), line) in rows.iter().zip(&lines[2..]) {
+        assert!(line.starts_with(tag) && line.ends_with(end), "{playlist}");
+    }
+    assert_eq!(lines[5..], ["0.m3u8?s=T"], "{playlist}");
     let manifest = film.dash_manifest(&[0], links);
     let bases = "<BaseURL serviceLocation=\"n1\">http://n1/t/news/</BaseURL>\n\
                  <BaseURL serviceLocation=\"n2\">http://n2/t/news/</BaseURL>\n<Period";

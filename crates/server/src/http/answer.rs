@@ -162,12 +162,12 @@ pub(crate) fn admitted(
 ) -> Response {
     match result {
         Ok(session) if session.is_directed => {
-            Response::begun(&format!("{}{}", manifest.address(name), session.query()))
+            Response::begun(&format!("{}{}", address(manifest, name), session.query()))
         }
         Ok(session) => {
             let mut response = if manifest == Manifest::File {
                 // With the token in the URL, all further ranges of the file are of this session.
-                Response::redirect(&format!("{}{}", manifest.address(name), session.query()))
+                Response::redirect(&format!("{}{}", address(manifest, name), session.query()))
             } else {
                 let links = Links { query: &session.query(), ..Links::default() };
                 listing(&session.presentation, manifest, &videos(&session), links)
@@ -182,6 +182,21 @@ pub(crate) fn admitted(
         }
         Err(why) => not_admitted(name, why),
     }
+}
+
+/// The address at which a player asks for a manifest of the title `name`.
+fn address(manifest: Manifest, name: &str) -> String {
+    let file = match manifest {
+        Manifest::Hls(TextForm::WebVtt) => "/master.m3u8",
+        Manifest::Hls(TextForm::Imsc) => "/master-imsc.m3u8",
+        Manifest::HlsTransport => "/master-ts.m3u8",
+        Manifest::Dash(TextForm::WebVtt) => "/manifest.mpd",
+        Manifest::Dash(TextForm::Imsc) => "/manifest-imsc.mpd",
+        Manifest::OnDemand(TextForm::WebVtt) => "/ondemand.mpd",
+        Manifest::OnDemand(TextForm::Imsc) => "/ondemand-imsc.mpd",
+        Manifest::File => ".mp4",
+    };
+    format!("/t/{}{file}", escape(name))
 }
 
 /// The response to a player of the title `name` that was not admitted.

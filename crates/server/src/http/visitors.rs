@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The segment tells where the viewer is, so that nothing before it is reserved. The ticket stands
-//! for the access token that the viewer showed at the other node; whether the viewer fits is decided
-//! as for any other.
+//! for the access token that the viewer showed at the other node; whether the viewer fits is
+//! decided as for any other.
 
 use super::answer::{ASK_EACH_TIME, Decision, key, not_found, not_permitted, open_title, play};
 use super::request::HttpRequest;

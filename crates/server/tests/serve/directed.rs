@@ -272,10 +272,13 @@ fn a_viewer_goes_on_at_another_node_with_the_ticket_of_the_first() {
     assert!(!transport.contains("STEERING"), "{transport}");
 
     let master = told(MASTER);
-    let tag = format!("#EXT-X-CONTENT-STEERING:SERVER-URI=\"{steering}\",PATHWAY-ID=\"n1\"");
-    assert!(master.contains(&tag), "{master}");
     let variant = variant_of(&master);
     let (_, query) = variant.split_once('?').unwrap();
+    let tag = format!(
+        "#EXT-X-CONTENT-STEERING:SERVER-URI=\"{steering}&{query}&names=1,0,0-iframes\",\
+         PATHWAY-ID=\"n1\""
+    );
+    assert!(master.contains(&tag), "{master}");
     let (own, _) = query.split_once('&').unwrap();
     // From memory, nothing is reserved.
     let mut viewer = second.client();

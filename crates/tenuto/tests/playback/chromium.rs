@@ -81,7 +81,7 @@ pub(crate) fn assert_played(dir: &TestDir, rows: &[Row<'_>]) {
         .map(|(name, _)| format!("<script src=\"/{name}\"></script>"))
         .collect();
     let page = PAGE.replace("SCRIPTS", &scripts).replace("ROWS", &script);
-    let said = in_chromium(dir, &page);
+    let said = in_chromium(dir, &page, &mut |_| {});
     let said: Vec<&str> = said.lines().collect();
     let wanted: Vec<String> =
         rows.iter().map(|row| format!("{} by {}: {}", row.title, row.way, row.said)).collect();
@@ -101,8 +101,9 @@ fn words(film: &Film, way: &str, verdict: Verdict) -> String {
     }
 }
 
-/// Opens a page in the browser and waits for what it posts.
-fn in_chromium(dir: &TestDir, page: &str) -> String {
+/// Opens a page in the browser and waits for what it posts. `note` gets the first line of each
+/// request.
+pub(crate) fn in_chromium(dir: &TestDir, page: &str, note: &mut dyn FnMut(&str)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let origin = format!("http://{}", listener.local_addr().expect("bound"));
     let profile = dir.at("chromium");
@@ -117,18 +118,22 @@ fn in_chromium(dir: &TestDir, page: &str) -> String {
         .stderr(Stdio::null())
         .spawn()
         .expect("chromium runs (apt-get install chromium)");
-    let posted = serve_until_posted(&listener, page);
+    let posted = serve_until_posted(&listener, page, note);
     let _ = browser.kill();
     let _ = browser.wait();
     posted.unwrap_or_else(|| panic!("the browser reported nothing in {PATIENCE:?}"))
 }
-fn serve_until_posted(listener: &TcpListener, page: &str) -> Option<String> {
+fn serve_until_posted(
+    listener: &TcpListener,
+    page: &str,
+    note: &mut dyn FnMut(&str),
+) -> Option<String> {
     listener.set_nonblocking(true).expect("nonblocking");
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
         match listener.accept() {
             Ok((stream, _)) => {
-                if let Some(posted) = answer(stream, page) {
+                if let Some(posted) = answer(stream, page, note) {
                     return Some(posted);
                 }
             }
@@ -139,12 +144,13 @@ fn serve_until_posted(listener: &TcpListener, page: &str) -> Option<String> {
 }
 
 // One request per connection is enough for a page, a script and a result.
-fn answer(mut stream: TcpStream, page: &str) -> Option<String> {
+fn answer(mut stream: TcpStream, page: &str, note: &mut dyn FnMut(&str)) -> Option<String> {
     stream.set_nonblocking(false).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut request = String::new();
     reader.read_line(&mut request).ok()?;
+    note(&request);
     let mut length = 0;
     loop {
         let mut header = String::new();
@@ -179,7 +185,7 @@ fn answer(mut stream: TcpStream, page: &str) -> Option<String> {
 }
 
 /// The players, by their names in the page. Shaka's own build for tests is the one that warns.
-const SCRIPTS: &[(&str, &str)] = &[
+pub(crate) const SCRIPTS: &[(&str, &str)] = &[
     ("hls.js", "hls.js/dist/hls.js"),
     ("dash.js", "dashjs/dist/modern/umd/dash.all.min.js"),
     ("shaka.js", "shaka-player/dist/shaka-player.compiled.debug.js"),

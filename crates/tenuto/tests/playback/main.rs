@@ -10,6 +10,7 @@ mod codecs;
 mod colours;
 mod dash;
 mod desktop;
+mod directed;
 mod encrypted;
 mod files;
 mod films;

@@ -14,8 +14,8 @@ use super::plan::Rendition;
 use crate::TrackKind;
 use crate::packaging::encryption::key_address;
 use crate::packaging::playlist::{
-    audio_names, codec, language_tag, line, list_end, pathway, picture_attributes, playback_start,
-    steering, write_segments,
+    audio_names, codec, language_tag, line, list_end, picture_attributes, playback_start,
+    write_segments,
 };
 use crate::packaging::rates::Rates;
 use crate::packaging::{Links, Packaging};
@@ -38,7 +38,6 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'
     let group = group(packaging, &leads, sounds);
     let all_independent = leads.iter().all(|&track| packaging.is_independent(track));
     let mut text = head(if group.is_empty() { 3 } else { 4 }, all_independent);
-    steering(&mut text, links);
     for (&sound, name) in group.iter().zip(audio_names(packaging, &group)) {
         rendition(&mut text, packaging, sound, &name, links);
     }
@@ -112,8 +111,13 @@ fn rendition(
     line(text, format_args!("#EXT-X-MEDIA:{attributes}"));
 }
 
-fn variant(text: &mut String, packaging: &Packaging, lead: u16, group: &[u16], links: Links<'_>) {
-    let Links { folder, query, .. } = links;
+fn variant(
+    text: &mut String,
+    packaging: &Packaging,
+    lead: u16,
+    group: &[u16],
+    Links { folder, query, .. }: Links<'_>,
+) {
     let Some(rendition) = packaging.rendition(lead) else { return };
     let highest = |rate: fn(Rates) -> u64| {
         // A sound that is chosen is fetched beside the one that goes out with the pictures.
@@ -137,7 +141,6 @@ fn variant(text: &mut String, packaging: &Packaging, lead: u16, group: &[u16], l
             let _ = write!(attributes, ",AUDIO=\"{GROUP}\"");
         }
     }
-    pathway(&mut attributes, links);
     line(text, format_args!("#EXT-X-STREAM-INF:{attributes}"));
     line(text, format_args!("{folder}{lead}-ts.m3u8{query}"));
 }

@@ -1,0 +1,185 @@
+//! What a node of a cluster shows of itself in etcd: what is free, and which titles are here.
+//!
+//! ```text
+//!   snapshot of the engine ──▶ digest: free of the rate that each disk holds, network, memory
+//!   catalogues of the stores ──▶ copies, rates and sizes of titles
+//! ```
+//!
+//! The rates rank the node among others. Whether a viewer fits is decided by the engine.
+
+use crate::ServerConfig;
+use crate::config::ClusterConfig;
+use crate::library::OpenStore;
+use crate::membership::Membership;
+use crate::plan::{self, PlanDisk, PlannedAudience, Question};
+use crate::shared::Shared;
+use cluster::{CapacityShare, CopyRecord, CopyState, NodeDigest, NodeDisk, TitleDemand, TitleName};
+use director::member::{MemberMessage, MemberRecords};
+use disk::DiskModel;
+use scheduler::PolicyKind;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use units::{BitRate, ByteCount, Reason};
+
+/// Makes a server that runs a member of its cluster.
+pub(crate) fn join(
+    membership: &Membership,
+    config: &ServerConfig,
+    shared: &Arc<Shared>,
+) -> Result<(), Reason> {
+    let Some(cluster) = config.cluster.clone() else { return Ok(()) };
+    // The threads of the server own its state; the member looks at it while it is there.
+    let (seen, told) = (Arc::downgrade(shared), Arc::downgrade(shared));
+    let mut records = NodeRecords::new(cluster, config);
+    membership.start(move || records.now(&seen), move |message| tell(&told, &message))
+}
+
+/// Tells a change of the membership in the log, to the webhook, and to people.
+fn tell(shared: &Weak<Shared>, message: &MemberMessage) {
+    let Some(shared) = shared.upgrade() else { return };
+    let event = match message {
+        MemberMessage::Registered { .. } => "cluster-registered",
+        _ => "cluster-not-registered",
+    };
+    shared.tell(event, || json!({ "detail": message.to_string() }));
+    shared.notice(format!("cluster: {message}"));
+}
+
+/// What the server shows of itself.
+struct NodeRecords {
+    cluster: ClusterConfig,
+    policy: PolicyKind,
+    slot: Duration,
+    startup: Duration,
+    network: Option<BitRate>,
+    /// The disk as which all stores are read, if they are slowed down.
+    as_disk: Option<DiskModel>,
+    /// The rate that each disk is guaranteed to hold, and the calibrated reads by which it was
+    /// computed.
+    guaranteed: Vec<Option<(u32, u64)>>,
+}
+
+impl NodeRecords {
+    fn new(cluster: ClusterConfig, config: &ServerConfig) -> Self {
+        let ServerConfig { policy, slot, startup, network, .. } = *config;
+        let guaranteed = vec![None; config.stores.len()];
+        let (startup, as_disk) = (startup.max(slot * 2), config.as_disk.clone());
+        Self { cluster, policy, slot, startup, network, as_disk, guaranteed }
+    }
+
+    /// The records at this moment; of a server that ends, that nothing is free.
+    fn now(&mut self, shared: &Weak<Shared>) -> MemberRecords {
+        let ClusterConfig { address, rack, .. } = &self.cluster;
+        let mut digest = NodeDigest {
+            address: address.clone(),
+            rack: rack.clone(),
+            weight: u32::try_from(self.guaranteed.len()).unwrap_or(u32::MAX),
+            lease: 0,
+            disks: vec![CapacityShare::default(); self.guaranteed.len()],
+            network: CapacityShare::default(),
+            memory: CapacityShare::default(),
+        };
+        let (mut copies, mut titles) = (BTreeMap::new(), BTreeMap::new());
+        let running = shared.upgrade();
+        let running = running.filter(|it| !it.stopping.load(Ordering::Relaxed));
+        let Some(shared) = running else { return MemberRecords { digest, copies, titles } };
+        let engine = &shared.snapshot().engine;
+        let stores = &shared.content.stores;
+        let typical = typical_rate(stores);
+        let mut booked_of_all = 0;
+        for (number, (opened, disk)) in stores.iter().zip(&engine.disks).enumerate() {
+            let booked = disk.booked_rate.0;
+            booked_of_all += booked;
+            if !(disk.lost || disk.draining) {
+                let guaranteed = self.guaranteed_rate(number, opened, disk.min_read, typical);
+                digest.disks[number] = share(guaranteed, booked);
+            }
+        }
+        let network = self.network.map_or(UNLIMITED, |rate| rate.0);
+        digest.network = share(network, booked_of_all);
+        digest.memory = share(engine.buffers_limit, engine.buffers_used);
+        for (number, opened) in (0_u16..).zip(stores) {
+            for record in opened.store.titles().iter().filter(|it| !it.duration.is_zero()) {
+                // A name with a slash cannot be a key.
+                let Ok(name) = TitleName::new(record.name.clone()) else { continue };
+                let place = CopyRecord { disk: NodeDisk(number), state: CopyState::Ready };
+                copies.entry(name.clone()).or_insert_with(Vec::new).push(place);
+                titles.entry(name).or_insert_with(|| TitleDemand {
+                    rate: BitRate::of(ByteCount(record.bytes), record.duration),
+                    size: ByteCount(record.bytes),
+                    viewers: 0.0,
+                    copies: 0,
+                });
+            }
+        }
+        MemberRecords { digest, copies, titles }
+    }
+
+    /// The rate of streams like the stored ones that admission guarantees for a disk, planned as
+    /// `tenuto plan` does, and again when the disk's guarantee has changed.
+    fn guaranteed_rate(
+        &mut self,
+        number: usize,
+        opened: &OpenStore,
+        min_read: u32,
+        typical: BitRate,
+    ) -> u64 {
+        if let Some((known, rate)) = self.guaranteed[number]
+            && known == min_read
+        {
+            return rate;
+        }
+        let by_reads = u64::from(min_read) * opened.read_size.0 * 8 * 1_000
+            / u64::try_from(self.slot.as_millis()).unwrap_or(u64::MAX).max(1);
+        let calibrated = || {
+            let calibration = opened.store.calibration()?.limited_to_endless_rate();
+            let model = calibration.model();
+            Some(PlanDisk::Measured(Box::new(calibration), model))
+        };
+        let modelled = self.as_disk.clone().map(PlanDisk::Model);
+        let planned = modelled.or_else(calibrated).and_then(|disk| {
+            let audience = PlannedAudience::Rate(typical);
+            if plan::most_streams(&disk, &audience) > MOST_PLANNED {
+                return None;
+            }
+            let question = Question {
+                audience,
+                memory: None,
+                disks: 1,
+                startup: self.startup,
+                read: Some(opened.read_size),
+                policies: vec![self.policy],
+            };
+            let (_, held) = plan::plan(&disk, question, &|_| ()).held()?;
+            Some(held.streams * typical.0)
+        });
+        let rate = planned.unwrap_or(0).max(by_reads).min(UNLIMITED);
+        self.guaranteed[number] = Some((min_read, rate));
+        rate
+    }
+}
+
+/// A resource of which `used` is reserved.
+fn share(guaranteed: u64, used: u64) -> CapacityShare {
+    CapacityShare { guaranteed, free: guaranteed.saturating_sub(used) }
+}
+
+/// The mean rate of the stored titles.
+fn typical_rate(stores: &[OpenStore]) -> BitRate {
+    let (mut bytes, mut time) = (ByteCount(0), Duration::ZERO);
+    for record in stores.iter().flat_map(|opened| opened.store.titles()) {
+        if !record.duration.is_zero() {
+            bytes.0 += record.bytes;
+            time += record.duration;
+        }
+    }
+    BitRate::of(bytes, time).clamp(*plan::RATES.start(), *plan::RATES.end())
+}
+
+/// The most streams of a disk for which its rate is planned: the time of a plan grows with them.
+const MOST_PLANNED: u64 = 12_000;
+/// A rate that is never the limit, and whose sums do not overflow.
+const UNLIMITED: u64 = 1 << 50;

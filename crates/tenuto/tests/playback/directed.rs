@@ -1,0 +1,148 @@
+//! Viewers who lose their node: hls.js, dash.js and Shaka are sent to a node by a director, the
+//! node is killed, and they go on at another. etcd is in memory here, all else is the program.
+
+use crate::chromium::{SCRIPTS, in_chromium};
+use crate::program::{Served, TestDir, program};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use testkit::etcd::TestEtcd;
+
+/// Longer than all buffers, so that half of it is fetched after the loss.
+const FILM: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=24 -f lavfi -i sine=440:d=24 \
+                    -c:v libx264 -preset veryfast -b:v 400k -g 50 -c:a aac -b:a 64k -shortest";
+const PLAYERS: [(&str, &str); 3] =
+    [("hls", "master.m3u8"), ("dash", "manifest.mpd"), ("shaka", "manifest.mpd")];
+
+#[test]
+fn players_go_on_at_another_node_when_theirs_is_killed() {
+    let (dir, etcd) = (TestDir::new(), TestEtcd::new());
+    let member = etcd.listen();
+    dir.encode("film.mp4", &FILM.split_whitespace().collect::<Vec<_>>());
+    dir.write("secret", "0123456789abcdef0123456789abcdef");
+    std::fs::set_permissions(dir.path("secret"), PermissionsExt::from_mode(0o600)).expect("ours");
+    // The first has more free, so that a director sends the first viewers there.
+    let disks = [("n1", "ssd-sata"), ("n2", "st39183w")];
+    let mut nodes: Vec<Option<Served>> = Vec::new();
+    let of_cluster =
+        format!("--cluster {} --cluster-name c --cluster-secret secret", member.address());
+    for (name, disk) in disks {
+        dir.ok(&format!("format {name}.store --size 64MiB"));
+        dir.ok(&format!("ingest {name}.store film.mp4"));
+        let port = free_port();
+        let own = format!(
+            "{name}.store --as-disk {disk} --segment 2s --node {name} \
+             --node-address http://127.0.0.1:{port}"
+        );
+        let line = format!("serve {own} --listen 127.0.0.1:{port} {of_cluster}");
+        nodes.push(Some(start(&dir, &line)));
+    }
+    let director = start(&dir, &format!("director --listen 127.0.0.1:0 {of_cluster}"));
+    let begun = Instant::now();
+    while json(&director, "/titles")["titles"][0]["ready"] != serde_json::json!(["n1", "n2"]) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "both nodes register");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let mut rows = String::new();
+    for (player, manifest) in PLAYERS {
+        let url = director.url(&format!("/t/film/{manifest}"));
+        write!(rows, "[\"{player}\",\"{url}\"],").expect("into memory");
+    }
+    let scripts: String =
+        SCRIPTS.iter().map(|(name, _)| format!("<script src=\"/{name}\"></script>")).collect();
+    let page = PAGE.replace("SCRIPTS", &scripts).replace("ROWS", &rows);
+    let mut playing = 0;
+    let said = in_chromium(&dir, &page, &mut |request| {
+        playing += usize::from(request.contains("/playing"));
+        if playing == PLAYERS.len()
+            && let Some(lost) = nodes[0].take()
+        {
+            let sessions = json(&lost, "/sessions");
+            assert_eq!(sessions["total"], PLAYERS.len(), "all are at the first node: {sessions}");
+            // SIGKILL: nothing of it can say goodbye.
+            drop(lost);
+        }
+    });
+    // How long they stood still is told and not judged: other programs may have the processor.
+    println!("{said}");
+    for (line, (player, _)) in said.lines().zip(PLAYERS) {
+        assert!(line.starts_with(&format!("{player}: ended, errors [],")), "{said}");
+    }
+    assert_eq!(said.lines().count(), PLAYERS.len(), "{said}");
+    let second = nodes[1].as_ref().expect("not killed");
+    assert_eq!(json(second, "/status")["admitted"], PLAYERS.len());
+}
+
+/// Each player keeps 6 s. The server gets a request when one has played for 3 s.
+const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div>
+SCRIPTS
+<script>
+const players = {
+  hls(video, url, fatal) {
+    const hls = new Hls({ maxBufferLength: 6, maxMaxBufferLength: 6 });
+    hls.on(Hls.Events.ERROR, (_, data) => { if (data.fatal) fatal(data.details); });
+    hls.loadSource(url);
+    hls.attachMedia(video);
+  },
+  dash(video, url, fatal) {
+    const player = dashjs.MediaPlayer().create();
+    const buffer = { bufferTimeDefault: 6, bufferTimeAtTopQuality: 6, bufferTimeAtTopQualityLongForm: 6 };
+    player.updateSettings({ streaming: { buffer } });
+    // It tells of each segment that it did not get, and goes on elsewhere.
+    player.on(dashjs.MediaPlayer.events.PLAYBACK_ERROR, event => fatal(event.error.message));
+    player.initialize(video, url, false);
+  },
+  shaka(video, url, fatal) {
+    const player = new shaka.Player();
+    player.configure({ streaming: { bufferingGoal: 6, failureCallback: () => player.retryStreaming(0.1) } });
+    player.addEventListener('error', event => { if (event.detail.severity === 2) fatal(`code ${event.detail.code}`); });
+    player.attach(video).then(() => player.load(url)).catch(error => fatal(`code ${error.code}`));
+  },
+};
+const play = ([name, url]) => new Promise(done => {
+  const video = document.createElement('video');
+  video.muted = true;
+  document.getElementById('stage').append(video);
+  const errors = [];
+  let stood = 0, since = null, told = false;
+  const end = how => done(`${name}: ${how}, errors [${errors}], stood still for ${Math.round(stood)} ms`);
+  players[name](video, url, what => { errors.push(what); end('gave up'); });
+  video.oncanplay = () => video.play().catch(() => {});
+  video.onwaiting = () => { if (told) since ??= performance.now(); };
+  video.onplaying = () => { if (since !== null) { stood += performance.now() - since; since = null; } };
+  video.ontimeupdate = () => {
+    if (video.currentTime > 3 && !told) { told = true; fetch(`/playing?${name}`); }
+  };
+  video.onended = () => end('ended');
+  setTimeout(() => end(`stopped at ${video.currentTime}`), 240000);
+});
+Promise.all([ROWS].map(play)).then(all => fetch('/', { method: 'POST', body: all.join('\n') }));
+</script>"#;
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("bound").port()
+}
+
+/// Starts a program of the cluster that prints its address.
+fn start(dir: &TestDir, line: &str) -> Served {
+    let mut command = program(&dir.path("."));
+    command.args(line.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("tenuto starts");
+    let mut printed = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    out.read_line(&mut printed).expect("text");
+    let url = printed.split_whitespace().find(|word| word.starts_with("http://"));
+    let Some(url) = url.map(|url| url.trim_end_matches("/console/").trim_end_matches('/')) else {
+        let _ = child.kill();
+        panic!("no address in '{printed}', {:?}", child.wait());
+    };
+    Served { child, origin: url.to_owned() }
+}
+
+fn json(server: &Served, path: &str) -> Value {
+    serde_json::from_slice(&server.get(path)).expect("JSON")
+}
