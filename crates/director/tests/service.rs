@@ -421,3 +421,52 @@ fn garbage_is_refused_and_slow_clients_hold_nobody_up() {
     drop(slow);
     until(|| cluster.json("/status")["connections"] == 1);
 }
+
+#[test]
+fn other_nodes_are_told_to_the_node_and_to_the_player() {
+    let (first, second) = (StubNode::start(reserves), StubNode::start(reserves));
+    let cluster = TestCluster::start(&[&first, &second]);
+    let request = "GET /t/film/master.m3u8 HTTP/1.1\r\nHost: films.example:80\r\n\
+                   X-Forwarded-Proto: https\r\nConnection: close\r\n\r\n";
+    assert_eq!(status(&cluster.send(request)), 302);
+    let asked: Vec<String> =
+        [&first, &second].iter().flat_map(|node| node.asked.lock().unwrap().clone()).collect();
+    let question = asked.last().unwrap();
+    let (own, other) = match first.asked.lock().unwrap().is_empty() {
+        true => ("n1", "n0"),
+        false => ("n0", "n1"),
+    };
+    let steering = format!("https://films.example:80/steer/film?node={own}");
+    assert_eq!(field(question, "Tenuto-Steering"), Some(&*steering), "{question}");
+    let addresses = [("n0", &first.address), ("n1", &second.address)];
+    let (_, address) = addresses.iter().find(|(name, _)| *name == other).unwrap();
+    let elsewhere = format!("{other}={address}");
+    assert_eq!(field(question, "Tenuto-Elsewhere"), Some(&*elsewhere), "{question}");
+
+    let target =
+        format!("/steer/film?node={own}&s=S&ticket=T&names=0,text/0&_HLS_pathway=%22{own}%22");
+    let answer = cluster.get(&target);
+    assert_eq!((status(&answer), field(&answer, "Access-Control-Allow-Origin")), (200, Some("*")));
+    let manifest: serde_json::Value = serde_json::from_str(body(&answer)).unwrap();
+    assert_eq!(manifest["VERSION"], 1);
+    assert_eq!(manifest["PATHWAY-PRIORITY"], serde_json::json!([own, other]));
+    let clone = &manifest["PATHWAY-CLONES"][0];
+    assert_eq!((&clone["BASE-ID"], &clone["ID"]), (&own.into(), &other.into()));
+    let replaced = &clone["URI-REPLACEMENT"]["PER-RENDITION-URIS"]["text/0"];
+    assert_eq!(*replaced, format!("{address}/t/film/text/0.m3u8?s=S&ticket=T"));
+    assert_eq!(status(&cluster.get("/steer/none?node=n0")), 404);
+    assert_eq!(status(&cluster.get("/steer/film?names=%22%3E,..%0d&s=%0a")), 200);
+}
+
+#[test]
+fn the_console_is_served_with_what_the_page_may_do() {
+    let cluster = TestCluster::start(&[]);
+    for path in ["/console/", "/console/index.html"] {
+        let answer = cluster.get(path);
+        assert_eq!(status(&answer), 200);
+        assert!(field(&answer, "Content-Security-Policy").is_some());
+        assert_eq!(field(&answer, "Cache-Control"), Some("no-cache"));
+    }
+    assert_eq!(field(&cluster.get("/"), "Location"), Some("/console/"));
+    assert_eq!(status(&cluster.get("/console/none.js")), 404);
+}

@@ -18,7 +18,6 @@ mod client_thread;
 mod clients;
 mod clock;
 mod config;
-mod console;
 pub mod control;
 mod core;
 mod disk_history_writer;

@@ -8,13 +8,19 @@ use std::time::Duration;
 pub(super) struct ViewerAnswer {
     status: u16,
     fields: String,
+    cache_control: &'static str,
     body: Vec<u8>,
 }
 
 impl ViewerAnswer {
     /// An answer without a body.
     pub(super) fn empty(status: u16) -> Self {
-        Self { status, fields: String::with_capacity(256), body: Vec::new() }
+        Self {
+            status,
+            fields: String::with_capacity(256),
+            cache_control: "no-store",
+            body: Vec::new(),
+        }
     }
 
     /// An answer with a body of this type.
@@ -56,17 +62,24 @@ impl ViewerAnswer {
         }
     }
 
+    /// How long the answer may be kept; `no-store` unless said otherwise.
+    pub(super) fn kept(mut self, cache_control: &'static str) -> Self {
+        self.cache_control = cache_control;
+        self
+    }
+
     /// The bytes that are sent. Of an answer to HEAD the body is left out.
     pub(super) fn into_bytes(mut self, keeps_connection: bool, is_head: bool) -> Vec<u8> {
         let connection = if keeps_connection { "" } else { "Connection: close\r\n" };
         let mut head = String::with_capacity(256 + self.fields.len() + self.body.len());
         let _ = write!(
             head,
-            "HTTP/1.1 {} {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n\
+            "HTTP/1.1 {} {}\r\nContent-Length: {}\r\nCache-Control: {}\r\n\
              Access-Control-Allow-Origin: *\r\nServer: tenuto\r\n{}{connection}\r\n",
             self.status,
             reason(self.status),
             self.body.len(),
+            self.cache_control,
             self.fields,
         );
         let mut bytes = head.into_bytes();

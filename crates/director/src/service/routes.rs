@@ -39,13 +39,28 @@ pub(super) fn answer(
     if let Some(title) = steering::title_of(request) {
         return steering::manifest(state, request, &title);
     }
+    if let Some(name) = request.path().strip_prefix("/console/") {
+        return console_file(name);
+    }
     match request.path() {
+        "/" | "/console" => ViewerAnswer::empty(302).field("Location", "/console/"),
         "/healthz" => status::health(state),
         "/status" => status::status(state),
         "/titles" => status::titles(state),
         "/metrics" => metrics::metrics(state),
         _ => ViewerAnswer::problem(404, "not-found", "a director has no such resource", json!({})),
     }
+}
+
+/// A file of the console.
+fn console_file(name: &str) -> ViewerAnswer {
+    let Some(file) = web_console::file(name) else {
+        let message = "the console has no such file";
+        return ViewerAnswer::problem(404, "not-found", message, json!({}));
+    };
+    let answer = ViewerAnswer::with_body(200, file.content_type, file.bytes);
+    let answer = answer.kept(file.cache_control);
+    web_console::SECURITY.iter().fold(answer, |answer, (name, value)| answer.field(name, value))
 }
 
 /// The answer to a browser that asks before a request with a field such as `Authorization`.

@@ -13,7 +13,6 @@ use super::response::{Head, Response};
 use super::routes::{Route, escape};
 use super::{origin, preflight, visitors};
 use crate::access::Permit;
-use crate::console;
 use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
@@ -100,7 +99,7 @@ fn decide(
     let response = match route {
         Route::Session { title } => return Ok(end_session(shared, request, &title)),
         Route::Root => Response::redirect("/console/"),
-        Route::Console(name) => console::file(&name).ok_or_else(not_found)?,
+        Route::Console(name) => console_file(&name).ok_or_else(not_found)?,
         Route::Titles => title_list(shared),
         Route::Sessions => return Ok(Decision::ListSessions),
         Route::Status => Response::json(200, &shared.status()),
@@ -182,6 +181,17 @@ pub(crate) fn admitted(
         }
         Err(why) => not_admitted(name, why),
     }
+}
+
+/// A file of the console.
+fn console_file(name: &str) -> Option<Response> {
+    let file = web_console::file(name)?;
+    let mut response = Response::new(200, file.content_type, file.bytes.to_vec());
+    response.head.add("Cache-Control", file.cache_control);
+    for (name, value) in web_console::SECURITY {
+        response.head.add(name, value);
+    }
+    Some(response)
 }
 
 /// The address at which a player asks for a manifest of the title `name`.

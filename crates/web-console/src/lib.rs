@@ -1,15 +1,34 @@
-//! `/console/`: a page that shows what the server does, lists and plays titles. It is part of the
-//! program and loads nothing from other origins; its source is in `console/`, and `build.rs` lists
-//! what was made of it.
+//! `/console/`: a page that shows what a server or a director does. It is part of the program and
+//! loads nothing from other origins; its source is in `console/`, and `build.rs` lists what was
+//! made of it.
 
-use crate::http::{Head, Response};
+#![warn(missing_docs)]
 
-/// A file of the console; the page itself has the empty name. `None`: there is none of this name.
-pub(crate) fn file(name: &str) -> Option<Response> {
+/// A file of the console, as it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsoleFile {
+    /// The value of `Content-Type`.
+    pub content_type: &'static str,
+    /// The value of `Cache-Control`.
+    pub cache_control: &'static str,
+    /// The bytes.
+    pub bytes: &'static [u8],
+}
+
+/// Header fields of every file: what the page may do. Its address may hold a token, which is sent
+/// nowhere else.
+pub const SECURITY: [(&str, &str); 3] = [
+    ("Content-Security-Policy", POLICY),
+    ("Referrer-Policy", "no-referrer"),
+    ("X-Content-Type-Options", "nosniff"),
+];
+
+/// The file with a name below `/console/`; the page itself has the empty name. `None`: there is
+/// none of this name. Of a program that was built without the console there is a page that says so.
+pub fn file(name: &str) -> Option<ConsoleFile> {
     let wanted = if name.is_empty() { PAGE } else { name };
-    let Some((_, bytes)) = FILES.iter().find(|(name, _)| *name == wanted) else {
-        return (wanted == PAGE).then(left_out);
-    };
+    let found = FILES.iter().find(|(name, _)| *name == wanted).map(|(_, bytes)| *bytes);
+    let bytes = found.or_else(|| (wanted == PAGE).then_some(LEFT_OUT.as_bytes()))?;
     let extension = wanted.rsplit_once('.').map_or("", |(_, extension)| extension);
     let content_type = match extension {
         "html" => "text/html; charset=utf-8",
@@ -20,26 +39,8 @@ pub(crate) fn file(name: &str) -> Option<Response> {
     };
     // The names below `assets/` contain a digest of their content.
     let is_asset = wanted.starts_with("assets/");
-    let keep = if is_asset { "public, max-age=31536000, immutable" } else { "no-cache" };
-    let mut response = Response::new(200, content_type, bytes.to_vec());
-    response.head.add("Cache-Control", keep);
-    secure(&mut response.head);
-    Some(response)
-}
-
-/// The page of a program that was built without the console.
-fn left_out() -> Response {
-    let mut response = Response::new(200, "text/html; charset=utf-8", LEFT_OUT);
-    response.head.add("Cache-Control", "no-cache");
-    secure(&mut response.head);
-    response
-}
-
-/// What the page may do. Its address may hold a token, which is sent nowhere else.
-fn secure(head: &mut Head) {
-    head.add("Content-Security-Policy", POLICY);
-    head.add("Referrer-Policy", "no-referrer");
-    head.add("X-Content-Type-Options", "nosniff");
+    let cache_control = if is_asset { "public, max-age=31536000, immutable" } else { "no-cache" };
+    Some(ConsoleFile { content_type, cache_control, bytes })
 }
 
 /// The name of the page in the bundle.
