@@ -10,7 +10,7 @@
 
 use cluster::ClusterName;
 use director::etcd::EtcdConfig;
-use director::question::ClusterSecret;
+use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -16,6 +16,7 @@
 pub mod etcd;
 pub mod member;
 pub mod question;
+pub mod secret;
 pub mod service;
 pub mod ticket;
 mod watching;

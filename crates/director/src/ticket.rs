@@ -13,7 +13,7 @@
 //!
 //! As text: JSON in base64url, a dot, and the first half of an HMAC-SHA-256 in base64url.
 
-use crate::question::ClusterSecret;
+use crate::secret::ClusterSecret;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};

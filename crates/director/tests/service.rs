@@ -9,7 +9,8 @@
 
 use cluster::ClusterName;
 use director::etcd::EtcdConfig;
-use director::question::{ClusterSecret, SignedText};
+use director::question::SignedText;
+use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::Value;
 use std::io::{Read, Write};

@@ -18,7 +18,7 @@ use crate::sessions::{OtherNodes, PlayerSession};
 use crate::wire;
 use director::etcd::EtcdConfig;
 use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
-use director::question::ClusterSecret;
+use director::secret::ClusterSecret;
 use director::ticket::{Ticket, TicketError};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -24,7 +24,7 @@ mod steering;
 mod transport;
 
 use crate::etcd::EtcdConfig;
-use crate::question::ClusterSecret;
+use crate::secret::ClusterSecret;
 use crate::watching::{Say, WatchedCluster};
 use admission::Admission;
 use cluster::ClusterName;

@@ -13,8 +13,9 @@
 use super::reply::{NodeReply, ReplyError};
 use super::transport::{NodeAddress, NodeStream, NodeTransports};
 use crate::question::{
-    CLIENT_HEADER, ClusterSecret, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
+    CLIENT_HEADER, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
+use crate::secret::ClusterSecret;
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::IpAddr;

@@ -5,8 +5,9 @@ use crate::client::{Client, TestResponse, playlist_uris};
 use crate::fixture::{TestServer, TestStore, eventually, media};
 use cluster::{ClusterName, NodeId};
 use director::question::{
-    CLIENT_HEADER, ClusterSecret, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
+    CLIENT_HEADER, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
+use director::secret::ClusterSecret;
 use serde_json::Value;
 use server::access::{TokenClaims, new_key_file};
 use server::{ClusterConfig, ServerConfig};

@@ -4,7 +4,7 @@ use crate::args::director::DirectorArgs;
 use crate::failure::Failure;
 use crate::{limits, out};
 use director::etcd::EtcdConfig;
-use director::question::ClusterSecret;
+use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::json;
 use std::sync::atomic::Ordering;
