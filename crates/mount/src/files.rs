@@ -706,6 +706,12 @@ impl StoreFiles {
     /// Takes a title out of the catalogue. Its space is free after its last reader.
     fn remove_title(&self, name: &str) -> Result<(), StoreError> {
         let title = self.store().hide(name)?;
+        self.let_go_of(&title);
+        Ok(())
+    }
+
+    /// Frees the space of a title that is not in the catalogue any more, after its last reader.
+    fn let_go_of(&self, title: &TitleRecord) {
         let mut state = locked(&self.state);
         state.lengths.remove(&title.id);
         state.recent.retain(|file| file.reader.record().id != title.id);
@@ -717,7 +723,6 @@ impl StoreFiles {
         if !is_read {
             self.owner.free_hidden(title.id);
         }
-        Ok(())
     }
 
     pub(crate) fn make_folder(&self, path: &str) -> FsResult<()> {
@@ -777,30 +782,59 @@ impl StoreFiles {
             (_, Ok(FilePlace::Folder)) => return Err(Errno::EISDIR),
             (FilePlace::Title(title), to) => {
                 let name = renamed(&title, new)?;
-                if to.is_ok() && name != title.name {
-                    self.unlink(new)?;
-                }
-                let renamed = self.store().rename(&title.name, &name);
-                renamed.map_err(|error| self.failed(&name, &error))?;
+                self.rename_title(&title, &name, new, to.ok())?;
             }
-            (FilePlace::Draft(draft), to) => self.rename_draft(&draft, old, new, to.is_ok())?,
+            (FilePlace::Draft(draft), to) => self.rename_draft(&draft, old, new, to.ok())?,
         }
         locked(&self.state).nodes.rename(old, new);
         Ok(())
     }
 
-    fn rename_draft(&self, draft: &Arc<Draft>, old: &str, new: &str, exists: bool) -> FsResult<()> {
-        let (name, becomes) = title_of(new)?;
-        if exists {
-            self.unlink(new)?;
+    /// Renames a title to `name`, the title of the path `new`. What is there is replaced: another
+    /// title with the same journal entry, so that one of both is there at any moment.
+    fn rename_title(
+        &self,
+        title: &TitleRecord,
+        name: &str,
+        new: &str,
+        there: Option<FilePlace>,
+    ) -> FsResult<()> {
+        let failed = |error: StoreError| self.failed(name, &error);
+        match there {
+            Some(FilePlace::Title(other)) if other.name == name && other.id != title.id => {
+                let about = self.about(new)?;
+                let other = self.store().replace(&title.name, name).map_err(failed)?;
+                self.let_go_of(&other);
+                locked(&self.state).nodes.unlink(new, Some(Unlinked { about, draft: None }));
+            }
+            there => {
+                if there.is_some() && name != title.name {
+                    self.unlink(new)?;
+                }
+                self.store().rename(&title.name, name).map_err(failed)?;
+            }
         }
+        Ok(())
+    }
+
+    fn rename_draft(
+        &self,
+        draft: &Arc<Draft>,
+        old: &str,
+        new: &str,
+        there: Option<FilePlace>,
+    ) -> FsResult<()> {
+        let (name, becomes) = title_of(new)?;
         let rename = |title: Option<TitleId>| -> FsResult<(String, TitleKind)> {
-            let title = title.and_then(|id| self.store().record_of(id));
-            let Some(title) = title else { return Ok((name, becomes)) };
+            let Some(title) = title.and_then(|id| self.store().record_of(id)) else {
+                if there.is_some() {
+                    self.unlink(new)?;
+                }
+                return Ok((name, becomes));
+            };
             // It is a title already, and stays what it is.
             let name = renamed(&title, new)?;
-            let renamed = self.store().rename(&title.name, &name);
-            renamed.map_err(|error| self.failed(&name, &error))?;
+            self.rename_title(&title, &name, new, there)?;
             Ok((name, title.kind))
         };
         draft.rename(rename)?;
@@ -849,7 +883,7 @@ impl StoreFiles {
         }
         for (path, draft) in drafts {
             let to = format!("{new}/{}", &path[inside.len()..]);
-            self.rename_draft(&draft, &path, &to, false)?;
+            self.rename_draft(&draft, &path, &to, None)?;
         }
         // Those of drafts have their new names.
         for title in self.store().titles() {

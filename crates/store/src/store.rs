@@ -242,6 +242,28 @@ impl Store {
         self.change(renaming, free).inspect_err(|_| free(&mut self.state_mut()))
     }
 
+    /// Renames a title to the name of another one, which is taken out of the catalogue with the same
+    /// journal entry: a power cut leaves the one or the other under the name. The space of the
+    /// other title is kept until [`Store::release`]; its record is returned.
+    ///
+    /// # Errors
+    /// There is no title `old` or no other title `new`, or the store cannot be written.
+    pub fn replace(&self, old: &str, new: &str) -> Result<TitleRecord, StoreError> {
+        let mut gone = None;
+        self.change_all(
+            |state| {
+                let title = state.catalogue.title(old).ok_or_else(|| no_title(state, old))?;
+                let other = state.catalogue.title(new).filter(|other| other.id != title.id);
+                let other = other.ok_or_else(|| no_title(state, new))?.clone();
+                // Decided under the lock of the journal, so carried out from here.
+                let other = gone.insert(other);
+                Ok(vec![Record::Removal(other.id), Record::Renaming(title.id, new.to_owned())])
+            },
+            |_| {},
+        )?;
+        Ok(gone.expect("found above"))
+    }
+
     /// The calibration that is kept with the store.
     pub fn calibration(&self) -> Option<Calibration> {
         self.state().catalogue.calibration().cloned()
@@ -425,7 +447,11 @@ impl Store {
         let added: u64 = records.iter().map(Record::encoded_len).sum();
         let (needed, holds) = (whole + added, slot.end - slot.start);
         // Removals are possible even when the catalogue is full: they are the way out.
-        if needed > holds && !matches!(records[..], [Record::Removal(_)]) {
+        let is_removal = matches!(
+            records[..],
+            [Record::Removal(_)] | [Record::Removal(_), Record::Renaming(..)]
+        );
+        if needed > holds && !is_removal {
             let (needed, holds) = (ByteCount(needed), ByteCount(holds));
             return Err(StoreError::CatalogueFull { needed, holds });
         }

@@ -188,6 +188,25 @@ fn two_writers_cannot_have_one_name_and_a_dropped_one_frees_it() {
 }
 
 #[test]
+fn a_title_takes_the_name_of_another_whose_readers_keep_it() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let old = put(&store, "old", &[vec![1; 5_000]]).unwrap();
+    put(&store, "new", &[vec![2; 5_000]]).unwrap();
+    let free = store.info().free_chunks;
+    assert_eq!(store.replace("new", "old").unwrap(), old);
+    assert_eq!(common::titles::get(&store, &old).unwrap(), [vec![1; 5_000]]);
+    assert_eq!(store.info().free_chunks, free);
+    store.release(old.id);
+    assert!(store.info().free_chunks > free);
+    let title = store.find("old").unwrap();
+    assert_eq!(common::titles::get(&store, &title).unwrap(), [vec![2; 5_000]]);
+    for (from, to) in [("none", "old"), ("old", "none"), ("old", "old")] {
+        assert_eq!(store.replace(from, to).unwrap_err().code(), "no-title", "{from} {to}");
+    }
+}
+
+#[test]
 fn a_name_is_reserved_while_a_renaming_is_written() {
     let device = PowerCutDevice::new(ByteCount::mib(3));
     let store = formatted(&device);

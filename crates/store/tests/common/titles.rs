@@ -106,10 +106,13 @@ pub fn step(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Str
             let renamed = store.rename(&name, &fresh);
             let clash = model.contains_key(&fresh) && fresh != name;
             assert_eq!(renamed.is_err(), clash, "rename {name} to {fresh}");
-            if !clash {
-                let tracks = model.remove(&name).unwrap();
-                model.insert(fresh.clone(), tracks);
+            if clash {
+                let gone = store.replace(&name, &fresh).unwrap();
+                assert_eq!(gone.name, fresh);
+                store.release(gone.id);
             }
+            let tracks = model.remove(&name).unwrap();
+            model.insert(fresh.clone(), tracks);
             format!("rename {name} to {fresh}")
         }
         (4, _) => {
