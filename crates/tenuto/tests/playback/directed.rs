@@ -67,7 +67,10 @@ fn players_go_on_at_another_node_when_theirs_is_killed() {
         }
     });
     // How long they stood still is told and not judged: other programs may have the processor.
-    println!("{said}");
+    #[expect(clippy::print_stdout, reason = "the figure of a test, with --nocapture")]
+    {
+        println!("{said}");
+    }
     for (line, (player, _)) in said.lines().zip(PLAYERS) {
         assert!(line.starts_with(&format!("{player}: ended, errors [],")), "{said}");
     }
