@@ -5,7 +5,7 @@ import { position, shortBitRate, shortBytes, span } from '../src/format';
 import { ratesOf } from '../src/now/rates';
 import { withNewSlots } from '../src/now/slot_history';
 import { scaleOf } from '../src/now/strip';
-import { rowWindow } from '../src/now/window';
+import { rowWindow } from '../src/ui/row_window';
 import type { Plan, Question } from '../src/api/planning';
 import { disksNeeded } from '../src/whatif/needed';
 import { parseBitRate, parseBytes, parseCount } from '../src/whatif/quantities';
