@@ -1,4 +1,4 @@
-// The live state of the server, shared by all pages.
+// The live state of the server, shared by all pages; of a director, whether it answers.
 
 import type { Decision } from './api/decisions';
 import type { Failure } from './api/failure';
@@ -6,6 +6,7 @@ import { type FeedListener, runFeed } from './api/feed';
 import type { ServerStatus } from './api/status';
 import type { SentAt } from './now/rates';
 import { withNewSlots } from './now/slot_history';
+import type { Host } from './pages';
 
 /** Whether live data arrives. */
 export type Link =
@@ -21,21 +22,26 @@ const MOST_DECISIONS = 256;
 const MOST_SENT = 600;
 
 class Live implements FeedListener {
+  /** `null` until the first response. */
+  host = $state.raw<Host | null>(null);
   link = $state.raw<Link>({ state: 'connecting' });
   latest = $state.raw<ServerStatus | null>(null);
   latestDecisions = $state.raw<readonly Decision[]>([]);
   sent = $state.raw<readonly SentAt[]>([]);
 
-  /** Follows the server while the page is visible. Returns what ends that. */
+  /**
+   * Finds out what the page comes from, and follows a server while the page is visible. Returns what
+   * ends that.
+   */
   start(): () => void {
     let running: AbortController | null = null;
     const update = () => {
       if (document.hidden) {
         running?.abort();
         running = null;
-      } else if (!running) {
+      } else if (!running && this.host !== 'director') {
         running = new AbortController();
-        void runFeed(this, running.signal);
+        void runFeed(this, this.host === 'server', running.signal);
       }
     };
     update();
@@ -46,7 +52,18 @@ class Live implements FeedListener {
     };
   }
 
+  foundDirector(): void {
+    this.host = 'director';
+    this.answered();
+  }
+
+  /** Live data arrives. */
+  answered(): void {
+    this.link = { state: 'live' };
+  }
+
   status(status: ServerStatus): void {
+    this.host = 'server';
     // A server that was started again counts from zero.
     const isNew = this.latest !== null && status.uptime < this.latest.uptime;
     const sample = { uptime: status.uptime, bytes: status.sentBytes };
@@ -57,7 +74,7 @@ class Live implements FeedListener {
       slots: withNewSlots(known.get(disk.uuid) ?? [], disk.slots),
     }));
     this.latest = { ...status, disks };
-    this.link = { state: 'live' };
+    this.answered();
   }
 
   decisions(latest: Decision[]): void {

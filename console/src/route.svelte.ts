@@ -5,7 +5,9 @@ export type Route =
   | { readonly page: 'library' }
   | { readonly page: 'title'; readonly disk: string; readonly title: string }
   /** `query` has the settings of the page, which reads and writes them. */
-  | { readonly page: 'what-if'; readonly query: string };
+  | { readonly page: 'what-if'; readonly query: string }
+  /** Of a director, which has no other page. */
+  | { readonly page: 'cluster' };
 
 export function parseRoute(hash: string): Route {
   const address = hash.replace(/^#?\/?/, '');
@@ -13,6 +15,7 @@ export function parseRoute(hash: string): Route {
   if (whatIf) return { page: 'what-if', query: whatIf[1] ?? '' };
   const parts = address.split('/').map(decode);
   const [page, disk, title] = parts;
+  if (page === 'cluster') return { page: 'cluster' };
   if (page !== 'library') return { page: 'now' };
   return disk && title ? { page: 'title', disk, title } : { page: 'library' };
 }

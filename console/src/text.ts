@@ -1,10 +1,12 @@
-// All texts of the console. Another language is another table of the same shape.
+// All texts of the console but those of the page Cluster, which a server's page does not load. Another
+// language is another table of the same shape.
 
 import * as show from './format';
 
 /** A title's name within a sentence. The isolates keep a name's direction out of the sentence. */
-const quoted = (name: string) => `“\u2068${name}\u2069”`;
-const many = (number: number, one: string, more: string) =>
+export const quoted = (name: string) => `“\u2068${name}\u2069”`;
+/** A number with its noun. */
+export const many = (number: number, one: string, more: string) =>
   `${show.count(number)} ${number === 1 ? one : more}`;
 
 const resources: Readonly<Record<string, string>> = {
@@ -42,6 +44,7 @@ export const text = {
     now: 'Now',
     titles: 'Library',
     whatIf: 'What if',
+    cluster: 'Cluster',
     theme: (theme: string) =>
       `Colours: ${{ light: 'light', dark: 'dark' }[theme] ?? 'as the system'}`,
     version: (version: string) => `Version ${version}`,
@@ -70,6 +73,18 @@ export const text = {
       `The server has sent nothing that this page understands for ${show.span(seconds)}. It may ` +
       'be of another version: load the page again.',
     failing: (reason: string) => `The server reports an error: ${reason}`,
+    ofDirector: {
+      lostFor: (seconds: number) =>
+        `No connection to the director for ${show.span(seconds)}. The values below are the last ` +
+        'ones known. This page tries again by itself.',
+      lostHint:
+        'Viewers who play are not affected, and other directors serve new ones. Check that this ' +
+        'one runs: tenuto director',
+      unreadable: (seconds: number) =>
+        `The director has sent nothing that this page understands for ${show.span(seconds)}. It ` +
+        'may be of another version: load the page again.',
+      failing: (reason: string) => `The director reports an error: ${reason}`,
+    },
     denied: 'The server does not permit this page to read its state.',
     deniedHint:
       'Make an operator’s token with “tenuto token KEYS --operator”, and open this page as ' +

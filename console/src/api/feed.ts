@@ -1,13 +1,16 @@
 // The live data of the server: the stream of events, or where the server has none its status each
-// second. A feed reconnects for as long as it runs.
+// second. A feed reconnects for as long as it runs. A director has no such data: there a feed ends.
 
+import { isDirectorStatus } from './cluster';
 import { type Decision, decodeDecision, loadDecisions } from './decisions';
 import { EventParser, type ServerEvent } from './event_stream';
 import { asFailure, Failure } from './failure';
-import { send } from './request';
+import { request, send } from './request';
 import { decodeStatus, loadStatus, type ServerStatus } from './status';
 
 export interface FeedListener {
+  /** The page comes from a director. The feed has ended. */
+  foundDirector(): void;
   status(status: ServerStatus): void;
   /** The latest decisions, the newest first, after each connection. */
   decisions(latest: Decision[]): void;
@@ -23,8 +26,16 @@ const POLL_MS = 1_000;
 /** A server that starts again is there within seconds; one that is denied may stay so for long. */
 const RETRY_MS = { first: 500, most: 5_000, denied: 15_000 };
 
-/** Runs a feed until the signal is aborted. */
-export async function runFeed(listener: FeedListener, stop: AbortSignal): Promise<void> {
+/**
+ * Runs a feed until the signal is aborted. If it is not yet known that there is a server, it begins
+ * with the status, which tells a director: nothing else may be asked of one.
+ */
+export async function runFeed(
+  listener: FeedListener,
+  isServer: boolean,
+  stop: AbortSignal,
+): Promise<void> {
+  let isKnown = isServer;
   let delay = RETRY_MS.first;
   let hasEvents = true;
   const onData = () => {
@@ -32,6 +43,13 @@ export async function runFeed(listener: FeedListener, stop: AbortSignal): Promis
   };
   while (!stop.aborted) {
     try {
+      if (!isKnown) {
+        const status = await request('/status', { signal: stop });
+        if (stop.aborted) return;
+        if (isDirectorStatus(status)) return listener.foundDirector();
+        listener.status(decodeStatus(status));
+        isKnown = true;
+      }
       if (hasEvents) await follow(listener, onData, stop);
       else await poll(listener, onData, stop);
     } catch (thrown) {

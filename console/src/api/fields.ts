@@ -51,8 +51,20 @@ export class Fields {
 
   /** As `list`, but a response without the list is unreadable. */
   neededList<T>(name: string, decode: (item: Fields) => T): T[] {
-    if (Array.isArray(this.fields[name])) return this.list(name, decode);
+    if (this.hasList(name)) return this.list(name, decode);
     throw new Failure('unreadable', `the response has no list "${name}"`);
+  }
+
+  hasList(name: string): boolean {
+    return Array.isArray(this.fields[name]);
+  }
+
+  /** All fields that are numbers, with their names. */
+  numbersByName(): [string, number][] {
+    return Object.keys(this.fields).flatMap((name): [string, number][] => {
+      const value = this.numberOrNull(name);
+      return value === null ? [] : [[name, value]];
+    });
   }
 
   numbers(name: string): number[] {
