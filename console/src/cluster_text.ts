@@ -48,7 +48,6 @@ export const clusterText = {
   cause: (cause: string) => causeOf(cause),
 
   trouble: {
-    label: 'Trouble',
     since: (time: string) => `Its last answer was ${time} ago.`,
     etcdRemedy: (endpoint: string) =>
       'Check that most members of etcd run, and that this director reaches them' +
