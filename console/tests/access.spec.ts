@@ -1,22 +1,8 @@
 // Access: axe finds nothing, the keyboard reaches everything, and a narrow screen shows it.
 
-import { type Page } from '@playwright/test';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import type { AxeResults } from 'axe-core';
+import { violations } from './axe';
 import { expect, test } from './console';
 import { fulfilPlan, planAsServer, whatIf } from './plans';
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe);
-  const results = await page.evaluate<AxeResults>('axe.run()');
-  return results.violations.map(({ id, help, nodes }) => {
-    const where = nodes.map(({ html }) => html.slice(0, 150)).join(' | ');
-    return `${id}: ${help}: ${where}`;
-  });
-}
 
 for (const colorScheme of ['light', 'dark'] as const) {
   test(`axe finds nothing, ${colorScheme}`, async ({ page, serve }) => {

@@ -16,6 +16,8 @@ export interface ServerOptions {
   /** Whether the server knows its operator. */
   readonly hasTokens?: boolean;
   readonly takesUploads?: boolean;
+  /** Where it listens; otherwise at any free port. */
+  readonly port?: number;
 }
 
 interface Fixtures {
@@ -33,7 +35,7 @@ export const test = base.extend<Fixtures>({
   serve: async ({}, use) => {
     const folders: string[] = [];
     const servers: Server[] = [];
-    await use(async ({ options = [], hasTokens = true, takesUploads = true } = {}) => {
+    await use(async ({ options = [], hasTokens = true, takesUploads = true, port = 0 } = {}) => {
       const folder = mkdtempSync(join(tmpdir(), 'tenuto-served-'));
       folders.push(folder);
       // A copy without the store's holes looks as if more was stored since it was calibrated, and
@@ -47,7 +49,7 @@ export const test = base.extend<Fixtures>({
       const access = hasTokens ? ['--tokens', 'keys.json'] : [];
       const uploads = takesUploads && hasTokens ? ['--uploads', 'uploads'] : [];
       const token = hasTokens ? tenuto(folder, 'token', 'keys.json', '--operator').trim() : '';
-      const server = new Server(folder, [...access, ...uploads, ...options], token);
+      const server = new Server(folder, [...access, ...uploads, ...options], token, port);
       servers.push(server);
       await server.start();
       return server;

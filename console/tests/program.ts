@@ -1,9 +1,10 @@
 // The program under test: its commands, and servers of it.
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
 const TENUTO =
@@ -14,9 +15,36 @@ export function tenuto(folder: string, ...args: string[]): string {
   return execFileSync(TENUTO, args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
 }
 
+/** Starts a command of the program that runs on. */
+export function spawnTenuto(folder: string, ...args: string[]): ChildProcessByStdio<null, Readable, Readable> {
+  return spawn(TENUTO, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** The port at which a command listens, which prints it as JSON. */
+export async function portOf(child: ChildProcessByStdio<null, Readable, Readable>): Promise<number> {
+  let notes = '';
+  child.stderr.on('data', (piece) => (notes += String(piece)));
+  let printed = '';
+  for await (const piece of child.stdout) {
+    printed += String(piece);
+    const [, port] = /"address":\s*"[^"]*:(\d+)"/.exec(printed) ?? [];
+    if (port === undefined) continue;
+    child.stdout.resume();
+    return Number(port);
+  }
+  throw new Error(`the program did not start: ${printed}${notes}`);
+}
+
+/** Ends a program at once, as a power cut does. */
+export async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, 'exit');
+  child.kill('SIGKILL');
+  await ended;
+}
+
 export class Server {
-  private child: ChildProcess | null = null;
-  private port = 0;
+  private child: ChildProcessByStdio<null, Readable, Readable> | null = null;
 
   /** A server of `a.store` in a folder. */
   constructor(
@@ -24,6 +52,7 @@ export class Server {
     private readonly options: readonly string[],
     /** The operator's token; empty where the server has no tokens. */
     readonly token: string,
+    private port = 0,
   ) {}
 
   get origin(): string {
@@ -34,20 +63,8 @@ export class Server {
   async start(): Promise<void> {
     const listen = ['--listen', `127.0.0.1:${this.port}`];
     const args = ['serve', 'a.store', ...listen, '--json', ...this.options];
-    const child = spawn(TENUTO, args, { cwd: this.folder, stdio: ['ignore', 'pipe', 'pipe'] });
-    this.child = child;
-    let notes = '';
-    child.stderr.on('data', (piece) => (notes += String(piece)));
-    let printed = '';
-    for await (const piece of child.stdout) {
-      printed += String(piece);
-      const [, port] = /"address":\s*"[^"]*:(\d+)"/.exec(printed) ?? [];
-      if (port === undefined) continue;
-      this.port = Number(port);
-      child.stdout.resume();
-      return;
-    }
-    throw new Error(`the server did not start: ${printed}${notes}`);
+    this.child = spawnTenuto(this.folder, ...args);
+    this.port = await portOf(this.child);
   }
 
   /** Runs a command on the store that is served. */
@@ -78,10 +95,7 @@ export class Server {
   async kill(): Promise<void> {
     const child = this.child;
     this.child = null;
-    if (!child || child.exitCode !== null) return;
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
+    if (child) await end(child);
   }
 
   /** The address of a page of the console. */
