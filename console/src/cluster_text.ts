@@ -92,8 +92,9 @@ export const clusterText = {
     heading: 'Viewers',
     sentRate: 'Sent to a node, per second',
     refusedRate: 'Refused, per second',
-    sent: 'sent',
-    refused: 'refused',
+    line: 'sent',
+    sent: 'Viewers sent',
+    refused: 'Viewers refused',
     sentChart: (rate: number) =>
       `Viewers per second who were sent to a node, in the last minutes. Now ${rate.toFixed(2)}.`,
     refusedChart: (causes: readonly (readonly [cause: string, rate: number])[]) =>

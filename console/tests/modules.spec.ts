@@ -1,6 +1,9 @@
 // Modules of the page without a browser: input and expected output.
 
+import type { DirectorStatus } from '../src/api/cluster';
 import { EventParser } from '../src/api/event_stream';
+import { type CountedAt, lastMinute, viewerRates, withCounted } from '../src/cluster/counted';
+import { consoleOf } from '../src/cluster/node_columns';
 import { position, shortBitRate, shortBytes, span } from '../src/format';
 import { ratesOf } from '../src/now/rates';
 import { withNewSlots } from '../src/now/slot_history';
@@ -163,4 +166,48 @@ test('disks are sought until a plan holds the viewers, or more disks hold no mor
   expect(seek(1000, 1, () => 0)).toEqual({ never: true, made: [1] });
   expect(seek(1e9, 1, () => 1)).toEqual({ never: true, made: [1] });
   expect(seek(1000, 1, (disks) => (disks > 1 ? null : 226))).toEqual({ unknown: true, made: [1, 5] });
+});
+
+test('what a director counted is counted from zero after its start', () => {
+  const status = (uptime: number, admitted: number, full = 0) =>
+    ({ uptime, counters: { admitted, refused: new Map([['full', full]]) } }) as unknown as DirectorStatus;
+  const all = (...statuses: DirectorStatus[]) => statuses.reduce(withCounted, [] as CountedAt[]);
+  const last = (...statuses: DirectorStatus[]) => lastMinute(all(...statuses));
+  expect(last()).toBe(null);
+  // Nothing is known of the time before the first sample, unless the director has just started.
+  expect(last(status(500, 9))).toBe(null);
+  expect(last(status(10, 9))).toMatchObject({ seconds: 10, admitted: 9, refused: [] });
+  expect(last(status(500, 9), status(530, 12, 1))).toMatchObject({
+    seconds: 30,
+    admitted: 3,
+    refused: [['full', 1]],
+  });
+  // The minute ends where the samples are older.
+  expect(last(status(500, 9), status(550, 12), status(600, 20))).toMatchObject({ seconds: 50, admitted: 8 });
+  // Started again: by the uptime, and by each counter.
+  expect(last(status(500, 9), status(5, 30))).toMatchObject({ seconds: 5, admitted: 30 });
+  expect(last(status(500, 9), status(600, 8))).toBe(null);
+  expect(last(status(500, 9, 3), status(600, 10, 2))).toBe(null);
+  // The same answer again, and samples of more than five minutes ago.
+  expect(all(status(500, 9), status(500, 9))).toHaveLength(1);
+  expect(all(status(100, 1), status(200, 2), status(450, 3)).map(({ uptime }) => uptime)).toEqual([200, 450]);
+});
+
+test('rates of viewers are means of some seconds, of causes that occurred', () => {
+  const sample = (uptime: number) => {
+    const refused = new Map([['full', uptime], ['no-copy', 3]]);
+    return { uptime, counters: { admitted: uptime * 2, refused } } as unknown as DirectorStatus;
+  };
+  const rates = viewerRates([100, 101, 102, 110].map(sample).reduce(withCounted, [] as CountedAt[]));
+  expect(rates.seconds).toEqual([-9, -8, 0]);
+  expect(rates.admitted).toEqual([2, 2, 2]);
+  expect(rates.refused).toEqual([['full', [1, 1, 1]]]);
+  expect(viewerRates([])).toEqual({ seconds: [], admitted: [], refused: [] });
+});
+
+test('only addresses that a browser opens lead to the console of a node', () => {
+  const addresses = ['http://n1:80', 'HTTPS://n1/a/', 'javascript:alert(1)', '//n1', 'http://', 'n1:80', ' http://n1'];
+  expect(addresses.map(consoleOf)).toEqual([
+    'http://n1:80/console/', 'HTTPS://n1/a/console/', null, null, null, null, null,
+  ]);
 });

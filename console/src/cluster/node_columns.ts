@@ -31,11 +31,11 @@ export interface Order {
 const UNLIMITED = 2 ** 50;
 
 export const columns: readonly [Column, ...Column[]] = [
-  { id: 'name', isNumber: false, width: 10, value: (node) => node.name },
-  { id: 'rack', isNumber: false, width: 6.5, value: (node) => node.rack },
-  { id: 'address', isNumber: false, width: 15, value: (node) => node.address },
-  { id: 'answers', isNumber: false, width: 7, value: (node) => Number(node.answers) },
-  { id: 'lease', isNumber: true, width: 6.5, value: (node) => node.leaseRemaining },
+  { id: 'name', isNumber: false, width: 9, value: (node) => node.name },
+  { id: 'rack', isNumber: false, width: 6, value: (node) => node.rack },
+  { id: 'address', isNumber: false, width: 14, value: (node) => node.address },
+  { id: 'answers', isNumber: false, width: 6.5, value: (node) => Number(node.answers) },
+  { id: 'lease', isNumber: true, width: 6, value: (node) => node.leaseRemaining },
   ofResource('disks', diskRate),
   ofResource('network', (node) => resource(node.network, show.bitRate, UNLIMITED)),
   ofResource('memory', (node) => resource(node.memory, show.bytes)),
@@ -82,7 +82,7 @@ function compare(a: number | string, b: number | string): number {
 function ofResource(id: Column['id'], of: (node: ClusterNode) => Resource): Column {
   // What has no limit has more room than anything else.
   const value = (node: ClusterNode) => freeOf(of(node)) ?? (of(node).isUnlimited ? 2 : -1);
-  return { id, isNumber: false, width: 11, value, resource: of };
+  return { id, isNumber: false, width: 10.5, value, resource: of };
 }
 
 function diskRate({ disks }: ClusterNode): Resource {
