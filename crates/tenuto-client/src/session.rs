@@ -12,6 +12,7 @@
 //! interprets responses before the player starts; [`requests`] sends requests and receives
 //! responses. A viewer of RTSP has no lanes: [`push`].
 
+mod failover;
 mod manifest_loader;
 mod push;
 mod renditions;
@@ -24,6 +25,7 @@ use super::fetched::Fetched;
 use super::hosts::Network;
 use super::ldus::{Ldu, LduAccount};
 use super::outcome::{RefusalReport, ViewerOutcome};
+use super::pathways::Pathways;
 use super::progressive::MoovFinder;
 use super::renditions::OfferedRenditions;
 use super::rtsp::{Reception, RtspViewer, SOCKETS};
@@ -73,6 +75,8 @@ pub(crate) struct Session {
     pub(crate) answered: Option<Moment>,
     pub(crate) bytes: u64,
     pub(crate) put_off: u32,
+    /// Changes of the place that media comes from, after a failure.
+    pub(crate) failovers: u32,
     /// Stalls that have begun.
     pub(crate) stalls: u64,
     /// The moment of the last request for admission: the player's time counts from here.
@@ -86,6 +90,12 @@ pub(crate) struct Session {
     /// The renditions, if the server declares them.
     pub(crate) offered: Option<OfferedRenditions>,
     lanes: Vec<Lane>,
+    /// The places that have the title.
+    pathways: Pathways,
+    /// The place that media came from last.
+    place: usize,
+    /// The moment at which the steering manifest is fetched again.
+    steer_at: Option<Moment>,
     finder: MoovFinder,
     /// The tracks in the player's order, once all media playlists have arrived.
     tracks: Vec<TrackSource>,
@@ -138,6 +148,7 @@ impl Session {
             answered: None,
             bytes: 0,
             put_off: 0,
+            failovers: 0,
             stalls: 0,
             admission_asked: arrived,
             fetched: Vec::new(),
@@ -145,6 +156,9 @@ impl Session {
             timeline: None,
             offered: None,
             lanes: Vec::new(),
+            pathways: Pathways::default(),
+            place: 0,
+            steer_at: None,
             finder: MoovFinder::default(),
             tracks: Vec::new(),
             awaited: 0,
@@ -175,14 +189,16 @@ impl Session {
                 self.send(lane, job, shared);
             }
         }
-        if let Some(lane) = self
-            .lanes
-            .iter()
-            .find(|lane| lane.job.is_some() && lane.heard + shared.options.patience <= shared.now)
+        let patience = shared.options.patience;
+        let silent = |lane: &Lane| lane.job.is_some() && lane.heard + patience <= shared.now;
+        if let Some(lane) = self.lanes.iter().position(silent)
+            && let Some(job) = self.lanes[lane].job.take()
         {
-            let silent = RequestError::Silent(shared.options.patience.as_secs());
-            let url = &lane.job.as_ref().expect("it has one, as found above").request.url;
-            self.fail(shared.now, url.failed(silent));
+            let error = job.request.url.failed(RequestError::Silent(patience.as_secs()));
+            self.request_failed(lane, job, error, shared);
+        }
+        if self.steer_at.is_some_and(|at| at <= shared.now) {
+            self.ask_steering(shared);
         }
         self.go_on(shared);
     }
@@ -202,6 +218,7 @@ impl Session {
         });
         let player = self.player.as_ref().and_then(Player::wake_at);
         let push = self.push.as_ref().and_then(|push| push.wake_at(patience));
+        let own = own.into_iter().chain(self.steer_at);
         lanes.flatten().chain(own).chain(player).chain(push).min()
     }
 

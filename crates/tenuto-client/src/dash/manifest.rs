@@ -11,13 +11,13 @@ use std::time::Duration;
 use units::BitRate;
 
 /// The video and audio tracks, where they exist: the renditions of the first track, and the parts
-/// of each track, period by period. `rank` selects the rendition of the first track; all others,
+/// of each track, period by period, and the base addresses of the manifest. `rank` selects the rendition of the first track; all others,
 /// and the first without `rank`, use the best.
 pub(super) fn tracks(
     url: &Url,
     text: &str,
     rank: Option<usize>,
-) -> Result<(Vec<Rendition>, Vec<Vec<Part>>), String> {
+) -> Result<(Vec<Rendition>, Vec<Vec<Part>>, Vec<Url>), String> {
     // Manifests come from foreign servers; the tree takes many times the memory of the text.
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
@@ -38,6 +38,7 @@ pub(super) fn tracks(
     let periods: Vec<Node<'_, '_>> = children(root, "Period").collect();
     let lengths = lengths(root, &periods)?;
     let base = based(url, root)?;
+    let bases = children(root, "BaseURL").filter_map(|node| url.join(node.text()?.trim()).ok());
     let mut tracks: Vec<(TrackContent, Vec<Part>)> = Vec::new();
     let mut renditions = Vec::new();
     for (number, (period, length)) in periods.iter().zip(lengths).enumerate() {
@@ -73,7 +74,7 @@ pub(super) fn tracks(
     if tracks.is_empty() {
         return Err("it names nothing that can be played".to_owned());
     }
-    Ok((renditions, tracks.into_iter().map(|(_, parts)| parts).collect()))
+    Ok((renditions, tracks.into_iter().map(|(_, parts)| parts).collect(), bases.collect()))
 }
 
 /// The content of a track.

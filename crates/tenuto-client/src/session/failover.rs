@@ -1,0 +1,173 @@
+//! A viewer whose node does not answer goes on at another place of the title, at the same piece.
+//!
+//! ```text
+//!   request fails ─▶ tried += here ─▶ next place ─┬─ 200 ──▶ all requests go there
+//!        ▲                                        ├─ 503 ──▶ noted, the next one
+//!        └────────────────────────────────────────┴─ fails
+//!   none left: wait for a place that said 503 ─▶ once more; otherwise the request has failed
+//! ```
+//!
+//! The steering manifest is fetched on a lane of its own. Without it the last list stays.
+
+use super::requests::{LaneRequest, Reply, RequestPurpose, SHORTEST_RETRY};
+use super::{PlayContext, Session};
+use crate::http::ResponseHead;
+use crate::pathways::{ASK_AGAIN, Pathways};
+use crate::source::FetchRequest;
+use crate::url::Url;
+use crate::{ClientError, RequestError};
+use std::time::Duration;
+
+/// Where a request was tried.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attempts {
+    /// The places at which it failed since it was asked or put off last.
+    pub(super) tried: Vec<usize>,
+    /// The first of them that had no room, and how long to wait for it.
+    busy: Option<(usize, Duration)>,
+}
+
+impl Attempts {
+    /// Whether the viewer has lost a place and looks for another.
+    pub(super) fn looks_elsewhere(&self) -> bool {
+        !self.tried.is_empty()
+    }
+}
+
+impl Session {
+    /// Takes the places that a manifest from `url` names, and asks for the steering manifest.
+    pub(super) fn found_pathways(&mut self, pathways: Pathways, shared: &mut PlayContext) {
+        self.pathways = pathways;
+        self.ask_steering(shared);
+    }
+
+    /// Asks where the viewer could go on; at present nothing depends on the answer.
+    pub(super) fn ask_steering(&mut self, shared: &mut PlayContext) {
+        self.steer_at = None;
+        if let Some(url) = self.pathways.steering() {
+            self.ask(STEERING, RequestPurpose::Steering, FetchRequest::whole(url), shared);
+        }
+    }
+
+    /// Handles a steering manifest.
+    pub(super) fn steered(&mut self, reply: &Reply<'_>, shared: &mut PlayContext) {
+        let again = self.pathways.steer(reply.body).unwrap_or(ASK_AGAIN);
+        self.steer_at = Some(shared.now + again.max(SHORTEST_STEERING));
+        // The server of steering manifests has other viewers to serve meanwhile.
+        self.lanes[STEERING].connection.close();
+    }
+
+    /// Handles a request that got no response, or one that only this place gives: the viewer goes
+    /// on elsewhere, or has failed.
+    pub(super) fn request_failed(
+        &mut self,
+        lane_number: usize,
+        job: LaneRequest,
+        error: ClientError,
+        shared: &mut PlayContext,
+    ) {
+        if let Some(lane) = self.lanes.get_mut(lane_number) {
+            lane.job = None;
+            lane.connection.close();
+        }
+        if job.what == RequestPurpose::Steering {
+            self.steer_at = Some(shared.now + ASK_AGAIN);
+            return;
+        }
+        let looks = job.attempts.looks_elsewhere();
+        if job.what == RequestPurpose::Admission || !is_of_the_place(&error, looks) {
+            return self.fail(shared.now, error);
+        }
+        if let Err(job) = self.go_elsewhere(lane_number, job, shared)
+            && !self.wait_for_room(lane_number, job, shared)
+        {
+            self.fail(shared.now, error);
+        }
+    }
+
+    /// Handles a place without room for a viewer who lost another: the next one may have room.
+    pub(super) fn no_room(
+        &mut self,
+        lane_number: usize,
+        mut job: LaneRequest,
+        head: &ResponseHead,
+        error: ClientError,
+        shared: &mut PlayContext,
+    ) {
+        self.put_off += 1;
+        let wait = Duration::from_secs(head.retry_after.unwrap_or(1)).max(SHORTEST_RETRY);
+        if let Some(here) = self.pathways.place_of(&job.request.url) {
+            job.attempts.busy.get_or_insert((here, wait));
+        }
+        if let Err(job) = self.go_elsewhere(lane_number, job, shared)
+            && !self.wait_for_room(lane_number, job, shared)
+        {
+            self.fail(shared.now, error);
+        }
+    }
+
+    /// Sends a request to the next place; `Err`: there is none.
+    fn go_elsewhere(
+        &mut self,
+        lane: usize,
+        mut job: LaneRequest,
+        shared: &mut PlayContext,
+    ) -> Result<(), LaneRequest> {
+        let Some(here) = self.pathways.place_of(&job.request.url) else { return Err(job) };
+        job.attempts.tried.push(here);
+        let Some(next) = self.pathways.next(&job.attempts.tried) else { return Err(job) };
+        self.pathways.go_to(next);
+        job.redirects = 0;
+        self.send(lane, job, shared);
+        Ok(())
+    }
+
+    /// Repeats a request later at the place that had no room first; false if none said that, or
+    /// too often.
+    fn wait_for_room(
+        &mut self,
+        lane: usize,
+        mut job: LaneRequest,
+        shared: &mut PlayContext,
+    ) -> bool {
+        let Some((place, wait)) = job.attempts.busy.take() else { return false };
+        // Each round asks the others again, but for the place that was lost first.
+        job.attempts.tried.truncate(1);
+        self.pathways.go_to(place);
+        self.repeat_later(lane, job, wait, shared)
+    }
+
+    /// Counts a change of place, once media has come from the new one.
+    pub(super) fn media_came_from(&mut self, url: &Url) {
+        // A response from the place before may still have been on its way.
+        let here = self.pathways.place_of(url).filter(|here| self.pathways.is_present(*here));
+        if let Some(place) = here.filter(|here| *here != self.place) {
+            self.place = place;
+            self.failovers += 1;
+        }
+    }
+}
+
+/// Whether another place may give another response. `looks`: the viewer has lost one already.
+fn is_of_the_place(error: &ClientError, looks: bool) -> bool {
+    match error {
+        ClientError::Host { .. } | ClientError::Connect { .. } => true,
+        ClientError::Request { error, .. } => match error {
+            RequestError::Tls(_)
+            | RequestError::Lost(_)
+            | RequestError::Silent(_)
+            | RequestError::NotFound { .. } => true,
+            RequestError::Status { status, .. } => {
+                looks || *status == 410 || (*status >= 500 && *status != 503)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The lane of steering manifests: video and audio have the first two.
+const STEERING: usize = 2;
+
+/// The shortest time between two steering manifests, whatever the server says.
+const SHORTEST_STEERING: Duration = Duration::from_secs(5);
