@@ -135,6 +135,12 @@ impl Pathways {
         self.present == place
     }
 
+    /// Whether a media playlist from `url` is that of another pathway: its segments may have other
+    /// addresses here. The addresses of a DASH manifest are the same everywhere.
+    pub(crate) fn is_of_another(&self, url: &Url) -> bool {
+        self.steering.is_some() && self.place_of(url).is_some_and(|place| place != self.present)
+    }
+
     /// Sends all requests to this place from now on.
     pub(crate) fn go_to(&mut self, place: usize) {
         self.present = place;

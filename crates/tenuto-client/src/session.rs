@@ -33,9 +33,10 @@ use super::save::Saver;
 use super::source::{FetchRequest, TrackSource};
 use super::url::Url;
 use super::{ClientError, PlayOptions, RequestError};
+use failover::Attempts;
 use player::{Action, Behaviour, Fetch, PlaybackState, Player, PlayerReport, Timeline};
 use renditions::Ladder;
-use requests::{Lane, RequestPurpose};
+use requests::{Lane, LaneRequest, RequestPurpose};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -307,9 +308,9 @@ impl Session {
                 // The length in the playlist, at any playback speed.
                 let piece = self.tracks[0].timeline.mean();
                 let number = ladder.renditions.next(player.ahead(0), piece);
-                self.fetch_in(fetch, number, shared)
+                self.fetch_in(fetch, number, Attempts::default(), shared)
             }
-            _ => self.fetch_piece(fetch, shared),
+            _ => self.fetch_piece(fetch, Attempts::default(), shared),
         }
     }
 
@@ -318,6 +319,7 @@ impl Session {
         &mut self,
         fetch: Fetch,
         number: usize,
+        attempts: Attempts,
         shared: &mut PlayContext,
     ) -> Result<(), ClientError> {
         if let Some(ladder) = &mut self.ladder {
@@ -328,11 +330,16 @@ impl Session {
             }
             ladder.change_to(number, track, &mut self.lanes[0].init);
         }
-        self.fetch_piece(fetch, shared)
+        self.fetch_piece(fetch, attempts, shared)
     }
 
     /// Fetches the segment of a located track, its header first.
-    fn fetch_piece(&mut self, fetch: Fetch, shared: &mut PlayContext) -> Result<(), ClientError> {
+    fn fetch_piece(
+        &mut self,
+        fetch: Fetch,
+        attempts: Attempts,
+        shared: &mut PlayContext,
+    ) -> Result<(), ClientError> {
         let track = &self.tracks[fetch.track];
         let piece = &track.pieces[fetch.piece];
         // The first two seconds of a progressive file may already have been read with its front.
@@ -347,8 +354,12 @@ impl Session {
             Some((number, init)) if has != Some(number) => (RequestPurpose::Init(fetch), init),
             _ => (RequestPurpose::Piece(fetch), piece),
         };
-        let request = track.request(piece)?;
-        self.ask(fetch.track, what, request, shared);
+        let (what, request) = if self.pathways.is_of_another(&track.base) {
+            (RequestPurpose::Reload(fetch), FetchRequest::whole(track.base.clone()))
+        } else {
+            (what, track.request(piece)?)
+        };
+        self.send(fetch.track, LaneRequest::new(what, request, attempts), shared);
         Ok(())
     }
 

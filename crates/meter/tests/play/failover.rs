@@ -126,7 +126,10 @@ fn a_viewer_goes_on_where_there_is_room() {
         (&[IsLost, Closes, IsFull(2)], 2, 2),
     ];
     for (servers, ends, waits) in rows {
-        for (report, at) in [steered(servers, true), based(servers)] {
+        let by_steering = steered(servers, true);
+        // Each pathway has media playlists of its own.
+        assert!(by_steering.1[ends].asked().contains(&"/t/film/0.m3u8?s=7".to_owned()));
+        for (report, at) in [by_steering, based(servers)] {
             let viewer = &report.viewers[0];
             let shown = || (servers, at.iter().map(TestServer::asked).collect::<Vec<_>>());
             let verdict = (ViewerOutcome::Admitted, "finished");

@@ -7,15 +7,18 @@
 //!   none left: wait for a place that said 503 ─▶ once more; otherwise the request has failed
 //! ```
 //!
-//! The steering manifest is fetched on a lane of its own. Without it the last list stays.
+//! Each pathway of HLS has media playlists of its own, which are fetched there before a segment. The
+//! steering manifest is fetched on a lane of its own. Without it the last list stays.
 
+use super::renditions::{WITHIN, list_of_lists};
 use super::requests::{LaneRequest, Reply, RequestPurpose, SHORTEST_RETRY};
 use super::{PlayContext, Session};
 use crate::http::ResponseHead;
 use crate::pathways::{ASK_AGAIN, Pathways};
-use crate::source::FetchRequest;
+use crate::source::{FetchRequest, Listing, read_playlist};
 use crate::url::Url;
 use crate::{ClientError, RequestError};
+use player::Fetch;
 use std::time::Duration;
 
 /// Where a request was tried.
@@ -106,6 +109,23 @@ impl Session {
         }
     }
 
+    /// Handles the media playlist of a track at the present place, whose piece is to be fetched.
+    pub(super) fn reloaded(
+        &mut self,
+        fetch: Fetch,
+        reply: Reply<'_>,
+        shared: &mut PlayContext,
+    ) -> Result<(), ClientError> {
+        let url = &reply.job.request.url;
+        let track = &mut self.tracks[fetch.track];
+        *track = match read_playlist(url, reply.body)? {
+            Listing::Track(new) if new.timeline.has_same_bounds(&track.timeline, WITHIN) => new,
+            Listing::Track(_) => return Err(url.failed(RequestError::CutElsewhere)),
+            Listing::Offers(_) => return Err(list_of_lists(url)),
+        };
+        self.fetch_piece(fetch, reply.job.attempts, shared)
+    }
+
     /// Sends a request to the next place; `Err`: there is none.
     fn go_elsewhere(
         &mut self,
@@ -118,6 +138,12 @@ impl Session {
         let Some(next) = self.pathways.next(&job.attempts.tried) else { return Err(job) };
         self.pathways.go_to(next);
         job.redirects = 0;
+        if let RequestPurpose::Init(fetch) | RequestPurpose::Piece(fetch) = job.what
+            && self.pathways.is_of_another(&self.tracks[fetch.track].base)
+        {
+            job.what = RequestPurpose::Reload(fetch);
+            job.request = FetchRequest::whole(self.tracks[fetch.track].base.clone());
+        }
         self.send(lane, job, shared);
         Ok(())
     }

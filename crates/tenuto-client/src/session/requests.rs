@@ -53,6 +53,12 @@ pub(super) struct LaneRequest {
     pub(super) attempts: Attempts,
 }
 
+impl LaneRequest {
+    pub(super) fn new(what: RequestPurpose, request: FetchRequest, attempts: Attempts) -> Self {
+        Self { what, request, redirects: 0, put_off: 0, attempts }
+    }
+}
+
 /// A complete response with the request that it answers.
 pub(super) struct Reply<'a> {
     pub(super) job: LaneRequest,
@@ -86,6 +92,8 @@ pub(super) enum RequestPurpose {
     Boxes,
     /// The list of pieces of this rendition of the first track, and the piece to fetch next.
     Rendition(Fetch, usize),
+    /// The media playlist of a track at another place, and the piece to fetch next.
+    Reload(Fetch),
     /// The steering manifest.
     Steering,
     /// The header of a track, and the piece to fetch next.
@@ -140,7 +148,10 @@ impl Session {
         // Progressive media has no segments: its pieces are ranges of one file.
         let about = matches!(
             job.what,
-            RequestPurpose::Playlist(_) | RequestPurpose::Index(_) | RequestPurpose::Rendition(..)
+            RequestPurpose::Playlist(_)
+                | RequestPurpose::Index(_)
+                | RequestPurpose::Rendition(..)
+                | RequestPurpose::Reload(_)
         );
         let media = !about && job.request.range.is_some();
         if media || matches!(job.what, RequestPurpose::Piece(_) | RequestPurpose::Init(_)) {
@@ -202,7 +213,7 @@ impl Session {
         shared: &mut PlayContext,
     ) {
         let attempts = Attempts::default();
-        self.send(lane, LaneRequest { what, request, redirects: 0, put_off: 0, attempts }, shared);
+        self.send(lane, LaneRequest::new(what, request, attempts), shared);
     }
 
     pub(super) fn send(
@@ -325,6 +336,7 @@ impl Session {
             | RequestPurpose::Boxes => {
                 self.document_received(&reply, shared)?;
             }
+            RequestPurpose::Reload(fetch) => self.reloaded(fetch, reply, shared)?,
             RequestPurpose::Steering => self.steered(&reply, shared),
             RequestPurpose::Rendition(fetch, number) => {
                 let took = shared.now.since(self.lanes[lane].asked);
@@ -333,7 +345,7 @@ impl Session {
                     ladder.found(number, &job.request.url, reply.wanted(), like)?;
                     ladder.renditions.playlist_received(number, took);
                 }
-                self.fetch_in(fetch, number, shared)?;
+                self.fetch_in(fetch, number, reply.job.attempts, shared)?;
             }
             RequestPurpose::Init(fetch) => {
                 self.media_came_from(&job.request.url);
@@ -341,7 +353,7 @@ impl Session {
                 self.lanes[lane].init = init.map(|(number, _)| number);
                 self.lanes[lane].reader.header(body);
                 self.save(fetch.track, None, body, shared);
-                self.fetch_piece(fetch, shared)?;
+                self.fetch_piece(fetch, reply.job.attempts, shared)?;
             }
             RequestPurpose::Piece(fetch) => {
                 self.media_came_from(&job.request.url);
