@@ -1,4 +1,5 @@
-//! `make demo`, and `make cluster` ([`cluster`]): from a film to streams that do not stall, by calling `tenuto` as a user would.
+//! `make demo`: from a film to streams that do not stall, by calling `tenuto` as a user would.
+//! `make cluster` is in [`cluster`].
 //!
 //! ```text
 //!   footage ─ format ─ ingest ─ calibrate ─┬─ serve ── play N viewers ──┬─ summary.json

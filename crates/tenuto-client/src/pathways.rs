@@ -165,7 +165,8 @@ fn attribute<'a>(list: &'a str, name: &str) -> Option<&'a str> {
 
 const TAG: &str = "#EXT-X-CONTENT-STEERING:";
 
-/// The time until a steering manifest is asked for again that says nothing of it (RFC 8216bis, 7.1).
+/// The time until a steering manifest that says nothing of it is asked for again (RFC 8216bis,
+/// 7.1).
 pub(crate) const ASK_AGAIN: Duration = Duration::from_secs(300);
 
 /// The largest number of places of a title.

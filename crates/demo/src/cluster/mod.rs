@@ -16,7 +16,7 @@ mod round;
 
 use crate::children::{self, Call, Problem, check};
 use parts::{Parts, TITLES};
-use round::{Round, table};
+use round::{LossRound, table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -62,7 +62,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
     if crate::setting("KEEP").is_some_and(|keep| keep != "0") {
         println!("\n{}", parts.keep());
     }
-    Ok(rounds.iter().all(Round::is_undisturbed))
+    Ok(rounds.iter().all(LossRound::is_undisturbed))
 }
 
 /// What is lost in a round.
@@ -106,6 +106,11 @@ impl ClusterDemo {
 
     /// Makes the stores and starts everything; returns the streams that the nodes guarantee.
     fn start(&self) -> Result<(u64, Parts), Problem> {
+        Call::new("etcd").arg("--version").output(&self.log("etcd"), &self.stop).map_err(
+            |problem| {
+                format!("{problem}\nhint: `scripts/deps.sh cluster` installs etcd (etcd-server)")
+            },
+        )?;
         let film = self.film()?;
         let store = |number: usize| self.folder.join(format!("n{number}.store"));
         for number in 1..=parts::NODES {
@@ -146,7 +151,7 @@ impl ClusterDemo {
     }
 
     /// Plays a crowd, and loses something meanwhile.
-    fn round(&self, parts: &mut Parts, loss: Loss, crowd: u64) -> Result<Round, Problem> {
+    fn round(&self, parts: &mut Parts, loss: Loss, crowd: u64) -> Result<LossRound, Problem> {
         println!("== {}", loss.words());
         let before = parts.counted();
         let begun = Instant::now();
@@ -166,7 +171,7 @@ impl ClusterDemo {
             };
             let (crowd, newcomers) = (join(played)?, join(late)?);
             let counted = parts.counted().since(&before);
-            Ok(Round { loss: loss.words(), crowd, newcomers, counted })
+            Ok(LossRound { loss: loss.words(), crowd, newcomers, counted })
         })
     }
 
@@ -179,7 +184,8 @@ impl ClusterDemo {
         Ok(())
     }
 
-    /// Viewers of all titles, of the hot one most; all of them come in the first seconds.
+    /// Viewers of all titles, of the hot one most. They come within a quarter of the time: a disk
+    /// fills few buffers at once.
     fn play(
         &self,
         director: &str,
@@ -188,7 +194,7 @@ impl ClusterDemo {
         name: &str,
     ) -> Result<tenuto_client::PlayReport, Problem> {
         let titles = TITLES.iter().map(|title| format!("{director}/t/{}/master.m3u8", title.name));
-        let gap = format!("every:{}ms", (3000 / viewers).max(1));
+        let gap = format!("every:{}ms", (seconds * 250 / viewers).max(1));
         let call = self
             .call("play")
             .args(titles)

@@ -8,23 +8,24 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 /// A title and the nodes that have it.
-pub(super) struct Title {
+pub(super) struct PlacedTitle {
     pub(super) name: &'static str,
     pub(super) nodes: &'static [usize],
 }
 
-const fn title(name: &'static str, nodes: &'static [usize]) -> Title {
-    Title { name, nodes }
+const fn title(name: &'static str, nodes: &'static [usize]) -> PlacedTitle {
+    PlacedTitle { name, nodes }
 }
 
-/// One title is everywhere; the others have two copies in different racks.
-pub(super) const TITLES: [Title; 6] = [
+/// One title is everywhere; the others have two copies in different racks. A node with a copy of
+/// the second title has little else: all viewers of that go there when the other is lost.
+pub(super) const TITLES: [PlacedTitle; 6] = [
     title("hot", &[1, 2, 3, 4, 5]),
-    title("a", &[1, 4]),
-    title("b", &[3, 2]),
+    title("a", &[1, 2]),
+    title("b", &[3, 4]),
     title("c", &[5, 4]),
-    title("d", &[1, 2]),
-    title("e", &[3, 4]),
+    title("d", &[3, 4]),
+    title("e", &[5, 4]),
 ];
 
 /// Number of nodes; those with odd numbers are in one rack.
@@ -33,7 +34,7 @@ pub(super) const NODES: usize = 5;
 /// The copies in one line.
 pub(super) fn placement() -> String {
     let mut line = String::new();
-    for Title { name, nodes } in &TITLES {
+    for PlacedTitle { name, nodes } in &TITLES {
         let nodes: Vec<String> = nodes.iter().map(|node| format!("n{node}")).collect();
         let _ = write!(line, "{name} on {}; ", nodes.join(" "));
     }
@@ -42,7 +43,7 @@ pub(super) fn placement() -> String {
 
 /// What directors and nodes have counted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct ClusterCounts {
     /// Viewers that directors sent to nodes, and refused.
     pub(super) sent: u64,
     pub(super) refused: u64,
@@ -52,7 +53,7 @@ pub(super) struct Counted {
     pub(super) late: u64,
 }
 
-impl Counted {
+impl ClusterCounts {
     /// The growth since then; a program that was started again counts from zero.
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
@@ -70,7 +71,7 @@ pub(super) struct Parts {
     nodes: Vec<Option<Server>>,
     directors: Vec<Option<Server>>,
     /// What programs had counted when they were lost.
-    gone: Counted,
+    gone: ClusterCounts,
 }
 
 impl Parts {
@@ -81,7 +82,7 @@ impl Parts {
             etcd: (0..MEMBERS).map(|_| None).collect(),
             nodes: none(NODES),
             directors: none(2),
-            gone: Counted::default(),
+            gone: ClusterCounts::default(),
         };
         for number in 1..=MEMBERS {
             let data = demo.folder.join(format!("etcd{number}"));
@@ -156,7 +157,7 @@ impl Parts {
     }
 
     /// What is counted so far.
-    pub(super) fn counted(&self) -> Counted {
+    pub(super) fn counted(&self) -> ClusterCounts {
         let mut all = self.gone.clone();
         for director in self.directors.iter().flatten() {
             add_director(&mut all, &director.get("/status").unwrap_or_default());
@@ -218,14 +219,14 @@ impl Parts {
     }
 }
 
-fn add_director(all: &mut Counted, status: &Value) {
+fn add_director(all: &mut ClusterCounts, status: &Value) {
     let counters = &status["counters"];
     all.sent += counters["admitted"].as_u64().unwrap_or_default();
     let refused = counters["refused"].as_object().into_iter().flatten();
     all.refused += refused.filter_map(|(_, count)| count.as_u64()).sum::<u64>();
 }
 
-fn add_node(all: &mut Counted, status: &Value) {
+fn add_node(all: &mut ClusterCounts, status: &Value) {
     all.admitted += status["admitted"].as_u64().unwrap_or_default();
     let violations = status["guarantee_violations"].as_object().into_iter().flatten();
     all.late += violations.filter_map(|(_, count)| count.as_u64()).sum::<u64>();
@@ -277,9 +278,7 @@ fn etcd(demo: &ClusterDemo, number: usize) -> Result<Running, Problem> {
         .args(["--listen-peer-urls", &peer(number)])
         .args(["--initial-advertise-peer-urls", &peer(number)])
         .args(["--initial-cluster", &members.join(",")]);
-    call.start(&demo.log(&format!("etcd{number}"))).map_err(|problem| {
-        format!("{problem}; `scripts/deps.sh cluster` installs etcd (the package etcd-server)")
-    })
+    call.start(&demo.log(&format!("etcd{number}")))
 }
 
 /// The options that nodes and directors have in common.

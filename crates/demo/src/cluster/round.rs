@@ -1,21 +1,21 @@
 //! What viewers and programs say of one round.
 
-use super::parts::Counted;
+use super::parts::ClusterCounts;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tenuto_client::{PlayReport, ViewerOutcome};
 
 /// A round in which something was lost.
-pub(super) struct Round {
+pub(super) struct LossRound {
     pub(super) loss: &'static str,
-    /// Those who played when it was lost.
+    /// The viewers who played when it was lost.
     pub(super) crowd: PlayReport,
-    /// Those who came afterwards, by the other director.
+    /// The viewers who came afterwards, by the other director.
     pub(super) newcomers: PlayReport,
-    pub(super) counted: Counted,
+    pub(super) counted: ClusterCounts,
 }
 
-impl Round {
+impl LossRound {
     fn sum(&self, of: impl Fn(&PlayReport) -> u64) -> u64 {
         of(&self.crowd) + of(&self.newcomers)
     }
@@ -55,7 +55,7 @@ impl Round {
 
     /// What was seen, in two lines.
     pub(super) fn sentence(&self) -> String {
-        let Counted { sent, refused, admitted, late } = self.counted;
+        let ClusterCounts { sent, refused, admitted, late } = self.counted;
         format!(
             "viewers: {} played, {} went on at another node, {} refused{}, {} failed, {} stalls, \
              worst lateness {:.0} ms\ndirectors: {sent} sent, {refused} refused; nodes: {admitted} \
@@ -72,7 +72,7 @@ impl Round {
 }
 
 /// All rounds as a table.
-pub(super) fn table(rounds: &[Round]) -> String {
+pub(super) fn table(rounds: &[LossRound]) -> String {
     let mut text = format!(
         "{:<26}{:>8}{:>11}{:>9}{:>8}{:>8}{:>10}",
         "", "viewers", "failovers", "refused", "failed", "stalls", "worst ms"
@@ -90,7 +90,7 @@ pub(super) fn table(rounds: &[Round]) -> String {
             round.worst()
         );
     }
-    let verdict = if rounds.iter().all(Round::is_undisturbed) {
+    let verdict = if rounds.iter().all(LossRound::is_undisturbed) {
         "Every viewer who was admitted went on without a stall."
     } else {
         "Not every viewer who was admitted went on without a stall."

@@ -29,6 +29,7 @@ use super::session::LANES;
 use super::source::{FetchRequest, Init, Piece, TrackSource};
 use super::url::Url;
 use super::{ClientError, RequestError};
+use manifest::Listed;
 use player::{Rendition, TrackTimeline};
 use std::ops::Range;
 use std::time::Duration;
@@ -78,7 +79,7 @@ pub(crate) fn read_manifest(
         .map_err(|_| "it is not UTF-8".to_owned())
         .and_then(|text| manifest::tracks(url, text, rank));
     match read {
-        Ok((renditions, mut tracks, bases)) => {
+        Ok(Listed { renditions, mut tracks, bases }) => {
             tracks.truncate(LANES);
             Ok(Manifest { url: url.clone(), renditions, tracks, bases })
         }

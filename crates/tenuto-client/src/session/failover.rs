@@ -7,8 +7,8 @@
 //!   none left: wait for a place that said 503 ─▶ once more; otherwise the request has failed
 //! ```
 //!
-//! Each pathway of HLS has media playlists of its own, which are fetched there before a segment. The
-//! steering manifest is fetched on a lane of its own. Without it the last list stays.
+//! Each pathway of HLS has media playlists of its own, which are fetched there before a segment.
+//! The steering manifest is fetched on a lane of its own. Without it the last list stays.
 
 use super::renditions::{WITHIN, list_of_lists};
 use super::requests::{LaneRequest, Reply, RequestPurpose, SHORTEST_RETRY};
@@ -81,11 +81,7 @@ impl Session {
         if job.what == RequestPurpose::Admission || !is_of_the_place(&error, looks) {
             return self.fail(shared.now, error);
         }
-        if let Err(job) = self.go_elsewhere(lane_number, job, shared)
-            && !self.wait_for_room(lane_number, job, shared)
-        {
-            self.fail(shared.now, error);
-        }
+        self.go_elsewhere(lane_number, job, error, shared);
     }
 
     /// Handles a place without room for a viewer who lost another: the next one may have room.
@@ -102,11 +98,7 @@ impl Session {
         if let Some(here) = self.pathways.place_of(&job.request.url) {
             job.attempts.busy.get_or_insert((here, wait));
         }
-        if let Err(job) = self.go_elsewhere(lane_number, job, shared)
-            && !self.wait_for_room(lane_number, job, shared)
-        {
-            self.fail(shared.now, error);
-        }
+        self.go_elsewhere(lane_number, job, error, shared);
     }
 
     /// Handles the media playlist of a track at the present place, whose piece is to be fetched.
@@ -126,16 +118,25 @@ impl Session {
         self.fetch_piece(fetch, reply.job.attempts, shared)
     }
 
-    /// Sends a request to the next place; `Err`: there is none.
+    /// Sends a request to the next place. Where there is none it is repeated later, or the viewer
+    /// has failed.
     fn go_elsewhere(
         &mut self,
         lane: usize,
         mut job: LaneRequest,
+        error: ClientError,
         shared: &mut PlayContext,
-    ) -> Result<(), LaneRequest> {
-        let Some(here) = self.pathways.place_of(&job.request.url) else { return Err(job) };
-        job.attempts.tried.push(here);
-        let Some(next) = self.pathways.next(&job.attempts.tried) else { return Err(job) };
+    ) {
+        let next = self.pathways.place_of(&job.request.url).and_then(|here| {
+            job.attempts.tried.push(here);
+            self.pathways.next(&job.attempts.tried)
+        });
+        let Some(next) = next else {
+            if !self.wait_for_room(lane, job, shared) {
+                self.fail(shared.now, error);
+            }
+            return;
+        };
         self.pathways.go_to(next);
         job.redirects = 0;
         if let RequestPurpose::Init(fetch) | RequestPurpose::Piece(fetch) = job.what
@@ -145,7 +146,6 @@ impl Session {
             job.request = FetchRequest::whole(self.tracks[fetch.track].base.clone());
         }
         self.send(lane, job, shared);
-        Ok(())
     }
 
     /// Repeats a request later at the place that had no room first; false if none said that, or

@@ -1,5 +1,5 @@
-//! Two nodes and two directors with a real etcd: who is sent where, and what viewers notice when one
-//! of them is killed. Run with an etcd on the path (`make deps` installs it).
+//! Two nodes and two directors with a real etcd: who is sent where, and what viewers notice when
+//! one of them is killed. `make deps` installs etcd.
 
 use crate::program::{TestDir, program};
 use serde_json::Value;
