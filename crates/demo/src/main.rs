@@ -47,6 +47,7 @@ Environment:
   AS_DISK=MODEL      the disk model that reads are slowed down to; none: the disk as it is
   KEEP=1             leave a server running at the end, with viewers for half an hour
   CLUSTER_SECONDS=N  playing time of the cluster's four rounds together, 60 to 3600 (default 100)
+  CLUSTER_LOAD=N     its viewers, in per cent of the streams that four nodes guarantee (default 60)
   TENUTO=PATH        another program than target/release/tenuto
 ";
 

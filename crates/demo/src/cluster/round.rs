@@ -42,6 +42,12 @@ impl LossRound {
         words.concat()
     }
 
+    /// Viewers whom a node had no room for when they had lost theirs.
+    fn no_room(&self) -> usize {
+        let viewers = self.crowd.viewers.iter().chain(&self.newcomers.viewers);
+        viewers.filter(|viewer| viewer.put_off > 0).count()
+    }
+
     /// The latest LDU of all, in milliseconds.
     fn worst(&self) -> f64 {
         let viewers = self.crowd.viewers.iter().chain(&self.newcomers.viewers);
@@ -57,11 +63,12 @@ impl LossRound {
     pub(super) fn sentence(&self) -> String {
         let ClusterCounts { sent, refused, admitted, late } = self.counted;
         format!(
-            "viewers: {} played, {} went on at another node, {} refused{}, {} failed, {} stalls, \
+            "viewers: {} played, {} went on at another node ({} waited for room), {} refused{}, {} failed, {} stalls, \
              worst lateness {:.0} ms\ndirectors: {sent} sent, {refused} refused; nodes: {admitted} \
              admitted, {late} reads late",
             self.sum(|report| u64::from(report.totals.admitted)),
             self.sum(|report| u64::from(report.totals.viewers_with_failovers)),
+            self.no_room(),
             self.sum(|report| u64::from(report.totals.refused)),
             self.causes(),
             self.failed(),
@@ -74,16 +81,17 @@ impl LossRound {
 /// All rounds as a table.
 pub(super) fn table(rounds: &[LossRound]) -> String {
     let mut text = format!(
-        "{:<26}{:>8}{:>11}{:>9}{:>8}{:>8}{:>10}",
-        "", "viewers", "failovers", "refused", "failed", "stalls", "worst ms"
+        "{:<26}{:>8}{:>11}{:>9}{:>9}{:>8}{:>8}{:>10}",
+        "", "viewers", "failovers", "no room", "refused", "failed", "stalls", "worst ms"
     );
     for round in rounds {
         let _ = write!(
             text,
-            "\n{:<26}{:>8}{:>11}{:>9}{:>8}{:>8}{:>10.0}",
+            "\n{:<26}{:>8}{:>11}{:>9}{:>9}{:>8}{:>8}{:>10.0}",
             round.loss,
             round.sum(|report| u64::from(report.totals.admitted)),
             round.sum(|report| report.totals.failovers),
+            round.no_room(),
             round.sum(|report| u64::from(report.totals.refused)),
             round.failed(),
             round.stalls(),
