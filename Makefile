@@ -16,13 +16,14 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PROGRAM := $(TARGET)/release/tenuto
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build agent test lint demo docs install uninstall deb static image clean
+.PHONY: help deps build agent test lint demo cluster docs install uninstall deb static image clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 	@echo
-	@echo "make demo uses MEDIA=path... (your own media files), DEMO_SECONDS=n and KEEP=1."
+	@echo "make demo uses MEDIA=path... (your own media files), DEMO_SECONDS=n and KEEP=1,"
+	@echo "make cluster CLUSTER_SECONDS=n, CLUSTER_LOAD=percent and KEEP=1."
 
 deps: ## install missing system packages (scripts/packages.txt), the console's, and Rust
 	@scripts/deps.sh build demo test
@@ -61,6 +62,12 @@ demo: ## serve more viewers than a disk holds, with and without admission (4 min
 	@scripts/console.sh
 	$(CARGO) build --release --locked --package tenuto --package demo
 	$(CARGO) run --release --locked --quiet --package demo
+
+cluster: ## five nodes, two directors and an etcd on this machine, and the loss of each (3 min)
+	@scripts/deps.sh build demo cluster
+	@scripts/console.sh
+	$(CARGO) build --release --locked --package tenuto --package demo
+	$(CARGO) run --release --locked --quiet --package demo -- cluster
 
 docs: ## generate docs/reference/cli.md from the declarations of the commands
 	$(CARGO) xtask docs

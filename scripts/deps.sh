@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs missing system packages.
 #
-#   scripts/deps.sh NEED...      NEED: build, demo, agent, package, test (packages.txt)
+#   scripts/deps.sh NEED...      NEED: build, demo, cluster, agent, package, test
+#                                (packages.txt)
 #
 # Installed packages are skipped, so on a prepared machine the script changes nothing and needs no
 # rights. Packages marked `?` are optional: without the right to install them, the script continues.

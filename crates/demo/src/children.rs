@@ -170,6 +170,13 @@ impl Running {
         }
     }
 
+    /// Ends the program with SIGKILL.
+    pub(crate) fn kill(mut self) {
+        // An error means that it has ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     /// Leaves the program running after the end of the demo.
     pub(crate) fn keep(&mut self) {
         self.kept = true;

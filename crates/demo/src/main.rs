@@ -1,4 +1,5 @@
 //! `make demo`: from a film to streams that do not stall, by calling `tenuto` as a user would.
+//! `make cluster` is in [`cluster`].
 //!
 //! ```text
 //!   footage ─ format ─ ingest ─ calibrate ─┬─ serve ── play N viewers ──┬─ summary.json
@@ -15,6 +16,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people to watch")]
 
 mod children;
+mod cluster;
 mod media;
 mod nginx;
 mod page;
@@ -33,21 +35,26 @@ use tenuto_client::PlayReport;
 use units::show::count;
 
 const HELP: &str = "\
-Usage: demo [DIRECTORY]
+Usage: demo [cluster] [DIRECTORY]
 
 Runs the demo with the program target/release/tenuto under DIRECTORY (the working directory unless
-given), and writes target/demo/report.html and summary.json there.
+given), and writes target/demo/report.html and summary.json there. With the word cluster: several
+nodes and directors with an etcd, and what viewers notice when one of them is lost.
 
 Environment:
   MEDIA=PATH...      your own footage beside the generated titles
   DEMO_SECONDS=N     playing time of Tenuto's three rounds together, 10 to 3600 (default 60)
   AS_DISK=MODEL      the disk model that reads are slowed down to; none: the disk as it is
   KEEP=1             leave a server running at the end, with viewers for half an hour
+  CLUSTER_SECONDS=N  playing time of the cluster's four rounds together, 60 to 3600 (default 100)
+  CLUSTER_LOAD=N     its viewers, in per cent of the streams that four nodes guarantee (default 60)
   TENUTO=PATH        another program than target/release/tenuto
 ";
 
 fn main() -> ExitCode {
-    let root = match std::env::args().nth(1).as_deref() {
+    let mut words = std::env::args().skip(1).peekable();
+    let of_cluster = words.next_if(|word| word == "cluster").is_some();
+    let root = match words.next().as_deref() {
         Some("--help" | "-h" | "help") => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -55,8 +62,11 @@ fn main() -> ExitCode {
         Some(directory) => PathBuf::from(directory),
         None => PathBuf::from("."),
     };
-    match run(&root) {
-        Ok(()) => ExitCode::SUCCESS,
+    let outcome = if of_cluster { cluster::run(&root) } else { run(&root).map(|()| true) };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        // The table says why.
+        Ok(false) => ExitCode::FAILURE,
         Err(problem) => {
             eprintln!("error: {problem}");
             ExitCode::FAILURE
@@ -154,40 +164,50 @@ impl Crowd {
     }
 }
 
+/// An environment variable of [`HELP`].
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Makes `root` the working directory; returns the program, and the folder for files.
+fn enter(root: &Path, folder: &str) -> Result<(PathBuf, PathBuf), Problem> {
+    let root = std::path::absolute(root)
+        .map_err(|error| format!("cannot find {}: {error}", root.display()))?;
+    let release = root.join("target/release/tenuto");
+    let tenuto = setting("TENUTO").map_or(release, PathBuf::from);
+    if !tenuto.exists() {
+        let path = tenuto.display();
+        return Err(format!("{path} is not built; 'make demo' builds it first"));
+    }
+    // Commands are then printed with the relative paths that a user would type.
+    std::env::set_current_dir(&root)
+        .map_err(|error| format!("cannot work in {}: {error}", root.display()))?;
+    let folder = PathBuf::from(folder);
+    // After the change of directory: the folder is relative to it.
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    Ok((tenuto, folder))
+}
+
 impl Demo {
     fn new(root: &Path) -> Result<Self, Problem> {
-        let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let root = std::path::absolute(root)
-            .map_err(|error| format!("cannot find {}: {error}", root.display()))?;
-        let release = root.join("target/release/tenuto");
-        let tenuto = set("TENUTO").map_or(release, PathBuf::from);
-        if !tenuto.exists() {
-            let path = tenuto.display();
-            return Err(format!("{path} is not built; 'make demo' builds it first"));
-        }
-        let seconds = match set("DEMO_SECONDS") {
+        let seconds = match setting("DEMO_SECONDS") {
             None => SECONDS,
             Some(text) => match text.parse() {
                 Ok(seconds @ 10..=3600) => seconds,
                 _ => return Err(format!("DEMO_SECONDS={text} is not a number from 10 to 3600")),
             },
         };
-        let media = set("MEDIA").map(|given| media::users_footage(&given)).transpose()?;
-        // Commands are then printed with the relative paths that a user would type.
-        std::env::set_current_dir(&root)
-            .map_err(|error| format!("cannot work in {}: {error}", root.display()))?;
-        let folder = PathBuf::from("target/demo");
-        // After the change of directory: the folder is relative to it.
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        let media = setting("MEDIA").map(|given| media::users_footage(&given)).transpose()?;
+        let (tenuto, folder) = enter(root, "target/demo")?;
         Ok(Self {
             folder,
             tenuto,
             media,
             // All rounds are equally long.
             seconds: seconds / 3,
-            keep: set("KEEP").is_some_and(|keep| keep != "0"),
-            as_disk: set("AS_DISK"),
+            keep: setting("KEEP").is_some_and(|keep| keep != "0"),
+            as_disk: setting("AS_DISK"),
             stop: children::interrupts()?,
             commands: Mutex::new(Vec::new()),
         })

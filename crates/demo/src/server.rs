@@ -55,7 +55,8 @@ impl Server {
 
     /// A GET request whose response body is JSON.
     pub(crate) fn get(&self, path: &str) -> Result<Value, Problem> {
-        get(&self.address, path).map_err(|error| format!("{}{path}: {error}", self.url()))
+        ask(&self.address, "GET", path, "")
+            .map_err(|error| format!("{}{path}: {error}", self.url()))
     }
 
     /// The first `/status` that lists a disk.
@@ -72,6 +73,11 @@ impl Server {
             }
             std::thread::sleep(BETWEEN_LOOKS);
         }
+    }
+
+    /// Ends the server with SIGKILL.
+    pub(crate) fn kill(self) {
+        self.running.kill();
     }
 
     /// Leaves the server running after the demo; returns its process id.
@@ -92,11 +98,21 @@ impl Server {
     }
 }
 
-fn get(address: &str, path: &str) -> Result<Value, Box<dyn std::error::Error>> {
+/// A request whose response body is JSON.
+pub(crate) fn ask(
+    address: &str,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Result<Value, Box<dyn std::error::Error>> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(ANSWER))?;
     // HTTP/1.0, because the end of the connection is then the end of the body.
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
+    )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     let body = answer.split_once("\r\n\r\n").ok_or("no answer")?.1;

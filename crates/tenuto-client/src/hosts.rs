@@ -70,6 +70,14 @@ impl Hosts {
         Err(ClientError::Connect { address: host_and_port.to_owned(), reason })
     }
 
+    /// Takes an address in numbers as it is. It is tried when a viewer goes there: a host that is
+    /// gone would keep all others waiting meanwhile.
+    pub(crate) fn trust_address(&mut self, host_and_port: &str) {
+        if let Ok(address) = host_and_port.parse() {
+            self.known.entry(host_and_port.to_owned()).or_insert(address);
+        }
+    }
+
     /// The TLS settings for the host of `url`, if it uses TLS.
     pub(crate) fn secure(
         &mut self,

@@ -26,6 +26,7 @@ mod http;
 mod ldus;
 mod options;
 mod outcome;
+mod pathways;
 mod progressive;
 mod records;
 mod rendition_account;

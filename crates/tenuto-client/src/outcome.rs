@@ -99,6 +99,12 @@ pub struct Totals {
     pub unanswered: u32,
     /// Viewers that played to the end of the title.
     pub finished: u32,
+    /// Changes of viewers to another node or base address, because theirs did not answer.
+    #[serde(default)]
+    pub failovers: u64,
+    /// Viewers with at least one such change.
+    #[serde(default)]
+    pub viewers_with_failovers: u32,
     /// Stalls longer than the dead-band.
     pub stalls: u64,
     /// Viewers with at least one stall.
@@ -222,6 +228,9 @@ pub struct ViewerReport {
     /// Number of `503` responses to requests for media after admission: the viewer waited and asked
     /// again.
     pub put_off: u32,
+    /// Changes to another node or base address, because the present one did not answer.
+    #[serde(default)]
+    pub failovers: u32,
     /// Changes to a higher rendition.
     #[serde(default)]
     pub switches_up: u64,

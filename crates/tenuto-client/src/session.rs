@@ -12,6 +12,7 @@
 //! interprets responses before the player starts; [`requests`] sends requests and receives
 //! responses. A viewer of RTSP has no lanes: [`push`].
 
+mod failover;
 mod manifest_loader;
 mod push;
 mod renditions;
@@ -24,6 +25,7 @@ use super::fetched::Fetched;
 use super::hosts::Network;
 use super::ldus::{Ldu, LduAccount};
 use super::outcome::{RefusalReport, ViewerOutcome};
+use super::pathways::Pathways;
 use super::progressive::MoovFinder;
 use super::renditions::OfferedRenditions;
 use super::rtsp::{Reception, RtspViewer, SOCKETS};
@@ -31,9 +33,10 @@ use super::save::Saver;
 use super::source::{FetchRequest, TrackSource};
 use super::url::Url;
 use super::{ClientError, PlayOptions, RequestError};
+use failover::Attempts;
 use player::{Action, Behaviour, Fetch, PlaybackState, Player, PlayerReport, Timeline};
 use renditions::Ladder;
-use requests::{Lane, RequestPurpose};
+use requests::{Lane, LaneRequest, RequestPurpose};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,6 +76,8 @@ pub(crate) struct Session {
     pub(crate) answered: Option<Moment>,
     pub(crate) bytes: u64,
     pub(crate) put_off: u32,
+    /// Changes of the place that media comes from, after a failure.
+    pub(crate) failovers: u32,
     /// Stalls that have begun.
     pub(crate) stalls: u64,
     /// The moment of the last request for admission: the player's time counts from here.
@@ -86,6 +91,12 @@ pub(crate) struct Session {
     /// The renditions, if the server declares them.
     pub(crate) offered: Option<OfferedRenditions>,
     lanes: Vec<Lane>,
+    /// The places that have the title.
+    pathways: Pathways,
+    /// The place that media came from last.
+    place: usize,
+    /// The moment at which the steering manifest is fetched again.
+    steer_at: Option<Moment>,
     finder: MoovFinder,
     /// The tracks in the player's order, once all media playlists have arrived.
     tracks: Vec<TrackSource>,
@@ -138,6 +149,7 @@ impl Session {
             answered: None,
             bytes: 0,
             put_off: 0,
+            failovers: 0,
             stalls: 0,
             admission_asked: arrived,
             fetched: Vec::new(),
@@ -145,6 +157,9 @@ impl Session {
             timeline: None,
             offered: None,
             lanes: Vec::new(),
+            pathways: Pathways::default(),
+            place: 0,
+            steer_at: None,
             finder: MoovFinder::default(),
             tracks: Vec::new(),
             awaited: 0,
@@ -175,14 +190,16 @@ impl Session {
                 self.send(lane, job, shared);
             }
         }
-        if let Some(lane) = self
-            .lanes
-            .iter()
-            .find(|lane| lane.job.is_some() && lane.heard + shared.options.patience <= shared.now)
+        let patience = shared.options.patience;
+        let silent = |lane: &Lane| lane.job.is_some() && lane.heard + patience <= shared.now;
+        if let Some(lane) = self.lanes.iter().position(silent)
+            && let Some(job) = self.lanes[lane].job.take()
         {
-            let silent = RequestError::Silent(shared.options.patience.as_secs());
-            let url = &lane.job.as_ref().expect("it has one, as found above").request.url;
-            self.fail(shared.now, url.failed(silent));
+            let error = job.request.url.failed(RequestError::Silent(patience.as_secs()));
+            self.request_failed(lane, job, error, shared);
+        }
+        if self.steer_at.is_some_and(|at| at <= shared.now) {
+            self.ask_steering(shared);
         }
         self.go_on(shared);
     }
@@ -202,6 +219,7 @@ impl Session {
         });
         let player = self.player.as_ref().and_then(Player::wake_at);
         let push = self.push.as_ref().and_then(|push| push.wake_at(patience));
+        let own = own.into_iter().chain(self.steer_at);
         lanes.flatten().chain(own).chain(player).chain(push).min()
     }
 
@@ -290,9 +308,9 @@ impl Session {
                 // The length in the playlist, at any playback speed.
                 let piece = self.tracks[0].timeline.mean();
                 let number = ladder.renditions.next(player.ahead(0), piece);
-                self.fetch_in(fetch, number, shared)
+                self.fetch_in(fetch, number, Attempts::default(), shared)
             }
-            _ => self.fetch_piece(fetch, shared),
+            _ => self.fetch_piece(fetch, Attempts::default(), shared),
         }
     }
 
@@ -301,6 +319,7 @@ impl Session {
         &mut self,
         fetch: Fetch,
         number: usize,
+        attempts: Attempts,
         shared: &mut PlayContext,
     ) -> Result<(), ClientError> {
         if let Some(ladder) = &mut self.ladder {
@@ -311,11 +330,16 @@ impl Session {
             }
             ladder.change_to(number, track, &mut self.lanes[0].init);
         }
-        self.fetch_piece(fetch, shared)
+        self.fetch_piece(fetch, attempts, shared)
     }
 
     /// Fetches the segment of a located track, its header first.
-    fn fetch_piece(&mut self, fetch: Fetch, shared: &mut PlayContext) -> Result<(), ClientError> {
+    fn fetch_piece(
+        &mut self,
+        fetch: Fetch,
+        attempts: Attempts,
+        shared: &mut PlayContext,
+    ) -> Result<(), ClientError> {
         let track = &self.tracks[fetch.track];
         let piece = &track.pieces[fetch.piece];
         // The first two seconds of a progressive file may already have been read with its front.
@@ -330,8 +354,12 @@ impl Session {
             Some((number, init)) if has != Some(number) => (RequestPurpose::Init(fetch), init),
             _ => (RequestPurpose::Piece(fetch), piece),
         };
-        let request = track.request(piece)?;
-        self.ask(fetch.track, what, request, shared);
+        let (what, request) = if self.pathways.is_of_another(&track.base) {
+            (RequestPurpose::Reload(fetch), FetchRequest::whole(track.base.clone()))
+        } else {
+            (what, track.request(piece)?)
+        };
+        self.send(fetch.track, LaneRequest::new(what, request, attempts), shared);
         Ok(())
     }
 

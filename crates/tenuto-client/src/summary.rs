@@ -95,6 +95,8 @@ fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> T
             *totals.refused_by.entry(refusal.resource.clone()).or_default() += 1;
         }
         totals.finished += u32::from(viewer.stage == "finished");
+        totals.failovers += u64::from(viewer.failovers);
+        totals.viewers_with_failovers += u32::from(viewer.failovers > 0);
         totals.stalls += viewer.stalls;
         totals.viewers_with_stalls += u32::from(viewer.stalls > 0);
         totals.stalled_s += viewer.stalled_ms / 1e3;
@@ -145,6 +147,7 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
         pieces: last.map_or(0, |last| last.pieces),
         bytes: session.bytes,
         put_off: session.put_off,
+        failovers: session.failovers,
         switches_up: shown.map_or(0, |shown| shown.up),
         switches_down: shown.map_or(0, |shown| shown.down),
         below_best: shown.map_or(0, |shown| shown.below.len() as u64),

@@ -4,6 +4,7 @@
 //! the machine.
 
 mod dash;
+mod failover;
 mod secure;
 #[path = "../secured/mod.rs"]
 mod secured;

@@ -10,14 +10,19 @@ use roxmltree::{Document, Node, ParsingOptions};
 use std::time::Duration;
 use units::BitRate;
 
-/// The video and audio tracks, where they exist: the renditions of the first track, and the parts
-/// of each track, period by period. `rank` selects the rendition of the first track; all others,
-/// and the first without `rank`, use the best.
-pub(super) fn tracks(
-    url: &Url,
-    text: &str,
-    rank: Option<usize>,
-) -> Result<(Vec<Rendition>, Vec<Vec<Part>>), String> {
+/// The tracks of a manifest, and where they are.
+pub(super) struct Listed {
+    /// The renditions of the first track.
+    pub(super) renditions: Vec<Rendition>,
+    /// The parts of each track, period by period.
+    pub(super) tracks: Vec<Vec<Part>>,
+    /// The base addresses of the manifest.
+    pub(super) bases: Vec<Url>,
+}
+
+/// The video and audio tracks, where they exist. `rank` selects the rendition of the first track;
+/// all others, and the first without `rank`, use the best.
+pub(super) fn tracks(url: &Url, text: &str, rank: Option<usize>) -> Result<Listed, String> {
     // Manifests come from foreign servers; the tree takes many times the memory of the text.
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options)
@@ -38,6 +43,7 @@ pub(super) fn tracks(
     let periods: Vec<Node<'_, '_>> = children(root, "Period").collect();
     let lengths = lengths(root, &periods)?;
     let base = based(url, root)?;
+    let bases = children(root, "BaseURL").filter_map(|node| url.join(node.text()?.trim()).ok());
     let mut tracks: Vec<(TrackContent, Vec<Part>)> = Vec::new();
     let mut renditions = Vec::new();
     for (number, (period, length)) in periods.iter().zip(lengths).enumerate() {
@@ -73,7 +79,8 @@ pub(super) fn tracks(
     if tracks.is_empty() {
         return Err("it names nothing that can be played".to_owned());
     }
-    Ok((renditions, tracks.into_iter().map(|(_, parts)| parts).collect()))
+    let tracks = tracks.into_iter().map(|(_, parts)| parts).collect();
+    Ok(Listed { renditions, tracks, bases: bases.collect() })
 }
 
 /// The content of a track.

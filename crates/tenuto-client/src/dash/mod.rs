@@ -29,6 +29,7 @@ use super::session::LANES;
 use super::source::{FetchRequest, Init, Piece, TrackSource};
 use super::url::Url;
 use super::{ClientError, RequestError};
+use manifest::Listed;
 use player::{Rendition, TrackTimeline};
 use std::ops::Range;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub(crate) struct Manifest {
     /// The renditions of the first track, in ascending order of their rates.
     renditions: Vec<Rendition>,
     tracks: Vec<Vec<Part>>,
+    /// The base addresses of the whole manifest, the preferred one first.
+    bases: Vec<Url>,
 }
 
 /// The pieces of a track in one period.
@@ -76,9 +79,9 @@ pub(crate) fn read_manifest(
         .map_err(|_| "it is not UTF-8".to_owned())
         .and_then(|text| manifest::tracks(url, text, rank));
     match read {
-        Ok((renditions, mut tracks)) => {
+        Ok(Listed { renditions, mut tracks, bases }) => {
             tracks.truncate(LANES);
-            Ok(Manifest { url: url.clone(), renditions, tracks })
+            Ok(Manifest { url: url.clone(), renditions, tracks, bases })
         }
         Err(reason) => Err(not_playable(url, reason)),
     }
@@ -96,6 +99,11 @@ impl Manifest {
     /// The renditions of the first track, in ascending order of their rates.
     pub(crate) fn renditions(&self) -> &[Rendition] {
         &self.renditions
+    }
+
+    /// The base addresses of the whole manifest, the preferred one first.
+    pub(crate) fn bases(&self) -> &[Url] {
+        &self.bases
     }
 
     /// The next index of a track that has to be fetched.

@@ -13,6 +13,7 @@ use super::{PlayContext, Session, SessionState};
 use crate::dash::{looks_like_a_manifest, read_manifest};
 use crate::http::ResponseHead;
 use crate::outcome::{RefusalReport, ViewerOutcome};
+use crate::pathways::Pathways;
 use crate::progressive::MoovSearch;
 use crate::renditions::OfferedRenditions;
 use crate::source::{FetchRequest, Listing, TrackSource, looks_like_a_playlist, read_playlist};
@@ -57,6 +58,7 @@ impl Session {
                 match read_playlist(url, body)? {
                     Listing::Track(track) => self.start(vec![track], shared),
                     Listing::Offers(mut offers) => {
+                        self.found_pathways(Pathways::of_playlist(url, body), shared);
                         let audio = offers.audio.take();
                         let ladder = Ladder::of_lists(shared.options.switching, offers);
                         let lists: Vec<_> =
@@ -120,6 +122,7 @@ impl Session {
         let is_best = first + 1 == best.renditions().len();
         let manifest = if is_best { best } else { read_manifest(url, body, Some(first))? };
         self.ladder = Some(ladder);
+        self.found_pathways(Pathways::of_bases(manifest.bases()), shared);
         let tracks = manifest.tracks();
         self.awaited = tracks;
         self.manifest = Some(manifest);

@@ -171,4 +171,4 @@ pub(super) fn list_of_lists(url: &Url) -> ClientError {
 
 /// The tolerance for boundaries: playlists round the lengths of segments, some to tenths of a
 /// second.
-const WITHIN: Duration = Duration::from_millis(250);
+pub(super) const WITHIN: Duration = Duration::from_millis(250);

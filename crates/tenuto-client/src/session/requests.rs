@@ -1,5 +1,6 @@
 //! A viewer's requests on its lanes: sent, answered, repeated after a 503, redirected.
 
+use super::failover::Attempts;
 use super::manifest_loader::error_status;
 use super::{LANES, PlayContext, Session};
 use crate::connection::HttpConnection;
@@ -36,6 +37,10 @@ pub(super) struct Lane {
     /// LDUs of the present piece that were found and not noted, and the decode time of its first.
     pub(super) found: Vec<(LduPlace, Vec<u8>)>,
     pub(super) first_decode: Option<Duration>,
+    /// LDUs found in this response, and those noted of the piece: a piece that comes again, from
+    /// another place, has the same.
+    seen: u64,
+    noted: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +50,13 @@ pub(super) struct LaneRequest {
     pub(super) redirects: u8,
     /// The number of 503 responses to it.
     pub(super) put_off: u8,
+    pub(super) attempts: Attempts,
+}
+
+impl LaneRequest {
+    pub(super) fn new(what: RequestPurpose, request: FetchRequest, attempts: Attempts) -> Self {
+        Self { what, request, redirects: 0, put_off: 0, attempts }
+    }
 }
 
 /// A complete response with the request that it answers.
@@ -80,6 +92,10 @@ pub(super) enum RequestPurpose {
     Boxes,
     /// The list of pieces of this rendition of the first track, and the piece to fetch next.
     Rendition(Fetch, usize),
+    /// The media playlist of a track at another place, and the piece to fetch next.
+    Reload(Fetch),
+    /// The steering manifest.
+    Steering,
     /// The header of a track, and the piece to fetch next.
     Init(Fetch),
     Piece(Fetch),
@@ -132,7 +148,10 @@ impl Session {
         // Progressive media has no segments: its pieces are ranges of one file.
         let about = matches!(
             job.what,
-            RequestPurpose::Playlist(_) | RequestPurpose::Index(_) | RequestPurpose::Rendition(..)
+            RequestPurpose::Playlist(_)
+                | RequestPurpose::Index(_)
+                | RequestPurpose::Rendition(..)
+                | RequestPurpose::Reload(_)
         );
         let media = !about && job.request.range.is_some();
         if media || matches!(job.what, RequestPurpose::Piece(_) | RequestPurpose::Init(_)) {
@@ -155,7 +174,7 @@ impl Session {
                 }
                 self.go_on(shared);
             }
-            Err(error) => self.fail(shared.now, error),
+            Err(error) => self.request_failed(lane_number, job, error, shared),
         }
     }
 
@@ -167,6 +186,11 @@ impl Session {
         let pace = shared.options.view.pace();
         for (place, bytes) in lane.found.drain(..) {
             let first = *lane.first_decode.get_or_insert(place.decode);
+            lane.seen += 1;
+            if lane.seen <= lane.noted {
+                continue;
+            }
+            lane.noted = lane.seen;
             let into_piece = place.decode.saturating_sub(first).div_f64(pace);
             let position = begins + into_piece;
             if fetch.track == 0 {
@@ -188,10 +212,24 @@ impl Session {
         request: FetchRequest,
         shared: &mut PlayContext,
     ) {
-        self.send(lane, LaneRequest { what, request, redirects: 0, put_off: 0 }, shared);
+        let attempts = Attempts::default();
+        self.send(lane, LaneRequest::new(what, request, attempts), shared);
     }
 
-    pub(super) fn send(&mut self, lane_number: usize, job: LaneRequest, shared: &mut PlayContext) {
+    pub(super) fn send(
+        &mut self,
+        lane_number: usize,
+        mut job: LaneRequest,
+        shared: &mut PlayContext,
+    ) {
+        let elsewhere = matches!(job.what, RequestPurpose::Admission | RequestPurpose::Steering);
+        // A place may itself redirect to another.
+        if !elsewhere && job.redirects == 0 {
+            job.request.url = self.pathways.at_present(&job.request.url);
+        }
+        if job.attempts.looks_elsewhere() {
+            shared.network.hosts.trust_address(&job.request.url.host_and_port());
+        }
         while self.lanes.len() <= lane_number {
             let token = Token(self.number as usize * LANES + self.lanes.len());
             self.lanes.push(Lane {
@@ -207,21 +245,22 @@ impl Session {
                 reader: FragmentReader::new(shared.received.is_some()),
                 found: Vec::new(),
                 first_decode: None,
+                seen: 0,
+                noted: 0,
             });
         }
         let lane = &mut self.lanes[lane_number];
         lane.heard = shared.now;
         // The time of a request runs from the first attempt, redirects and waits included.
-        if job.redirects == 0 && job.put_off == 0 {
-            lane.asked = shared.now;
+        if job.redirects == 0 && job.put_off == 0 && !job.attempts.looks_elsewhere() {
+            (lane.asked, lane.noted) = (shared.now, 0);
         }
-        (lane.first, lane.came, lane.first_decode) = (None, 0, None);
+        (lane.first, lane.came, lane.first_decode, lane.seen) = (None, 0, None, 0);
         lane.body.clear();
         lane.reader.begin();
-        let asked = lane.connection.ask(&mut shared.network, &job.request);
-        lane.job = Some(job);
-        if let Err(error) = asked {
-            self.fail(shared.now, error);
+        match lane.connection.ask(&mut shared.network, &job.request) {
+            Ok(()) => lane.job = Some(job),
+            Err(error) => self.request_failed(lane_number, job, error, shared),
         }
     }
 
@@ -246,17 +285,41 @@ impl Session {
                 self.refused(shared.now, head, body, shared.options.retry);
                 Ok(())
             }
-            (503, _) if job.put_off < MAX_PUT_OFF => {
-                self.put_off += 1;
-                job.put_off += 1;
-                // No server may make the viewer ask without a pause, or wait for ever.
-                let wait = Duration::from_secs(head.retry_after.unwrap_or(1))
-                    .clamp(SHORTEST_RETRY, LONGEST_PUT_OFF);
-                self.lanes[lane].again = Some((shared.now + wait, reply.job));
+            (503, _) if job.attempts.looks_elsewhere() => {
+                let error = job.request.url.failed(error_status(503, body));
+                self.no_room(lane, reply.job, head, error, shared);
                 Ok(())
             }
-            (status, _) => Err(job.request.url.failed(error_status(status, body))),
+            (503, _) if job.what != RequestPurpose::Steering && job.put_off < MAX_PUT_OFF => {
+                self.put_off += 1;
+                let wait = Duration::from_secs(head.retry_after.unwrap_or(1));
+                self.repeat_later(lane, reply.job, wait, shared);
+                Ok(())
+            }
+            (status, _) => {
+                let error = job.request.url.failed(error_status(status, body));
+                self.request_failed(lane, reply.job, error, shared);
+                Ok(())
+            }
         }
+    }
+
+    /// Repeats a request after a 503; false if that was done too often.
+    pub(super) fn repeat_later(
+        &mut self,
+        lane: usize,
+        mut job: LaneRequest,
+        wait: Duration,
+        shared: &PlayContext,
+    ) -> bool {
+        if job.put_off >= MAX_PUT_OFF {
+            return false;
+        }
+        job.put_off += 1;
+        // No server may make the viewer ask without a pause, or wait for ever.
+        let wait = wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF);
+        self.lanes[lane].again = Some((shared.now + wait, job));
+        true
     }
 
     fn good_answer(
@@ -273,6 +336,8 @@ impl Session {
             | RequestPurpose::Boxes => {
                 self.document_received(&reply, shared)?;
             }
+            RequestPurpose::Reload(fetch) => self.reloaded(fetch, reply, shared)?,
+            RequestPurpose::Steering => self.steered(&reply, shared),
             RequestPurpose::Rendition(fetch, number) => {
                 let took = shared.now.since(self.lanes[lane].asked);
                 if let Some(ladder) = &mut self.ladder {
@@ -280,16 +345,18 @@ impl Session {
                     ladder.found(number, &job.request.url, reply.wanted(), like)?;
                     ladder.renditions.playlist_received(number, took);
                 }
-                self.fetch_in(fetch, number, shared)?;
+                self.fetch_in(fetch, number, reply.job.attempts, shared)?;
             }
             RequestPurpose::Init(fetch) => {
+                self.media_came_from(&job.request.url);
                 let init = self.tracks[fetch.track].init(fetch.piece);
                 self.lanes[lane].init = init.map(|(number, _)| number);
                 self.lanes[lane].reader.header(body);
                 self.save(fetch.track, None, body, shared);
-                self.fetch_piece(fetch, shared)?;
+                self.fetch_piece(fetch, reply.job.attempts, shared)?;
             }
             RequestPurpose::Piece(fetch) => {
+                self.media_came_from(&job.request.url);
                 let Lane { asked, first, came: bytes, ref connection, .. } = self.lanes[lane];
                 // Without the time of connecting, which is no property of the segment.
                 let sent = connection.sent_at().unwrap_or(asked);

@@ -166,6 +166,10 @@ fn page(report: &PlayReport) -> String {
         let [p50, p95, max] = [startup.p50, startup.p95, startup.max].map(show::millis);
         lines.push(("start-up", format!("50 % up to {p50}, 95 % up to {p95}, longest {max}")));
     }
+    if totals.failovers > 0 {
+        let viewers = count(totals.viewers_with_failovers, "viewer");
+        lines.push(("failovers", format!("{} of {viewers}, to another node", totals.failovers)));
+    }
     lines.push(("stalls", stalls(totals)));
     let drift = &report.drift_ms;
     // A viewer that left before the end of its first segment has no drift.

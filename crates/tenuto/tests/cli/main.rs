@@ -7,6 +7,7 @@
 mod agreement;
 mod bucket;
 mod copies;
+mod directed;
 mod emulated;
 mod fleet;
 mod fleet_ssh;

@@ -97,9 +97,16 @@ impl TestDir {
 
     /// A film of four seconds, made with FFmpeg.
     pub(crate) fn film(&self, name: &str) {
+        self.film_of(4, name);
+    }
+
+    /// A film of so many seconds.
+    pub(crate) fn film_of(&self, seconds: u32, name: &str) {
+        let picture = format!("testsrc2=s=320x180:r=25:d={seconds}");
         let status = Command::new("ffmpeg")
-            .args("-nostdin -v error -f lavfi -i testsrc2=s=320x180:r=25:d=4 -f lavfi".split(' '))
-            .args("-i sine=440:d=4 -c:v libx264 -preset ultrafast -g 25 -c:a aac".split(' '))
+            .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", &picture, "-f", "lavfi"])
+            .args(["-i", &format!("sine=440:d={seconds}")])
+            .args("-c:v libx264 -preset ultrafast -g 25 -c:a aac".split(' '))
             .arg(self.path(name))
             .status()
             .expect("ffmpeg runs (apt-get install ffmpeg)");

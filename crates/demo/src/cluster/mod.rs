@@ -1,0 +1,227 @@
+//! `make cluster`: five nodes, two directors and three members of etcd on this machine, and what
+//! viewers notice when one after the other is killed.
+//!
+//! ```text
+//!   footage ─ stores ─ etcd × 3 ─ nodes × 5 ─ directors × 2
+//!     then for each of: a node, the leader of etcd, a director, a node in order
+//!       play ───────────────── crowd ──────────────▶ report
+//!            loss ─▶ newcomers by the other director ▶ report ─▶ table, started again
+//! ```
+//!
+//! Nodes and etcd have loopback addresses of their own, as on several machines. All files lie under
+//! `target/demo/cluster`. No process outlives the program, however it ends, unless KEEP=1.
+
+mod parts;
+mod round;
+
+use crate::children::{self, Call, Problem, check};
+use parts::{Parts, TITLES};
+use round::{LossRound, table};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Settings and places that all parts share.
+pub(crate) struct ClusterDemo {
+    folder: PathBuf,
+    tenuto: PathBuf,
+    stop: Arc<AtomicBool>,
+    /// Playing time of one round.
+    seconds: u64,
+}
+
+/// Runs the rounds; whether every admitted viewer went on without a stall.
+pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
+    let seconds = number("CLUSTER_SECONDS", 60..=3600, SECONDS)?;
+    let load = number("CLUSTER_LOAD", 10..=100, LOAD)?;
+    let (tenuto, folder) = crate::enter(root, "target/demo/cluster")?;
+    let demo = ClusterDemo { folder, tenuto, stop: children::interrupts()?, seconds: seconds / 4 };
+    let begun = Instant::now();
+    let (guaranteed, mut parts) = demo.start()?;
+    // What four of the five nodes guarantee is there when one is lost.
+    let crowd = guaranteed * 4 * load / 500;
+    println!(
+        "\n5 nodes guarantee {guaranteed} streams; {crowd} viewers are {load} % of what 4 of them do. \
+         Started in {} s.\n",
+        begun.elapsed().as_secs()
+    );
+    let mut rounds = Vec::new();
+    for loss in [Loss::Node, Loss::EtcdLeader, Loss::Director, Loss::NodeInOrder] {
+        let round = demo.round(&mut parts, loss, crowd)?;
+        println!("{}\n", round.sentence());
+        rounds.push(round);
+        parts.restore(&demo)?;
+    }
+    println!("{}", table(&rounds));
+    if crate::setting("KEEP").is_some_and(|keep| keep != "0") {
+        println!("\n{}", parts.keep());
+    }
+    Ok(rounds.iter().all(LossRound::is_undisturbed))
+}
+
+/// A setting that is a number.
+fn number(name: &str, range: RangeInclusive<u64>, default: u64) -> Result<u64, Problem> {
+    let Some(text) = crate::setting(name) else { return Ok(default) };
+    let (first, last) = (range.start(), range.end());
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("{name}={text} is not a number from {first} to {last}"))
+}
+
+/// What is lost in a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    Node,
+    EtcdLeader,
+    Director,
+    NodeInOrder,
+}
+
+impl Loss {
+    /// For the names of files.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::EtcdLeader => "etcd",
+            Self::Director => "director",
+            Self::NodeInOrder => "order",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Node => "node n1 killed",
+            Self::EtcdLeader => "leader of etcd killed",
+            Self::Director => "director killed",
+            Self::NodeInOrder => "node n2 stopped in order",
+        }
+    }
+}
+
+impl ClusterDemo {
+    fn call(&self, command: &str) -> Call {
+        Call::new(&self.tenuto).arg(command)
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.log"))
+    }
+
+    /// Makes the stores and starts everything; returns the streams that the nodes guarantee.
+    fn start(&self) -> Result<(u64, Parts), Problem> {
+        Call::new("etcd").arg("--version").output(&self.log("etcd"), &self.stop).map_err(
+            |problem| {
+                format!("{problem}\nhint: `scripts/deps.sh cluster` installs etcd (etcd-server)")
+            },
+        )?;
+        let film = self.film()?;
+        let store = |number: usize| self.folder.join(format!("n{number}.store"));
+        for number in 1..=parts::NODES {
+            check(&self.stop)?;
+            let format = self.call("format").arg(store(number)).args(["--size", "160MiB"]);
+            format.arg("--destroy").output(&self.log("format"), &self.stop)?;
+            for title in TITLES.iter().filter(|title| title.nodes.contains(&number)) {
+                let ingest = self.call("ingest").arg(store(number)).arg(&film);
+                let ingest = ingest.args(["--title", title.name]);
+                ingest.output(&self.log("ingest"), &self.stop)?;
+            }
+        }
+        println!("stores: {}", parts::placement());
+        let parts = Parts::start(self)?;
+        let streams = parts.guaranteed(self)?;
+        Ok((streams, parts))
+    }
+
+    /// The film that all titles are made of, of one constant rate.
+    fn film(&self) -> Result<PathBuf, Problem> {
+        let film = self.folder.join("film.mkv");
+        if !film.exists() {
+            println!("making a film with FFmpeg (kept in {} for the next time)", film.display());
+            let part = self.folder.join("part.mkv");
+            let picture = "testsrc2=s=480x270:r=25:d=90,noise=alls=12:allf=t,format=yuv420p";
+            let call = Call::new("ffmpeg")
+                .args(["-nostdin", "-y", "-v", "error", "-f", "lavfi", "-i", picture])
+                .args(["-f", "lavfi", "-i", "sine=440:d=90", "-c:a", "aac", "-c:v", "libx264"])
+                .args(["-preset", "ultrafast", "-g", "50", "-sc_threshold", "0"])
+                .args(["-b:v", "1900k", "-minrate", "1900k", "-maxrate", "1900k"])
+                .args(["-bufsize", "1900k"])
+                .arg(&part);
+            call.output(&self.log("ffmpeg"), &self.stop)?;
+            std::fs::rename(&part, &film)
+                .map_err(|error| format!("{}: {error}", film.display()))?;
+        }
+        Ok(film)
+    }
+
+    /// Plays a crowd, and loses something meanwhile.
+    fn round(&self, parts: &mut Parts, loss: Loss, crowd: u64) -> Result<LossRound, Problem> {
+        println!("== {}", loss.words());
+        let before = parts.counted();
+        let begun = Instant::now();
+        let newcomers = (crowd / 10).max(1);
+        let [first, second] = parts.directors();
+        std::thread::scope(|scope| {
+            let played = scope.spawn(|| self.play(&first, crowd, self.seconds, loss.name()));
+            // The buffers of all are full.
+            self.wait(begun + Duration::from_secs(self.seconds / 3))?;
+            let lost = parts.lose(self, loss)?;
+            println!("{lost}, after {} s", begun.elapsed().as_secs());
+            self.wait(Instant::now() + Duration::from_secs(2))?;
+            let left = self.seconds.saturating_sub(begun.elapsed().as_secs()).max(5);
+            let late = scope.spawn(move || self.play(&second, newcomers, left, "newcomers"));
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().map_err(|_| "a thread panicked".to_owned())?
+            };
+            let (crowd, newcomers) = (join(played)?, join(late)?);
+            let counted = parts.counted().since(&before);
+            Ok(LossRound { loss: loss.words(), crowd, newcomers, counted })
+        })
+    }
+
+    /// Sleeps, but for Ctrl-C.
+    fn wait(&self, until: Instant) -> Result<(), Problem> {
+        while Instant::now() < until {
+            check(&self.stop)?;
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    /// Viewers of all titles, of the hot one most. They come within a quarter of the time: a disk
+    /// fills few buffers at once.
+    fn play(
+        &self,
+        director: &str,
+        viewers: u64,
+        seconds: u64,
+        name: &str,
+    ) -> Result<tenuto_client::PlayReport, Problem> {
+        let titles = TITLES.iter().map(|title| format!("{director}/t/{}/master.m3u8", title.name));
+        let gap = format!("every:{}ms", (seconds * 250 / viewers).max(1));
+        let call = self
+            .call("play")
+            .args(titles)
+            .args(["--viewers", &viewers.to_string(), "--choice", "zipf:1.0"])
+            .args(["--arrivals", &gap, "--seed", "1", "--buffer", "10s"])
+            .args(["--duration", &format!("{seconds}s"), "--json"]);
+        println!("$ {}", call.typed());
+        let log = self.log(&format!("play-{name}"));
+        // Refused and failed viewers are results.
+        let (text, code) = call.run(&log, &self.stop)?;
+        if text.is_empty() {
+            return Err(call.failure(code, &log));
+        }
+        children::write(&self.folder.join(format!("play-{name}.json")), &text)?;
+        serde_json::from_str(&text).map_err(|error| format!("play printed no report: {error}"))
+    }
+}
+
+/// Playing time of all rounds together.
+const SECONDS: u64 = 100;
+
+/// Viewers in per cent of the streams that four nodes guarantee. With two copies of a title, all
+/// its viewers on a lost node need room at one other.
+const LOAD: u64 = 60;
+
+const LOOK: Duration = Duration::from_millis(50);

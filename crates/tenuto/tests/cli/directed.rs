@@ -1,0 +1,230 @@
+//! Two nodes and two directors with a real etcd: who is sent where, and what viewers notice when
+//! one of them is killed. `make deps` installs etcd.
+
+use crate::program::{TestDir, program};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program that is killed when the test ends.
+struct Part {
+    child: Child,
+    /// `HOST:PORT`.
+    address: String,
+}
+
+impl Part {
+    fn new(mut command: Command, address: String) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self { child: command.spawn().expect("the program starts"), address }
+    }
+
+    /// SIGKILL; the address stays for a program that is started again.
+    fn kill(&mut self) -> String {
+        self.child.kill().expect("it still runs");
+        self.child.wait().expect("it ends");
+        self.address.clone()
+    }
+
+    /// The head and the body of the response to a GET; empty without one.
+    fn get(&self, path: &str) -> (String, String) {
+        let read = || -> std::io::Result<String> {
+            let mut stream = TcpStream::connect(&self.address)?;
+            stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+            write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address)?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text)?;
+            Ok(text)
+        };
+        let text = read().unwrap_or_default();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_default();
+        (head.to_owned(), body.to_owned())
+    }
+
+    fn json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.get(path).1).unwrap_or_default()
+    }
+
+    /// What the cluster's part of a node's status is now.
+    fn cluster(&self) -> Value {
+        self.json("/status")["cluster"].take()
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_address() -> String {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().to_string()
+}
+
+/// Waits until `holds`: other tests may keep the machine busy.
+#[track_caller]
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn etcd(dir: &TestDir, address: &str, peers: &str) -> Part {
+    let mut command = Command::new("etcd");
+    let (here, peers) = (format!("http://{address}"), format!("http://{peers}"));
+    command.arg("--data-dir").arg(dir.path("etcd"));
+    command.args(["--listen-client-urls", &here, "--advertise-client-urls", &here]);
+    command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
+    command.args(["--initial-cluster", &format!("default={peers}")]);
+    let part = Part::new(command, address.to_owned());
+    eventually("etcd answers", || part.get("/health").1.contains("true"));
+    part
+}
+
+/// The node `n1` or `n2` with its store.
+fn node(dir: &TestDir, etcd: &str, name: &str, address: String) -> Part {
+    let line = format!(
+        "serve {name}.store --listen {address} --node {name} --node-address http://{address} \
+         --cluster http://{etcd} --cluster-name c --cluster-secret secret --as-disk st39183w \
+         --network 30Mbps --grace 1s"
+    );
+    let mut command = program(&dir.path(""));
+    command.args(line.split_whitespace());
+    Part::new(command, address)
+}
+
+fn director(dir: &TestDir, etcd: &str) -> Part {
+    let address = free_address();
+    let line = format!(
+        "director --listen {address} --cluster http://{etcd} --cluster-name c \
+         --cluster-secret secret"
+    );
+    let mut command = program(&dir.path(""));
+    command.args(line.split_whitespace());
+    Part::new(command, address)
+}
+
+/// Viewers in the background, and their report at the end.
+fn viewers(dir: &TestDir, at: &Part, number: usize, seconds: u32) -> Child {
+    let line = format!(
+        "play http://{}{MASTER} --viewers {number} --buffer 8s --duration {seconds}s --json",
+        at.address
+    );
+    let mut command = program(&dir.path(""));
+    command.args(line.split_whitespace()).stdout(Stdio::piped()).spawn().expect("it plays")
+}
+
+#[track_caller]
+fn report(viewers: Child) -> Value {
+    let output = viewers.wait_with_output().expect("it ends");
+    serde_json::from_slice(&output.stdout).expect("a report")
+}
+
+/// Neither an error nor a stall.
+#[track_caller]
+fn assert_undisturbed(report: &Value, admitted: usize) {
+    let totals = &report["totals"];
+    assert_eq!(totals["admitted"], admitted, "{report}");
+    assert_eq!((&totals["failed"], &totals["refused"]), (&0.into(), &0.into()), "{report}");
+    assert_eq!(totals["stalls"], 0, "{report}");
+}
+
+/// The growth of a counter of both nodes.
+fn since(before: [Option<u64>; 2], now: [Option<u64>; 2]) -> Vec<u64> {
+    let growth = now.iter().zip(before);
+    growth.map(|(now, before)| now.unwrap_or_default() - before.unwrap_or_default()).collect()
+}
+
+const MASTER: &str = "/t/film/master.m3u8";
+
+#[test]
+fn viewers_go_on_when_a_part_of_the_cluster_is_killed() {
+    testkit::needs!(Program("etcd"), Program("ffmpeg"));
+    let dir = TestDir::new();
+    dir.film_of(60, "film.mkv");
+    for name in ["n1", "n2"] {
+        dir.ok(&format!("format {name}.store --size 32MiB"));
+        dir.ok(&format!("ingest {name}.store film.mkv"));
+    }
+    dir.write("secret", [b's'; 32]);
+    let only_mine = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(dir.path("secret"), only_mine).unwrap();
+    let (client, peers) = (free_address(), free_address());
+    let mut etcd_member = etcd(&dir, &client, &peers);
+    let mut nodes = ["n1", "n2"].map(|name| node(&dir, &client, name, free_address()));
+    let (mut lost, director) = (director(&dir, &client), director(&dir, &client));
+    let is_sent = |director: &Part| director.get(MASTER).0.starts_with("HTTP/1.1 302");
+    let registered = |node: &Part| node.cluster()["registered"] == true;
+    eventually("both are registered", || nodes.iter().all(registered));
+    eventually("both have the film", || {
+        [&lost, &director].iter().all(|director| {
+            director.json("/titles")["titles"][0]["ready"].as_array().map(Vec::len) == Some(2)
+        })
+    });
+
+    // Both are filled, and then viewers are told why.
+    let full = report(viewers(&dir, &director, 60, 2));
+    let admitted = full["totals"]["admitted"].as_u64().unwrap();
+    assert!(nodes.iter().all(|node| node.json("/status")["admitted"].as_u64() > Some(0)), "{full}");
+    let refused: Vec<&Value> = full["viewers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|viewer| &viewer["refusal"])
+        .filter(|refusal| refusal.is_object())
+        .collect();
+    assert!(!refused.is_empty(), "{full}");
+    for refusal in refused {
+        assert_eq!(refusal["cause"], "full", "{refusal}");
+        assert!(refusal["retry_after_s"].as_u64() > Some(0), "{refusal}");
+    }
+
+    // As many as one node holds; then a director is killed, and a node.
+    let crowd = usize::try_from(admitted / 2).unwrap();
+    let status = |name: &str| nodes.each_ref().map(|node| node.json("/status")[name].as_u64());
+    let (viewers_before, bytes_before) = (status("admitted"), status("sent_bytes"));
+    let playing = viewers(&dir, &lost, crowd, 14);
+    eventually("viewers are at both nodes", || {
+        let begun = since(viewers_before, status("admitted"));
+        begun.iter().all(|begun| *begun > 0) && begun.iter().sum::<u64>() == crowd as u64
+    });
+    let rate = dir.json("info n1.store film")["bit_rate"].as_u64().unwrap();
+    eventually("they have a buffer of 4 s", || {
+        let sent: u64 = since(bytes_before, status("sent_bytes")).iter().sum();
+        sent > rate / 8 * 4 * crowd as u64
+    });
+    lost.kill();
+    let address = nodes[1].kill();
+    nodes[1] = node(&dir, &client, "n2", address);
+    // Its lease has not ended: for etcd this is a second node of the name.
+    eventually("the second is told", || {
+        nodes[1].cluster()["error"].as_str().is_some_and(|why| why.contains("another node"))
+    });
+    assert!(is_sent(&director), "another director answers");
+    let after = report(playing);
+    assert_undisturbed(&after, crowd);
+    let moved = after["totals"]["viewers_with_failovers"].as_u64().unwrap();
+    assert!(moved > 0 && moved < crowd as u64, "those of one node: {after}");
+    eventually("registered when the lease has ended", || registered(&nodes[1]));
+
+    // Without etcd all goes on, until the leases have ended.
+    let playing = viewers(&dir, &director, 2, 16);
+    eventually("they play", || {
+        nodes.iter().any(|node| node.json("/sessions").to_string().contains("\"title\""))
+    });
+    etcd_member.kill();
+    assert!(is_sent(&director), "the view is what it was");
+    eventually("nodes are cut off", || !nodes.iter().any(registered));
+    eventually("nobody is sent there", || director.get(MASTER).0.starts_with("HTTP/1.1 503"));
+    let _again = etcd(&dir, &client, &peers);
+    assert_undisturbed(&report(playing), 2);
+    eventually("registered again", || nodes.iter().all(registered));
+    eventually("sent again", || is_sent(&director));
+}
