@@ -242,8 +242,8 @@ impl Store {
         self.change(renaming, free).inspect_err(|_| free(&mut self.state_mut()))
     }
 
-    /// Renames a title to the name of another one, which is taken out of the catalogue with the same
-    /// journal entry: a power cut leaves the one or the other under the name. The space of the
+    /// Renames a title to the name of another one, which is taken out of the catalogue with the
+    /// same journal entry: a power cut leaves the one or the other under the name. The space of the
     /// other title is kept until [`Store::release`]; its record is returned.
     ///
     /// # Errors

@@ -127,7 +127,8 @@ impl Admission {
         let mut attempt = locked(&self.director).begin(number, need, AdmissionClass::New, seed);
         let mut step = attempt.step(&view, self.watched.now());
         let mut asked = place(&view, step);
-        let with_title = steering::nodes_with(&view, number, self.watched.now());
+        let with_title =
+            steering::nodes_with(&view, number, self.watched.now(), &seed.to_le_bytes());
         drop(view);
         let base = request.base();
         let mut location = String::new();

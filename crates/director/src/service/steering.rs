@@ -8,6 +8,9 @@
 //!          ◀── PATHWAY-PRIORITY n1, n2, n3; n2 and n3 as clones of n1 (RFC 8216bis, 4.4.6.6; 7)
 //! ```
 //!
+//! The viewers of a lost node must not all go to the same other one: each viewer has an order of
+//! its own, in which a node is first in proportion to what it has free.
+//!
 //! A viewer stays where the viewer is while that node answers: its reservation is there. The answer
 //! follows from the title and the request alone, so that any director gives it. Each address at
 //! another node is given by itself, because players change no port with the host: the node has put
@@ -19,6 +22,7 @@ use super::answer::ViewerAnswer;
 use super::request::ViewerRequest;
 use cluster::{ClusterView, CopyState, TitleName, TitleNumber};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use ring::digest;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use units::Moment;
@@ -32,8 +36,13 @@ pub(super) struct TitleNode {
     free: u64,
 }
 
-/// The nodes with a ready copy of a title that answer, most free rate first.
-pub(super) fn nodes_with(view: &ClusterView, title: TitleNumber, now: Moment) -> Vec<TitleNode> {
+/// The nodes with a ready copy of a title that answer, in the order of the viewer with this `salt`.
+pub(super) fn nodes_with(
+    view: &ClusterView,
+    title: TitleNumber,
+    now: Moment,
+    salt: &[u8],
+) -> Vec<TitleNode> {
     let mut found: BTreeMap<&str, TitleNode> = BTreeMap::new();
     let copies = view.copies(title).iter().filter(|copy| copy.state == CopyState::Ready);
     for copy in copies.take(LOOKED_AT) {
@@ -49,8 +58,21 @@ pub(super) fn nodes_with(view: &ClusterView, title: TitleNumber, now: Moment) ->
         known.free = known.free.max(free);
     }
     let mut found: Vec<TitleNode> = found.into_values().collect();
-    found.sort_by_key(|node| std::cmp::Reverse(node.free));
+    found.sort_by(|a, b| place_in_order(a, salt).total_cmp(&place_in_order(b, salt)));
     found
+}
+
+/// Where a node stands in the order of a viewer: the time of an event that happens at the node's
+/// free rate, so that of two nodes each is first in proportion to what it has free.
+fn place_in_order(node: &TitleNode, salt: &[u8]) -> f64 {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(salt);
+    context.update(node.name.as_bytes());
+    let hash = context.finish();
+    let bits = u32::from_le_bytes(hash.as_ref()[..4].try_into().expect("four bytes"));
+    // From just above 0 to 1.
+    let chance = (f64::from(bits) + 1.0) / 4_294_967_296.0;
+    -chance.ln() / (node.free as f64).max(1.0)
 }
 
 /// The value of `Tenuto-Elsewhere` in a question to the node `asked`.
@@ -84,7 +106,8 @@ pub(super) fn manifest(
         drop(view);
         return ViewerAnswer::problem(404, "no-title", "no node has this title", json!({}));
     };
-    let nodes = nodes_with(&view, number, now);
+    let session = request.raw_query("s").unwrap_or_default();
+    let nodes = nodes_with(&view, number, now, session.as_bytes());
     drop(view);
     let first = request.query("node").unwrap_or_default();
     let present = request.query("_HLS_pathway").unwrap_or_else(|| first.clone());
@@ -206,5 +229,20 @@ mod tests {
         }
         assert_eq!(elsewhere(&all, "n1"), "n2=http://b:80,n3=https://c");
         assert_eq!(elsewhere(&all[1..2], "n1"), "");
+    }
+
+    #[test]
+    fn the_viewers_of_a_lost_node_spread_by_what_others_have_free() {
+        let [one, three] = [("n1", 1_000_000), ("n2", 3_000_000)]
+            .map(|(name, free)| TitleNode { free, ..node(name, "http://a") });
+        let first = (0..1_000_u32).filter(|viewer| {
+            let salt = viewer.to_le_bytes();
+            place_in_order(&one, &salt) < place_in_order(&three, &salt)
+        });
+        // A quarter of them.
+        let first = first.count();
+        assert!((200..300).contains(&first), "{first}");
+        let full = TitleNode { free: 0, ..one };
+        assert!(place_in_order(&full, b"x") > place_in_order(&three, b"x"));
     }
 }
