@@ -13,6 +13,7 @@ use director::question::SignedText;
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -457,6 +458,34 @@ fn other_nodes_are_told_to_the_node_and_to_the_player() {
     assert_eq!(*replaced, format!("{address}/t/film/text/0.m3u8?s=S&ticket=T"));
     assert_eq!(status(&cluster.get("/steer/none?node=n0")), 404);
     assert_eq!(status(&cluster.get("/steer/film?names=%22%3E,..%0d&s=%0a")), 200);
+}
+
+/// The names of a director's metrics in a text, of histograms without what is behind.
+fn metrics_in(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
+    let names = words.filter(|word| word.starts_with("tenuto_director_"));
+    let ends = ["_bucket", "_sum", "_count"];
+    names.map(|name| ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)).collect()
+}
+
+#[test]
+fn every_metric_is_documented_and_every_alert_has_its_metric() {
+    let cluster = TestCluster::start(&[]);
+    let answer = cluster.get("/metrics");
+    let samples = body(&answer).lines().filter(|line| !line.starts_with('#'));
+    let samples: String = samples.map(|line| format!("{line}\n")).collect();
+    // Of causes that have not come about there is no sample, but the kind of each metric.
+    let kinds = body(&answer).lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let kinds = kinds.map(|line| match line.split_once(' ').unwrap() {
+        (name, "counter") => format!("{name}_total\n"),
+        (name, _) => format!("{name}\n"),
+    });
+    let text = samples + &kinds.collect::<String>();
+    let exposed = metrics_in(&text);
+    let documented = metrics_in(include_str!("../../../docs/reference/metrics.md"));
+    assert_eq!(exposed, documented);
+    let alerts = metrics_in(include_str!("../../../packaging/prometheus/alerts.yml"));
+    assert!(alerts.len() >= 3 && alerts.is_subset(&exposed), "{alerts:?} {exposed:?}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ const MASTER: &str = "/t/film/master.m3u8";
 const VIEWER: &str = "192.0.2.7";
 
 /// The cluster `c` with the node `n1`, whose address is not used.
-fn cluster(fixture: &TestStore, etcd: &TestEtcdMember) -> ClusterConfig {
+pub(crate) fn cluster(fixture: &TestStore, etcd: &TestEtcdMember) -> ClusterConfig {
     let secret: PathBuf = fixture.directory.join("secret");
     std::fs::write(&secret, SECRET).unwrap();
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
