@@ -48,7 +48,7 @@ export class Winding {
     if (this.speed === 0) return;
     this.close();
     this.video.currentTime = at;
-    this.hls.startLoad(at);
+    this.hls.resumeBuffering();
     void this.video.play().catch(() => {
       // The viewer presses Play.
     });
@@ -67,7 +67,8 @@ export class Winding {
     if (!player) return false;
     this.player = player;
     this.video.pause();
-    this.hls.stopLoad();
+    // What is under way arrives: hls.js can lose a segment whose loading is stopped, and stands still.
+    this.hls.pauseBuffering();
     player.attachMedia(this.picture);
     player.on(this.events.FRAG_BUFFERED, () => (this.isLoading = false));
     player.on(this.events.ERROR, (_event, data) => this.failed(data));
