@@ -177,7 +177,7 @@ fn enter(root: &Path, folder: &str) -> Result<(PathBuf, PathBuf), Problem> {
     let tenuto = setting("TENUTO").map_or(release, PathBuf::from);
     if !tenuto.exists() {
         let path = tenuto.display();
-        return Err(format!("{path} is not built; 'make demo' builds it first"));
+        return Err(format!("{path} is not built; run 'make build' first"));
     }
     // Commands are then printed with the relative paths that a user would type.
     std::env::set_current_dir(&root)
