@@ -63,7 +63,10 @@ pub enum SecretError {
 impl Hinted for SecretError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::File { .. } => None,
+            Self::File { path, .. } => {
+                let path = path.display();
+                Some(format!("make it with `(umask 077; openssl rand -hex 32 > {path})`"))
+            }
             Self::Exposed(path) => Some(format!("chmod 600 {}", path.display())),
             Self::Short(_) => Some("make one with `openssl rand -hex 32`".to_owned()),
         }

@@ -29,8 +29,8 @@ pub use index_part::IndexPart;
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ConstantRate, ContentKey,
-    CueClock, DrmSystem, Elsewhere, Encryption, EncryptionScheme, Excerpt, ExcerptError, Growth,
-    Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError, PackagingOptions,
+    ContentSteering, CueClock, DrmSystem, Encryption, EncryptionScheme, Excerpt, ExcerptError,
+    Growth, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError, PackagingOptions,
     PacketBlock, PacketWriter, PushedLdu, Slice, TextForm, TransportCounters, TransportPush,
     TransportUnit, settled, uuid,
 };

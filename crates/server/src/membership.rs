@@ -5,7 +5,7 @@
 //!   node_records ──once a second──▶ Member (etcd): what is free, which titles are here
 //!
 //!   director ──the viewer's request, signed──▶ HTTP thread ──viewer_of──▶ the usual admission
-//!   session ──told_by──▶ manifest with other nodes and a ticket ──▶ ticket, at another node
+//!   session ──failover_links──▶ manifest with other nodes and a ticket ──▶ ticket, at another node
 //! ```
 //!
 //! A server whose lease has ended answers directors that it is cut off: another node may have its
@@ -14,7 +14,7 @@
 
 use crate::config::ClusterConfig;
 use crate::http::{Response, SignedQuestion, escape};
-use crate::sessions::{OtherNodes, PlayerSession};
+use crate::sessions::{FailoverNodes, PlayerSession};
 use crate::wire;
 use director::etcd::EtcdConfig;
 use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
@@ -37,13 +37,8 @@ pub(crate) struct Membership {
 impl Membership {
     /// Reads the secret. The server is no member before [`Membership::start`].
     pub(crate) fn new(config: ClusterConfig) -> Result<Self, Reason> {
-        let secret = ClusterSecret::from_file(&config.secret).map_err(|why| {
-            let reason = why.reason();
-            Reason::new(
-                format!("--cluster-secret: {}", reason.message),
-                reason.hint.unwrap_or_default(),
-            )
-        })?;
+        let secret = ClusterSecret::from_file(&config.secret)
+            .map_err(|why| why.reason().about("--cluster-secret"))?;
         Ok(Self { config, secret, member: Mutex::default() })
     }
 
@@ -85,19 +80,19 @@ impl Membership {
         })
     }
 
-    /// Where the viewer of a session may go on, as a director has told; `None`: nowhere.
-    pub(crate) fn elsewhere(&self, question: &SignedQuestion) -> Option<Arc<OtherNodes>> {
+    /// The nodes at which a viewer may go on, as a director names them; `None`: no other.
+    pub(crate) fn failover_nodes(&self, question: &SignedQuestion) -> Option<Arc<FailoverNodes>> {
         let nodes = question.elsewhere.split(',').filter_map(|node| node.split_once('='));
         let nodes: Vec<_> =
             nodes.map(|(name, address)| (name.to_owned(), address.to_owned())).collect();
         let steering = question.steering.clone();
         (!nodes.is_empty() && !steering.is_empty())
-            .then(|| Arc::new(OtherNodes { steering, nodes }))
+            .then(|| Arc::new(FailoverNodes { steering, nodes }))
     }
 
     /// What the manifest of a session says of other nodes; `None`: nothing.
-    pub(crate) fn told_by(&self, session: &PlayerSession) -> Option<ToldElsewhere> {
-        let OtherNodes { steering, nodes } = &**session.elsewhere.as_ref()?;
+    pub(crate) fn failover_links(&self, session: &PlayerSession) -> Option<FailoverLinks> {
+        let FailoverNodes { steering, nodes } = &**session.failover.as_ref()?;
         let this = (self.config.node.to_string(), self.config.address.clone());
         let folder = |address: &str| format!("{address}/t/{}/", escape(&session.name));
         let servers = std::iter::once(&this).chain(nodes);
@@ -116,7 +111,7 @@ impl Membership {
         let (token, and) = (session.query(), if steering.contains('?') { '&' } else { '?' });
         let token = token.trim_start_matches('?');
         let steering = format!("{steering}{and}{token}&ticket={ticket}&names=");
-        Some(ToldElsewhere { steering, servers, ticket })
+        Some(FailoverLinks { steering, servers, ticket })
     }
 
     /// What another node has admitted, or why a ticket is not accepted.
@@ -146,7 +141,7 @@ impl Membership {
 
 /// What a manifest says of other nodes.
 #[derive(Debug)]
-pub(crate) struct ToldElsewhere {
+pub(crate) struct FailoverLinks {
     /// The address of the steering server, at whose end names are to stand.
     pub(crate) steering: String,
     /// The nodes, this one first, with the folder of the title.

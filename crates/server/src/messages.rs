@@ -16,7 +16,7 @@ use crate::http::Response;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
-use crate::sessions::{OtherNodes, PlayerSession, Token};
+use crate::sessions::{FailoverNodes, PlayerSession, Token};
 use crate::wire;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
@@ -229,7 +229,7 @@ pub(crate) struct PlayRequest {
     /// Whether a director asks for the viewer.
     pub(crate) is_directed: bool,
     /// Where the viewer may go on, if this node is lost; `None`: nowhere.
-    pub(crate) elsewhere: Option<Arc<OtherNodes>>,
+    pub(crate) failover: Option<Arc<FailoverNodes>>,
     /// The token of the session, if another node has begun it; `None`: a new one.
     pub(crate) token: Option<Token>,
 }

@@ -215,7 +215,7 @@ impl MountReaders {
             sent_to: None,
             in_mount: true,
             is_directed: false,
-            elsewhere: None,
+            failover: None,
             token: None,
         };
         // The programs that use a mount are on this machine, as far as the server sees.

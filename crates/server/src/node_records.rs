@@ -60,6 +60,18 @@ struct NodeRecords {
     /// The rate that each disk is guaranteed to hold, and the calibrated reads by which it was
     /// computed.
     guaranteed: Vec<Option<(u32, u64)>>,
+    catalogue: NodeCatalogue,
+}
+
+/// The titles of all stores, as they were when the catalogues last changed.
+#[derive(Default)]
+struct NodeCatalogue {
+    /// The changes of each store until then; empty before the first look.
+    changes: Vec<u64>,
+    copies: BTreeMap<TitleName, Vec<CopyRecord>>,
+    titles: BTreeMap<TitleName, TitleDemand>,
+    /// Mean rate of the titles.
+    rate: BitRate,
 }
 
 impl NodeRecords {
@@ -67,7 +79,8 @@ impl NodeRecords {
         let ServerConfig { policy, slot, startup, network, .. } = *config;
         let guaranteed = vec![None; config.stores.len()];
         let (startup, as_disk) = (startup.max(slot * 2), config.as_disk.clone());
-        Self { cluster, policy, slot, startup, network, as_disk, guaranteed }
+        let catalogue = NodeCatalogue::default();
+        Self { cluster, policy, slot, startup, network, as_disk, guaranteed, catalogue }
     }
 
     /// The records at this moment; of a server that ends, that nothing is free.
@@ -82,40 +95,30 @@ impl NodeRecords {
             network: CapacityShare::default(),
             memory: CapacityShare::default(),
         };
-        let (mut copies, mut titles) = (BTreeMap::new(), BTreeMap::new());
         let running = shared.upgrade();
         let running = running.filter(|it| !it.stopping.load(Ordering::Relaxed));
-        let Some(shared) = running else { return MemberRecords { digest, copies, titles } };
-        let engine = &shared.snapshot().engine;
-        let stores = &shared.content.stores;
-        let typical = typical_rate(stores);
-        let mut booked_of_all = 0;
-        for (number, (opened, disk)) in stores.iter().zip(&engine.disks).enumerate() {
-            let booked = disk.booked_rate.0;
-            booked_of_all += booked;
-            if !(disk.lost || disk.draining) {
-                let guaranteed = self.guaranteed_rate(number, opened, disk.min_read, typical);
-                digest.disks[number] = share(guaranteed, booked);
+        if let Some(shared) = running {
+            let engine = &shared.snapshot().engine;
+            let stores = &shared.content.stores;
+            self.catalogue.update(stores);
+            // A plan takes up to seconds, and the lease waits for it: one at a time.
+            let mut may_plan = true;
+            let mut booked_of_all = 0;
+            for (number, (opened, disk)) in stores.iter().zip(&engine.disks).enumerate() {
+                let booked = disk.booked_rate.0;
+                booked_of_all += booked;
+                if !(disk.lost || disk.draining) {
+                    let guaranteed =
+                        self.guaranteed_rate(number, opened, disk.min_read, &mut may_plan);
+                    digest.disks[number] = share(guaranteed, booked);
+                }
             }
+            let network = self.network.map_or(UNLIMITED, |rate| rate.0);
+            digest.network = share(network, booked_of_all);
+            digest.memory = share(engine.buffers_limit, engine.buffers_used);
         }
-        let network = self.network.map_or(UNLIMITED, |rate| rate.0);
-        digest.network = share(network, booked_of_all);
-        digest.memory = share(engine.buffers_limit, engine.buffers_used);
-        for (number, opened) in (0_u16..).zip(stores) {
-            for record in opened.store.titles().iter().filter(|it| !it.duration.is_zero()) {
-                // A name with a slash cannot be a key.
-                let Ok(name) = TitleName::new(record.name.clone()) else { continue };
-                let place = CopyRecord { disk: NodeDisk(number), state: CopyState::Ready };
-                copies.entry(name.clone()).or_insert_with(Vec::new).push(place);
-                titles.entry(name).or_insert_with(|| TitleDemand {
-                    rate: BitRate::of(ByteCount(record.bytes), record.duration),
-                    size: ByteCount(record.bytes),
-                    viewers: 0.0,
-                    copies: 0,
-                });
-            }
-        }
-        MemberRecords { digest, copies, titles }
+        let NodeCatalogue { copies, titles, .. } = &self.catalogue;
+        MemberRecords { digest, copies: copies.clone(), titles: titles.clone() }
     }
 
     /// The rate of streams like the stored ones that admission guarantees for a disk, planned as
@@ -125,7 +128,7 @@ impl NodeRecords {
         number: usize,
         opened: &OpenStore,
         min_read: u32,
-        typical: BitRate,
+        may_plan: &mut bool,
     ) -> u64 {
         if let Some((known, rate)) = self.guaranteed[number]
             && known == min_read
@@ -134,15 +137,15 @@ impl NodeRecords {
         }
         let by_reads = u64::from(min_read) * opened.read_size.0 * 8 * 1_000
             / u64::try_from(self.slot.as_millis()).unwrap_or(u64::MAX).max(1);
-        let calibrated = || {
-            let calibration = opened.store.calibration()?.limited_to_endless_rate();
-            let model = calibration.model();
-            Some(PlanDisk::Measured(Box::new(calibration), model))
-        };
+        if !std::mem::take(may_plan) {
+            return by_reads.min(UNLIMITED);
+        }
+        let typical = self.catalogue.rate;
+        let calibrated = || opened.store.calibration().map(PlanDisk::measured);
         let modelled = self.as_disk.clone().map(PlanDisk::Model);
         let planned = modelled.or_else(calibrated).and_then(|disk| {
             let audience = PlannedAudience::Rate(typical);
-            if plan::most_streams(&disk, &audience) > MOST_PLANNED {
+            if plan::most_streams(&disk, &audience) > plan::MOST_STREAMS_WHILE_SERVING {
                 return None;
             }
             let question = Question {
@@ -162,24 +165,39 @@ impl NodeRecords {
     }
 }
 
+impl NodeCatalogue {
+    /// Looks at the catalogues again if one has changed.
+    fn update(&mut self, stores: &[OpenStore]) {
+        let changes: Vec<u64> = stores.iter().map(|opened| opened.store.changes()).collect();
+        if changes == self.changes {
+            return;
+        }
+        *self = Self { changes, ..Self::default() };
+        let (mut bytes, mut time) = (ByteCount(0), Duration::ZERO);
+        for (number, opened) in (0_u16..).zip(stores) {
+            for record in opened.store.titles().iter().filter(|it| !it.duration.is_zero()) {
+                bytes.0 += record.bytes;
+                time += record.duration;
+                // A name with a slash cannot be a key.
+                let Ok(name) = TitleName::new(record.name.clone()) else { continue };
+                let place = CopyRecord { disk: NodeDisk(number), state: CopyState::Ready };
+                self.copies.entry(name.clone()).or_default().push(place);
+                self.titles.entry(name).or_insert_with(|| TitleDemand {
+                    rate: BitRate::of(ByteCount(record.bytes), record.duration),
+                    size: ByteCount(record.bytes),
+                    viewers: 0.0,
+                    copies: 0,
+                });
+            }
+        }
+        self.rate = BitRate::of(bytes, time).clamp(*plan::RATES.start(), *plan::RATES.end());
+    }
+}
+
 /// A resource of which `used` is reserved.
 fn share(guaranteed: u64, used: u64) -> CapacityShare {
     CapacityShare { guaranteed, free: guaranteed.saturating_sub(used) }
 }
 
-/// The mean rate of the stored titles.
-fn typical_rate(stores: &[OpenStore]) -> BitRate {
-    let (mut bytes, mut time) = (ByteCount(0), Duration::ZERO);
-    for record in stores.iter().flat_map(|opened| opened.store.titles()) {
-        if !record.duration.is_zero() {
-            bytes.0 += record.bytes;
-            time += record.duration;
-        }
-    }
-    BitRate::of(bytes, time).clamp(*plan::RATES.start(), *plan::RATES.end())
-}
-
-/// The most streams of a disk for which its rate is planned: the time of a plan grows with them.
-const MOST_PLANNED: u64 = 12_000;
 /// A rate that is never the limit, and whose sums do not overflow.
 const UNLIMITED: u64 = 1 << 50;

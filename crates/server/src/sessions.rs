@@ -68,7 +68,7 @@ pub(crate) struct PlayerSession {
     /// Whether a director asked for it: its player comes with its token at once.
     pub(crate) is_directed: bool,
     /// Where it may go on, if this node is lost; `None`: nowhere.
-    pub(crate) elsewhere: Option<Arc<OtherNodes>>,
+    pub(crate) failover: Option<Arc<FailoverNodes>>,
     pub(crate) admitted: Instant,
     /// How much later than requested it begins.
     pub(crate) wait: Duration,
@@ -118,7 +118,7 @@ impl PlayerSession {
 
 /// Nodes with the title of a session beside this one.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct OtherNodes {
+pub(crate) struct FailoverNodes {
     /// The address of the steering server.
     pub(crate) steering: String,
     /// Names and addresses.

@@ -49,7 +49,7 @@ pub(super) fn mpd(
     links: Links<'_>,
     profile: ManifestProfile,
 ) -> String {
-    let Links { folder, query, text: form, location, elsewhere } = links;
+    let Links { folder, query, text: form, location, steering } = links;
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
     let winding =
@@ -100,7 +100,7 @@ pub(super) fn mpd(
     if !folder.is_empty() {
         line(&mut text, format_args!("<BaseURL>{folder}</BaseURL>"));
     }
-    for (name, folder) in elsewhere.map_or(&[][..], |elsewhere| elsewhere.servers) {
+    for (name, folder) in steering.map_or(&[][..], |steering| steering.pathways) {
         line(&mut text, format_args!("<BaseURL serviceLocation=\"{name}\">{folder}</BaseURL>"));
     }
     if kind == "dynamic" && !location.is_empty() {

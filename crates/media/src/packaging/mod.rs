@@ -102,26 +102,26 @@ pub struct Links<'a> {
     /// one that they have used. HLS has no such address.
     pub location: &'a str,
     /// Where else players find the same, if they lose the server that they have; `None`: nowhere.
-    pub elsewhere: Option<Elsewhere<'a>>,
+    pub steering: Option<ContentSteering<'a>>,
 }
 
-/// The servers that have a title, for players that lose theirs. HLS names the present one and where
-/// the others are told (content steering: RFC 8216bis, 4.4.6.6); DASH names all of them (ISO/IEC
-/// 23009-1, 5.6).
+/// The pathways of a title: the servers that have it, for players that lose theirs. HLS names the
+/// own pathway and the steering server (content steering: RFC 8216bis, 4.4.6.6); DASH names all of
+/// them as base addresses (ISO/IEC 23009-1, 5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Elsewhere<'a> {
+pub struct ContentSteering<'a> {
     /// The address of the steering server, at whose end the names of all media playlists are to
     /// stand.
-    pub steering: &'a str,
-    /// The name of each server, and the address of the title's folder there, with a slash at its
-    /// end. The first server is the present one.
-    pub servers: &'a [(String, String)],
+    pub server_uri: &'a str,
+    /// The identifier of each pathway, and the address of the title's folder there, with a slash at
+    /// its end. The first pathway is that of this manifest.
+    pub pathways: &'a [(String, String)],
 }
 
-impl Elsewhere<'_> {
-    /// The name of the present server.
-    fn present(&self) -> &str {
-        self.servers.first().map_or("", |(name, _)| name)
+impl ContentSteering<'_> {
+    /// The identifier of the pathway of this manifest.
+    fn own_pathway(&self) -> &str {
+        self.pathways.first().map_or("", |(id, _)| id)
     }
 }
 
@@ -332,8 +332,8 @@ impl Packaging {
     pub fn multivariant_playlist<'a>(&self, videos: &[u16], links: impl Into<Links<'a>>) -> String {
         let links = links.into();
         let playlist = playlist::multivariant(self, videos, links);
-        match links.elsewhere {
-            Some(elsewhere) => steering::steered(&playlist, links.folder, elsewhere),
+        match links.steering {
+            Some(pathways) => steering::with_steering(&playlist, links.folder, pathways),
             None => playlist,
         }
     }

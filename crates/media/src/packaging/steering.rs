@@ -1,5 +1,5 @@
 //! Content steering in a multivariant playlist (RFC 8216bis, 4.4.6.6): where the title is
-//! elsewhere, and the names by which a steering server gives the addresses there.
+//! also, and the names by which a steering server gives the addresses there.
 //!
 //! ```text
 //!   #EXT-X-CONTENT-STEERING:SERVER-URI="..&names=1,0",PATHWAY-ID="n1"
@@ -12,12 +12,12 @@
 //! that a steering server knows the address at another server from it. Addresses are given one by
 //! one and not by another host: servers may have other ports.
 
-use super::Elsewhere;
+use super::ContentSteering;
 use std::fmt::Write;
 
 /// A multivariant playlist with what steering needs; `folder` is before all its addresses.
-pub(super) fn steered(playlist: &str, folder: &str, elsewhere: Elsewhere<'_>) -> String {
-    let present = elsewhere.present();
+pub(super) fn with_steering(playlist: &str, folder: &str, steering: ContentSteering<'_>) -> String {
+    let own = steering.own_pathway();
     let (mut head, mut body, mut names) = (String::new(), String::new(), Vec::new());
     let mut lines = playlist.lines().peekable();
     while let Some(line) = lines.next() {
@@ -41,7 +41,7 @@ pub(super) fn steered(playlist: &str, folder: &str, elsewhere: Elsewhere<'_>) ->
         let name = address.and_then(|address| name_of(address, folder));
         let kind = if is_variant { "VARIANT" } else { "RENDITION" };
         if is_variant {
-            let _ = write!(body, ",PATHWAY-ID=\"{present}\"");
+            let _ = write!(body, ",PATHWAY-ID=\"{own}\"");
         }
         if let Some(name) = name {
             let _ = write!(body, ",STABLE-{kind}-ID=\"{name}\"");
@@ -51,9 +51,9 @@ pub(super) fn steered(playlist: &str, folder: &str, elsewhere: Elsewhere<'_>) ->
         }
         body.push('\n');
     }
-    let (server, names) = (elsewhere.steering, names.join(","));
+    let (server, names) = (steering.server_uri, names.join(","));
     format!(
-        "{head}#EXT-X-CONTENT-STEERING:SERVER-URI=\"{server}{names}\",PATHWAY-ID=\"{present}\"\n\
+        "{head}#EXT-X-CONTENT-STEERING:SERVER-URI=\"{server}{names}\",PATHWAY-ID=\"{own}\"\n\
          {body}"
     )
 }

@@ -4,7 +4,7 @@
 use crate::footage::{Folder, Title, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};
 use media::{
-    Body, CHECKSUM_SPAN, Elsewhere, Growth, Ldu, LduIndex, Links, NoSegmentIndex, Packaging,
+    Body, CHECKSUM_SPAN, ContentSteering, Growth, Ldu, LduIndex, Links, NoSegmentIndex, Packaging,
     PackagingError, PackagingOptions, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex,
     TrackKind, settled,
 };
@@ -752,8 +752,8 @@ fn manifests_tell_where_else_the_title_is() {
     let [_, film] = recorded();
     let servers = [("n1", "http://n1/t/news/"), ("n2", "http://n2/t/news/")];
     let servers = servers.map(|(name, folder)| (name.to_owned(), folder.to_owned()));
-    let elsewhere = Elsewhere { steering: "http://d/steer/news?names=", servers: &servers };
-    let links = Links { query: "?s=T", elsewhere: Some(elsewhere), ..Links::default() };
+    let steering = ContentSteering { server_uri: "http://d/steer/news?names=", pathways: &servers };
+    let links = Links { query: "?s=T", steering: Some(steering), ..Links::default() };
     let playlist = film.multivariant_playlist(&[0], links);
     let lines: Vec<&str> = playlist.lines().collect();
     let rows = [

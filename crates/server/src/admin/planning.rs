@@ -6,36 +6,30 @@
 use super::operations::ApiCall;
 use super::problem::Problem;
 use super::{AdminApi, json};
+use crate::ServerConfig;
 use crate::http::Response;
 use crate::plan::{
-    PlanDisk, PlannedAudience, Question, RATES, model_read_sizes, most_streams, plan,
+    MOST_STREAMS_WHILE_SERVING, PlanDisk, PlannedAudience, Question, RATES, model_read_sizes,
+    most_streams, plan,
 };
 use crate::wire;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, TryLockError};
-use std::time::Duration;
 use store::StoreAccess;
 use units::{BitRate, ByteCount};
 
 impl AdminApi {
     /// The streams that disks would hold.
     pub(super) fn plan(&self, call: &ApiCall) -> Result<Response, Problem> {
-        let _alone = match self.counting.try_lock() {
-            Ok(held) => held,
-            Err(TryLockError::Poisoned(held)) => held.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                return Err(Problem::busy("another plan is being made"));
-            }
-        };
         let disk = self.planned_disk(call)?;
         let audience = self.audience(call)?;
         let streams = most_streams(&disk, &audience);
-        if streams > MOST_STREAMS {
-            let message = format!(
-                "the disk may hold {streams} such streams: a plan here is for {MOST_STREAMS}"
-            );
+        if streams > MOST_STREAMS_WHILE_SERVING {
+            let most = MOST_STREAMS_WHILE_SERVING;
+            let message =
+                format!("the disk may hold {streams} such streams: a plan here is for {most}");
             let hint = "ask for a higher rate, or run `tenuto plan` on another machine";
             return Err(Problem::new(422, "too-many-streams", message, hint));
         }
@@ -66,9 +60,16 @@ impl AdminApi {
             audience,
             memory: number("memory", 1 << 20..=1 << 50)?.map(ByteCount),
             disks: number("disks", 1..=10_000)?.unwrap_or(1),
-            startup: STARTUP.max(disk.slot() * 2),
+            startup: ServerConfig::default().startup.max(disk.slot() * 2),
             read: read.map(ByteCount),
             policies: vec![policy],
+        };
+        let _alone = match self.counting.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(held)) => held.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Problem::busy("another plan is being made"));
+            }
         };
         let plan = wire::PlanReport::of(&plan(&disk, question, &|_| ()), |held| held[0].into());
         let (guaranteed, policy) = (policy.guarantees(), policy.name().to_owned());
@@ -86,9 +87,7 @@ impl AdminApi {
                     let hint = "calibrate it first: POST /api/v1/disks/{disk}/calibrate";
                     Problem::new(409, "not-calibrated", "the disk is not calibrated", hint)
                 })?;
-                let known = known.limited_to_endless_rate();
-                let model = known.model();
-                Ok(PlanDisk::Measured(Box::new(known), model))
+                Ok(PlanDisk::measured(known))
             }
             (None, None) => Err(bad("no disk to plan with".to_owned(), "name a model or a disk")),
             (Some(_), Some(_)) => {
@@ -150,7 +149,3 @@ fn bad(message: String, hint: &str) -> Problem {
 }
 
 const NAMED: &str = "/api/v1/planning has the names";
-/// The most streams of one disk: what a plan takes grows with them.
-const MOST_STREAMS: u64 = 12_000;
-/// The default of a server.
-const STARTUP: Duration = Duration::from_secs(1);

@@ -171,7 +171,7 @@ impl Core {
             sent_to: None,
             in_mount: false,
             is_directed: record.is_directed,
-            elsewhere: None,
+            failover: None,
             admitted: Instant::now().checked_sub(record.age).unwrap_or_else(Instant::now),
             wait: record.wait,
             started: Arc::new(AtomicBool::new(record.has_played)),

@@ -114,7 +114,7 @@ impl Core {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
         let PlayRequest { start, max_wait, replaces, is_fill, permit, sent_to, in_mount, .. } =
             request;
-        let PlayRequest { is_directed, elsewhere, token, .. } = request;
+        let PlayRequest { is_directed, failover, token, .. } = request;
         // Requests of one viewer for sound and pictures come at the same time.
         if let Some(session) = token.and_then(|token| self.shared.sessions.live(token)) {
             return Ok((session, Duration::ZERO));
@@ -164,7 +164,7 @@ impl Core {
                     sent_to,
                     in_mount,
                     is_directed,
-                    elsewhere,
+                    failover,
                     admitted: Instant::now(),
                     wait,
                     started: Arc::default(),

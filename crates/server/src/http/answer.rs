@@ -11,7 +11,7 @@ use super::request::{HttpRequest, Method};
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource, content_type, file_etag};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
-use super::{origin, preflight, visitors};
+use super::{failover, origin, preflight};
 use crate::access::Permit;
 use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
@@ -24,7 +24,7 @@ use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
 use media::{
-    CueClock, Elsewhere, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError,
+    ContentSteering, CueClock, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError,
     TextForm, TrackKind,
 };
 use serde_json::json;
@@ -53,7 +53,7 @@ pub(crate) enum Decision {
     /// Let the opener plan the transport streams of a presentation, then decide again.
     PlanTransport(Arc<OpenTitle>, Arc<Presentation>),
     /// Pass the admission request of a viewer of another node to the core, then decide again.
-    Adopt(Box<PlayRequest>),
+    FailOver(Box<PlayRequest>),
     /// Pass this admission request to the core; [`admitted`] makes its verdict a response.
     Admit(Box<PlayRequest>, Manifest),
     /// Send the core's list of sessions.
@@ -93,8 +93,8 @@ fn decide(
     if ends != matches!(route, Route::Session { .. }) {
         return Ok(Response::method_not_allowed(preflight::allowed(&route)).into());
     }
-    if let Some(visitor) = visitors::of(shared, request, &route, opened.as_ref())? {
-        return visitors::answer(shared, &route, visitor);
+    if let Some(viewer) = failover::of(shared, request, &route, opened.as_ref())? {
+        return failover::answer(shared, &route, viewer);
     }
     let response = match route {
         Route::Session { title } => return Ok(end_session(shared, request, &title)),
@@ -161,7 +161,7 @@ pub(crate) fn admitted(
 ) -> Response {
     match result {
         Ok(session) if session.is_directed => {
-            Response::begun(&format!("{}{}", address(manifest, name), session.query()))
+            Response::created(&format!("{}{}", address(manifest, name), session.query()))
         }
         Ok(session) => {
             let mut response = if manifest == Manifest::File {
@@ -314,9 +314,9 @@ fn segmented(
     let play = PlayRequest { format, start, replaces, permit, is_directed, ..play };
     // Only these have addresses that mean the same at another node from the first request on.
     let goes_on = matches!(manifest, Manifest::Hls(_) | Manifest::Dash(_));
-    let told = shared.membership.as_ref().zip(request.question.as_ref()).filter(|_| goes_on);
-    let elsewhere = told.and_then(|(membership, question)| membership.elsewhere(question));
-    let play = PlayRequest { elsewhere, ..play };
+    let asked = shared.membership.as_ref().zip(request.question.as_ref()).filter(|_| goes_on);
+    let failover = asked.and_then(|(membership, question)| membership.failover_nodes(question));
+    let play = PlayRequest { failover, ..play };
     Ok(Decision::Admit(Box::new(play), manifest))
 }
 
@@ -381,7 +381,7 @@ pub(super) fn play(
         sent_to: None,
         in_mount: false,
         is_directed: false,
-        elsewhere: None,
+        failover: None,
         token: None,
     }
 }
@@ -389,14 +389,16 @@ pub(super) fn play(
 /// The manifest of a session, with other nodes where it may go on.
 fn session_listing(shared: &Shared, session: &PlayerSession, manifest: Manifest) -> Response {
     let (videos, mut query) = (videos(session), session.query());
-    let told = shared.membership.as_ref().and_then(|membership| membership.told_by(session));
-    if let Some(told) = &told {
+    let membership = shared.membership.as_ref();
+    let failover = membership.and_then(|membership| membership.failover_links(session));
+    if let Some(links) = &failover {
         let and = if matches!(manifest, Manifest::Dash(_)) { "&amp;" } else { "&" };
-        query += &format!("{and}ticket={}", told.ticket);
+        query += &format!("{and}ticket={}", links.ticket);
     }
-    let elsewhere =
-        told.as_ref().map(|told| Elsewhere { steering: &told.steering, servers: &told.servers });
-    let links = Links { query: &query, elsewhere, ..Links::default() };
+    let steering = failover
+        .as_ref()
+        .map(|it| ContentSteering { server_uri: &it.steering, pathways: &it.servers });
+    let links = Links { query: &query, steering, ..Links::default() };
     listing(&session.presentation, manifest, &videos, links)
 }
 

@@ -76,7 +76,7 @@ pub(super) enum PendingAnswer {
     /// The core's verdict on an admission request.
     Admission { title: String, manifest: Manifest },
     /// The core's verdict on a viewer of another node, for whom the request is decided again.
-    Adoption { title: String },
+    FailOver { title: String },
     /// The core's, on whether a session goes on with more of its title.
     Extension,
     /// The core's verdict on a fill, of which this is sent.

@@ -29,7 +29,7 @@ use media::CueClock;
 use std::sync::Arc;
 
 /// A viewer of another node.
-pub(super) struct Visitor {
+pub(super) struct FailoverViewer {
     token: Token,
     name: String,
     title: Arc<OpenTitle>,
@@ -39,15 +39,16 @@ pub(super) struct Visitor {
     query: String,
 }
 
-/// The visitor that a request is of; `None` if of none. `Err`: what to do first, or the answer to a
-/// ticket that is not accepted.
+/// The viewer of another node from whom a request comes; `None` if from another. `Err`: what to do
+/// first, or the answer to a ticket that is not accepted.
 pub(super) fn of(
     shared: &Arc<Shared>,
     request: &HttpRequest,
     route: &Route,
     opened: Option<&Arc<OpenTitle>>,
-) -> Result<Option<Visitor>, Decision> {
-    let asked = (route.visited(), request.query("ticket"), request.query("s"), &shared.membership);
+) -> Result<Option<FailoverViewer>, Decision> {
+    let asked =
+        (route.failover_title(), request.query("ticket"), request.query("s"), &shared.membership);
     let (Some(name), Some(text), Some(session), Some(membership)) = asked else { return Ok(None) };
     // Once admitted, or ended, the session is one of this node.
     if !matches!(shared.sessions.find(session), TokenLookup::Unknown) {
@@ -72,16 +73,16 @@ pub(super) fn of(
     };
     let query = format!("?s={token}&ticket={text}");
     let (name, permit) = (name.to_owned(), permit(&ticket));
-    Ok(Some(Visitor { token, name, title, presentation, permit, query }))
+    Ok(Some(FailoverViewer { token, name, title, presentation, permit, query }))
 }
 
-/// Answers a visitor.
+/// Answers a viewer of another node.
 pub(super) fn answer(
     shared: &Arc<Shared>,
     route: &Route,
-    visitor: Visitor,
+    viewer: FailoverViewer,
 ) -> Result<Decision, Decision> {
-    let Visitor { token, name, title, presentation, permit, query } = visitor;
+    let FailoverViewer { token, name, title, presentation, permit, query } = viewer;
     if route.track().is_some_and(|track| !presentation.permits(permit, track)) {
         return Ok(not_permitted(permit).into());
     }
@@ -101,7 +102,7 @@ pub(super) fn answer(
             let segment = shared.content.segment();
             let start = start.unwrap_or_else(|| title.start(segment));
             let play = play(title, presentation, name, MaxWait::default());
-            Ok(Decision::Adopt(Box::new(PlayRequest {
+            Ok(Decision::FailOver(Box::new(PlayRequest {
                 format: DeliveryFormat::Segmented,
                 start,
                 permit,

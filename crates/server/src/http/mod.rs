@@ -18,6 +18,7 @@ mod coding;
 mod conditions;
 mod connection;
 mod error_response;
+mod failover;
 mod multipart;
 mod origin;
 mod preflight;
@@ -28,7 +29,6 @@ mod resource;
 mod response;
 mod routes;
 mod transfer;
-mod visitors;
 mod watch;
 mod worker;
 

@@ -197,7 +197,7 @@ fn fill(
         sent_to: None,
         in_mount: false,
         is_directed: false,
-        elsewhere: None,
+        failover: None,
         token: None,
     };
     Decision::Fill(Box::new(play), media)

@@ -199,7 +199,7 @@ impl Response {
     }
 
     /// A session has begun for the viewer of a director, who is to go to `location`.
-    pub(crate) fn begun(location: &str) -> Self {
+    pub(crate) fn created(location: &str) -> Self {
         let head = Head::new(201).field("Location", location).field("Cache-Control", "no-store");
         Self::only_head(head, 0)
     }

@@ -189,7 +189,7 @@ impl Route {
 
     /// The title of a resource that a viewer of another node may ask for, with a ticket: a segment
     /// and what comes before it.
-    pub(crate) fn visited(&self) -> Option<&str> {
+    pub(crate) fn failover_title(&self) -> Option<&str> {
         match self {
             Self::Playlist { title, .. }
             | Self::IframePlaylist { title, .. }

@@ -301,10 +301,10 @@ impl Worker {
                 self.wait_for(id, exchange, request, pending);
                 return self.core.send(Event::Admit { caller, client, request: *play });
             }
-            Decision::Adopt(play) => {
+            Decision::FailOver(play) => {
                 let Some(connection) = self.connections.get(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
-                let pending = PendingAnswer::Adoption { title: play.name.clone() };
+                let pending = PendingAnswer::FailOver { title: play.name.clone() };
                 self.wait_for(id, exchange, request, pending);
                 return self.core.send(Event::Admit { caller, client, request: *play });
             }

@@ -202,6 +202,13 @@ impl PlanResult {
 }
 
 impl PlanDisk {
+    /// A calibrated disk.
+    pub fn measured(calibration: Calibration) -> Self {
+        let calibration = calibration.limited_to_endless_rate();
+        let model = calibration.model();
+        Self::Measured(Box::new(calibration), model)
+    }
+
     fn known(&self) -> DiskSource<'_> {
         match self {
             Self::Model(model) => DiskSource::Model(model),
@@ -283,6 +290,9 @@ const PLACES: u64 = 987;
 /// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// The most streams of one disk for which a server plans while it serves: the time of a plan grows
+/// with them, to some seconds.
+pub(crate) const MOST_STREAMS_WHILE_SERVING: u64 = 12_000;
 /// The rates of streams that a plan is made for: from narrow-band speech to several times
 /// uncompressed 8K video.
 pub const RATES: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);

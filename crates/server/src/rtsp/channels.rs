@@ -389,7 +389,7 @@ impl ChannelWorker {
             sent_to: Some(channel.to),
             in_mount: false,
             is_directed: false,
-            elsewhere: None,
+            failover: None,
             token: None,
         };
         let client = ClientAddress::of(channel.to.ip());

@@ -13,7 +13,7 @@ use server::access::{TokenClaims, new_key_file};
 use server::{ClusterConfig, ServerConfig};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::etcd::{TestEtcd, TestEtcdMember};
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
@@ -241,6 +241,21 @@ fn a_node_that_is_cut_off_serves_those_who_come_directly() {
     assert!(record(&etcd, "nodes/n1").is_object());
 }
 
+#[test]
+fn a_node_that_ends_shows_that_nothing_is_free_and_what_it_has() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film]), TestEtcd::new());
+    let serving = node(&fixture, &etcd, |_| {});
+    eventually("titles", || record(&etcd, "copies/film/n1").is_array());
+    let mut viewer = serving.client();
+    assert_eq!(viewer.get(MASTER).status, 200);
+    serving.server.stop(Duration::from_secs(60));
+    // A director that knows the title can say when to come again; to others it would be unknown.
+    let disk = || record(&etcd, "nodes/n1")["disks"][0].clone();
+    eventually("nothing is free", || disk()["guaranteed"] == 0);
+    assert!(record(&etcd, "copies/film/n1").is_array());
+    assert_eq!(ask(&mut serving.client(), VIEWER, MASTER).error(), "stopping");
+}
+
 /// The address of the first variant of a playlist.
 fn variant_of(playlist: &str) -> String {
     let line = playlist.lines().find(|line| line.contains(".m3u8") && !line.starts_with('#'));
@@ -312,7 +327,7 @@ fn tickets_that_are_not_for_a_request_open_nothing() {
     let second = node(&stores[1], &etcd, |config| named("n2", config));
     let other_segments = node(&stores[2], &etcd, |config| {
         named("n3", config);
-        config.segment = std::time::Duration::from_secs(1);
+        config.segment = Duration::from_secs(1);
     });
     let (steering, elsewhere) = ("http://d/", "n2=http://n2");
     let question = SignedText { client: VIEWER, target: MASTER, steering, elsewhere };

@@ -10,10 +10,11 @@ use serde_json::json;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenuto_agent::stop_on_signals;
+use units::Hinted;
 
 pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
-    let secret =
-        ClusterSecret::from_file(&args.cluster_secret).map_err(|error| Failure::of(&error))?;
+    let secret = ClusterSecret::from_file(&args.cluster_secret)
+        .map_err(|why| why.reason().about("--cluster-secret"))?;
     let stop = stop_on_signals()?;
     limits::raise_open_files();
     let config = ServiceConfig {

@@ -51,7 +51,7 @@ impl Worker {
                     let response = answer::admitted(&title, manifest, result);
                     return self.send_response(id, exchange, negotiated(&request, response));
                 }
-                ConnectionState::Waiting(exchange, request, PendingAnswer::Adoption { title }) => {
+                ConnectionState::Waiting(exchange, request, PendingAnswer::FailOver { title }) => {
                     match result {
                         Ok(session) => {
                             self.note_session(id, &session);

@@ -370,7 +370,7 @@ impl RtspWorker {
             sent_to: None,
             in_mount: false,
             is_directed: false,
-            elsewhere: None,
+            failover: None,
             token: None,
         };
         // What is sent of the old position must not come behind what is sent of the new one.

@@ -96,11 +96,7 @@ fn viewers_of(typed: &str) -> Result<PlannedAudience, Failure> {
 fn disk(args: &PlanArgs) -> Result<PlanDisk, Failure> {
     match (&args.model, &args.calibration) {
         (Some(model), None) => Ok(PlanDisk::Model(model.clone())),
-        (None, Some(path)) => {
-            let record = calibration(path)?;
-            let model = record.model();
-            Ok(PlanDisk::Measured(Box::new(record), model))
-        }
+        (None, Some(path)) => Ok(PlanDisk::measured(calibration(path)?)),
         (None, None) => Err(Failure::usage("no disk to plan with: give --model or --calibration")
             .hint("`tenuto disk models` lists the built-in models")),
         (Some(_), Some(_)) => {
@@ -126,7 +122,6 @@ fn calibration(path: &Path) -> Result<Calibration, Failure> {
     let record = Calibration::from(&record);
     // Decoding tests the record, which may have been edited by hand.
     Calibration::decode(&record.encode())
-        .map(Calibration::limited_to_endless_rate)
         .map_err(|error| error.reason().about(path.display()).into())
 }
 
