@@ -9,8 +9,11 @@
 //! ```
 //!
 //! Each round begins with a question that only a majority of etcd can answer, so that a member
-//! which lags behind is not taken for an etcd that was restored. While none answers, the view stays
-//! as it is, and the nodes in it count as alive: they decide themselves whether they may admit.
+//! which lags behind is not taken for an etcd that was restored.
+//!
+//! A node whose record is there counts as alive, also where its digest is old: etcd removes the
+//! record with the lease, and an etcd that is full takes no digests. While none answers, the view
+//! stays as it is: the nodes decide themselves whether they may admit.
 
 use crate::etcd::{
     EtcdClient, EtcdConfig, EtcdError, FORMAT_KEY, RecordChange, Stamp, WatchNews, check_format,
@@ -30,6 +33,8 @@ pub(crate) struct WatchedCluster {
     unusable: AtomicU64,
     /// Nanoseconds from the start to the last answer of etcd; 0 before the first.
     heard: AtomicU64,
+    /// The same of the last time at which the nodes in the view were known to have records.
+    confirmed: AtomicU64,
     shown: Mutex<WatchedFrom>,
 }
 
@@ -81,6 +86,7 @@ impl WatchedCluster {
             lists: AtomicU64::new(0),
             unusable: AtomicU64::new(0),
             heard: AtomicU64::new(0),
+            confirmed: AtomicU64::new(0),
             shown: Mutex::new(WatchedFrom { endpoint, error: None }),
         });
         let mut watcher = ClusterWatcher {
@@ -134,6 +140,16 @@ impl WatchedCluster {
         self.heard.store(self.now().0.max(1), Ordering::Release);
     }
 
+    /// The records of all nodes are there, as far as can be known.
+    fn confirm(&self) {
+        let now = self.now();
+        let before = self.confirmed.load(Ordering::Relaxed);
+        if before == 0 || now.since(Moment(before)) >= CONFIRMED_EVERY {
+            self.confirmed.store(now.0.max(1), Ordering::Relaxed);
+            self.view().prolong(now + PROLONGED);
+        }
+    }
+
     /// The change of a record; counts those that cannot be used.
     fn usable(&self, key: &str, value: Option<&[u8]>) -> Option<ClusterChange> {
         let change = ClusterChange::from_record(key, value);
@@ -161,7 +177,7 @@ impl ClusterWatcher {
             }
             let endpoint = self.client.member().to_string();
             *locked(&watched.shown) = WatchedFrom { endpoint, error: Some(error) };
-            watched.view().prolong(watched.now() + PROLONGED);
+            watched.confirm();
             drop(watched);
             std::thread::sleep(pause);
         }
@@ -191,6 +207,10 @@ impl ClusterWatcher {
         };
         let Some(watched) = self.watched.upgrade() else { return Ok(RoundEnd::Over) };
         watched.hear();
+        // Otherwise the watch brings what is missing first.
+        if known.revision >= stamp.revision {
+            watched.confirm();
+        }
         *locked(&watched.shown) =
             WatchedFrom { endpoint: self.client.member().to_string(), error: None };
         drop(watched);
@@ -213,6 +233,7 @@ impl ClusterWatcher {
                     if !self.apply(&watched, changes) {
                         return Ok(RoundEnd::Again);
                     }
+                    watched.confirm();
                 }
                 Ok(WatchNews::Compacted) => {
                     self.known = None;
@@ -283,6 +304,8 @@ const PAUSE: Duration = Duration::from_millis(300);
 const PAUSE_UNUSABLE: Duration = Duration::from_secs(2);
 /// Time before another member is asked for a watch.
 const PAUSE_BETWEEN_MEMBERS: Duration = Duration::from_millis(20);
+/// Time between two times at which the nodes of a view are prolonged.
+const CONFIRMED_EVERY: Duration = Duration::from_millis(250);
 /// Time for which nodes count as alive without news: longer than a round that fails.
 const PROLONGED: Duration = Duration::from_secs(30);
 

@@ -144,6 +144,19 @@ fn an_etcd_that_was_restored_is_listed() {
 }
 
 #[test]
+fn a_node_is_alive_as_long_as_its_record_is_there() {
+    let etcd = etcd();
+    etcd.put("/tenuto/c/nodes/n2", &digest(1));
+    let view = Watching::start(&[&etcd.listen()]);
+    view.sees(1, "n1 n2");
+    // The lease in its digest was one second; an etcd that is full takes no other digest.
+    std::thread::sleep(Duration::from_millis(1100));
+    view.sees(1, "n1 n2");
+    etcd.delete("/tenuto/c/nodes/n2");
+    view.sees(1, "n1");
+}
+
+#[test]
 fn a_view_stays_while_etcd_is_away() {
     let etcd = etcd();
     etcd.put("/tenuto/c/nodes/n2", &digest(1));
