@@ -1,5 +1,3 @@
-// The charts' library with its styles, in a file of its own that is loaded when it is used.
-
-import 'uplot/dist/uPlot.min.css';
+// The charts' library, in a file of its own that is loaded when it is used.
 
 export { default } from 'uplot';
