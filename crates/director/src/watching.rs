@@ -33,7 +33,8 @@ pub(crate) struct WatchedCluster {
     unusable: AtomicU64,
     /// Nanoseconds from the start to the last answer of etcd; 0 before the first.
     heard: AtomicU64,
-    /// The same of the last time at which the nodes in the view were known to have records.
+    /// Nanoseconds from the start to the last time at which the nodes in the view were known to
+    /// have records; 0 before the first.
     confirmed: AtomicU64,
     shown: Mutex<WatchedFrom>,
 }

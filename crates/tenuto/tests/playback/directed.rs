@@ -117,6 +117,8 @@ const play = ([name, url]) => new Promise(done => {
   video.onwaiting = () => { if (told) since ??= performance.now(); };
   video.onplaying = () => { if (since !== null) { stood += performance.now() - since; since = null; } };
   video.ontimeupdate = () => {
+    // dash.js does not always end the media source after a segment that it fetched elsewhere.
+    if (video.currentTime > video.duration - 0.1) end('ended');
     if (video.currentTime > 3 && !told) { told = true; fetch(`/playing?${name}`); }
   };
   video.onended = () => end('ended');
