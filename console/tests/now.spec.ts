@@ -88,6 +88,7 @@ test('a killed server is shown, and recovered from when it starts again', async 
   const server = await serve();
   await page.goto(server.page('#/now'));
   await expect(page.getByTestId('link-state')).toHaveText('Live');
+  await expect(page.getByTestId('disk')).toHaveCount(1);
   await server.kill();
   await expect(page.getByTestId('link-notice')).toContainText('No connection to the server');
   await expect(page.getByTestId('link-notice')).toContainText('tenuto serve');
