@@ -45,6 +45,8 @@ fn main() {
         },
         secret: ClusterSecret::from_bytes(&[7; 32]).expect("32 bytes"),
         survive_loss: true,
+        keep_free: 0.0,
+        planning: None,
         version: String::new(),
     };
     let director = DirectorService::start(config, |text| println!("{text}")).expect("it starts");

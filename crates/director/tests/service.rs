@@ -144,6 +144,8 @@ impl TestCluster {
             },
             secret: ClusterSecret::from_bytes(SECRET).unwrap(),
             survive_loss: false,
+            keep_free: 0.0,
+            planning: None,
             version: "test".to_owned(),
         };
         let said: Arc<Mutex<Vec<String>>> = Arc::default();

@@ -19,6 +19,7 @@ mod clients;
 mod clock;
 mod config;
 pub mod control;
+mod copies;
 mod core;
 mod disk_history_writer;
 mod disk_thread;
@@ -61,6 +62,7 @@ pub mod wire;
 
 pub use admin::document as openapi;
 pub use config::{ClusterConfig, MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
+pub use copies::{BadWindow, CopySource, DailyWindow};
 pub use handover::{HANDOVER_VERSION, Handover};
 pub use layout::piece_size;
 pub use reload::{ConfigOption, OptionChange, config_options};
