@@ -60,7 +60,7 @@ impl TitleBucket {
         Self { access, address, connections: CONNECTIONS }
     }
 
-    /// The same titles by so many connections at a time, each with a part of up to 16 MiB.
+    /// Uses so many connections at a time for each title, each with a part of up to 16 MiB.
     pub fn with_connections(self, connections: usize) -> Self {
         Self { connections: connections.max(1), ..self }
     }

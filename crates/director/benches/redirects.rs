@@ -22,7 +22,7 @@ use units::Times;
 fn main() {
     let etcd = TestEtcd::new();
     for title in 0..TITLES {
-        let record = r#"{"rate":5000000,"size":4000000000,"viewers":1.0}"#;
+        let record = r#"{"rate":5000000,"size":4000000000}"#;
         etcd.put(&format!("/tenuto/bench/titles/film-{title}"), record);
     }
     for node in 0..NODES {

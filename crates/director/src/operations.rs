@@ -1,4 +1,4 @@
-//! What whoever runs a cluster reads of it and changes in it, at etcd itself: no director is needed.
+//! What whoever runs a cluster reads of it and changes in it, at etcd itself: without a director.
 
 use crate::etcd::{
     Condition, EtcdClient, EtcdConfig, EtcdError, FORMAT_KEY, RecordWrite, check_format,

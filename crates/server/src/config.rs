@@ -1,6 +1,6 @@
 //! The configuration of a server, with the reason for each default.
 
-use crate::copies::CopySource;
+use crate::copy_source::CopySource;
 use crate::tls::TlsFiles;
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;

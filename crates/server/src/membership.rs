@@ -13,7 +13,7 @@
 //! who were admitted before notice nothing.
 
 use crate::config::ClusterConfig;
-use crate::copies::CopyBoard;
+use crate::copy_board::CopyBoard;
 use crate::http::{Response, SignedQuestion, escape};
 use crate::sessions::{FailoverNodes, PlayerSession};
 use crate::wire;

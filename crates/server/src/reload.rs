@@ -17,7 +17,7 @@ use crate::access::AccessControl;
 use crate::buffer_memory::buffer_memory;
 use crate::clients::{CLIENT_UNPLAYED, ClientLimit};
 use crate::config::ClusterConfig;
-use crate::copies::CopySource;
+use crate::copy_source::CopySource;
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
 use crate::restart::Restart;

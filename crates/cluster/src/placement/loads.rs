@@ -9,8 +9,8 @@ use crate::records::CapacityShare;
 use crate::view::{ClusterView, CopyPlace, NodeNumber, TitleNumber};
 use units::{BitRate, ByteCount, float, index};
 
-/// A disk: its guaranteed rate, the rate of the viewers that are expected, the bytes for which there
-/// is room, and its copies.
+/// A disk: its guaranteed rate, the rate of the viewers that are expected, the bytes for which
+/// there is room, and its copies.
 #[derive(Clone, Copy, Debug)]
 struct DiskLoad {
     guaranteed: f64,

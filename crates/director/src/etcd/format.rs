@@ -41,7 +41,7 @@ pub(crate) fn check_format(value: &[u8], cluster: &ClusterName) -> Result<(), St
 /// Why the records of a cluster cannot be written.
 pub(crate) enum FormatFailure {
     Etcd(EtcdError),
-    /// They are of another form or another cluster.
+    /// The records are of another form or another cluster.
     Unusable(String),
 }
 

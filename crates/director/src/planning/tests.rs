@@ -101,8 +101,11 @@ fn orders_are_written_until_the_copies_are_there() {
     assert_eq!(record(&etcd, "planner").unwrap(), r#""10.0.0.5:8090""#);
     assert_eq!(etcd.is_leased("/tenuto/c/planner"), Some(true));
     assert_eq!(record(&etcd, "titles/film").unwrap(), r#"{"rate":5,"size":10}"#);
-    let shown = tested.planning.shown();
-    assert_eq!((shown.is_planner, shown.titles, shown.fills), (true, 2, 4));
+    // The state is shown after the pass that has written them.
+    until("it shows so", || {
+        let shown = tested.planning.shown();
+        (shown.is_planner, shown.titles, shown.fills) == (true, 2, 4)
+    });
     for (node, targets) in ["a", "b", "c"].into_iter().zip(ordered()) {
         for target in targets {
             let copy = CopyRecord { disk: target.disk, state: CopyState::Ready };

@@ -12,21 +12,17 @@
 //! Each disk writes one copy at a time, and a node a few at most, so that their parts need little
 //! memory; each has its part of the rate. Nothing is removed that the bucket does not have.
 
-mod board;
 mod paced_io;
-mod window;
-
-pub(crate) use board::CopyBoard;
-pub use window::{BadWindow, DailyWindow};
 
 use crate::background_io::EngineBackgroundIo;
 use crate::control::{ServedStore, StoreOwner};
+use crate::copy_board::CopyBoard;
+use crate::copy_source::CopySource;
 use crate::membership::Membership;
 use crate::messages::CoreHandle;
 use crate::shared::Shared;
-use bucket::{BucketError, TitleBucket};
+use bucket::BucketError;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use jiff::Zoned;
 use paced_io::PacedIo;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -37,27 +33,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use store::{JobProgress, StoreAccess, StoreError};
 use units::{BitRate, Hinted};
-
-/// Where a node of a cluster gets copies of titles from, and when.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopySource {
-    /// The bucket with the titles of record.
-    pub bucket: TitleBucket,
-    /// The times of day at which copies are written, by the clock of this machine; empty: any.
-    pub windows: Vec<DailyWindow>,
-    /// The rate of all copies that are written at a time, together.
-    pub rate: BitRate,
-}
-
-impl CopySource {
-    /// Whether copies are written at this time of day.
-    fn is_open_now(&self) -> bool {
-        let now = Zoned::now();
-        let minute =
-            u16::from(now.hour().unsigned_abs()) * 60 + u16::from(now.minute().unsigned_abs());
-        self.windows.is_empty() || self.windows.iter().any(|window| window.contains(minute))
-    }
-}
 
 /// Ends the threads when it is dropped.
 #[derive(Debug)]

@@ -6,9 +6,9 @@
 //!                                                               └─ no: in time that is left over
 //! ```
 
-use super::CopySource;
-use super::board::BoardEntry;
 use crate::background_io::{EngineBackgroundIo, RecordingIo};
+use crate::copy_board::BoardEntry;
+use crate::copy_source::CopySource;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

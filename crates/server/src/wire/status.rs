@@ -210,7 +210,7 @@ pub struct CopyReport {
     pub failed: Vec<FailedCopy>,
     /// Copies written since the start.
     pub filled: u64,
-    /// Their bytes.
+    /// Bytes of the copies written.
     pub filled_bytes: u64,
     /// Copies removed since the start.
     pub evicted: u64,

@@ -26,7 +26,7 @@ struct CopiesNow {
 }
 
 /// The right to write a copy.
-pub(super) struct FillTurn<'a>(&'a AtomicUsize);
+pub(crate) struct FillTurn<'a>(&'a AtomicUsize);
 
 impl Drop for FillTurn<'_> {
     fn drop(&mut self) {
@@ -35,7 +35,7 @@ impl Drop for FillTurn<'_> {
 }
 
 /// A copy that is being written; dropped, it is not any more.
-pub(super) struct BoardEntry<'a> {
+pub(crate) struct BoardEntry<'a> {
     board: &'a CopyBoard,
     title: &'a str,
     disk: u16,
@@ -43,19 +43,19 @@ pub(super) struct BoardEntry<'a> {
 
 impl CopyBoard {
     /// The right to write a copy; `None` while as many as `most` are written.
-    pub(super) fn take_turn(&self, most: usize) -> Option<FillTurn<'_>> {
+    pub(crate) fn take_turn(&self, most: usize) -> Option<FillTurn<'_>> {
         let before = self.turns.fetch_add(1, Ordering::AcqRel);
         let turn = FillTurn(&self.turns);
         (before < most).then_some(turn)
     }
 
-    pub(super) fn begin<'a>(&'a self, title: &'a str, disk: u16) -> BoardEntry<'a> {
+    pub(crate) fn begin<'a>(&'a self, title: &'a str, disk: u16) -> BoardEntry<'a> {
         let copy = wire::FillingCopy { title: title.to_owned(), disk, ..Default::default() };
         locked(&self.now).filling.push(copy);
         BoardEntry { board: self, title, disk }
     }
 
-    pub(super) fn failed(&self, title: &str, why: &str) {
+    pub(crate) fn failed(&self, title: &str, why: &str) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let mut now = locked(&self.now);
         if now.failed.len() < MOST_FAILED || now.failed.contains_key(title) {
@@ -63,11 +63,11 @@ impl CopyBoard {
         }
     }
 
-    pub(super) fn forget_failure(&self, title: &str) {
+    pub(crate) fn forget_failure(&self, title: &str) {
         locked(&self.now).failed.remove(title);
     }
 
-    pub(super) fn evicted(&self) {
+    pub(crate) fn evicted(&self) {
         self.evicted.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -97,13 +97,13 @@ impl CopyBoard {
 }
 
 impl BoardEntry<'_> {
-    /// So many bytes are to be written.
-    pub(super) fn has(&self, bytes: u64) {
+    /// Notes how many bytes are to be written.
+    pub(crate) fn has(&self, bytes: u64) {
         self.change(|copy| copy.bytes = Some(bytes));
     }
 
-    /// So many bytes more are written, at a kept rate or without one.
-    pub(super) fn writes(&self, bytes: ByteCount, kept: Option<BitRate>) {
+    /// Notes a write of so many bytes more, at a kept rate or without one.
+    pub(crate) fn writes(&self, bytes: ByteCount, kept: Option<BitRate>) {
         self.change(|copy| {
             copy.done += bytes.0;
             copy.kept_rate = kept.map(|rate| rate.0);
@@ -119,7 +119,7 @@ impl BoardEntry<'_> {
         }
     }
 
-    pub(super) fn done(&self, bytes: u64) {
+    pub(crate) fn done(&self, bytes: u64) {
         self.board.filled.fetch_add(1, Ordering::Relaxed);
         self.board.filled_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
