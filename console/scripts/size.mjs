@@ -14,7 +14,7 @@ const page = readFileSync(join(dist, 'index.html'), 'utf8');
 const names = readdirSync(join(dist, 'assets')).filter((name) => /\.(js|css)$/.test(name)).sort();
 const content = Object.fromEntries(names.map((name) => [name, readFileSync(join(dist, 'assets', name))]));
 const kib = (bytes) => `${(bytes / 1024).toFixed(1)} KiB`;
-const componentOf = (name) => name.replace(/-[^-]{8}\.(js|css)$/, '');
+const componentOf = (name) => name.replace(/-.{8}\.(js|css)$/, '');
 
 /** The files of the first page: those of the frame, of the component, and what these import. */
 function firstFiles(component) {
