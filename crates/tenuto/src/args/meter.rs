@@ -322,13 +322,14 @@ pub(crate) struct StreamsArgs {
     pub(crate) view: LiveArgs,
 }
 
-/// `--live`, a view of runs on a terminal.
+/// `--live`, a view of runs.
 #[derive(clap::Args)]
 pub(crate) struct LiveArgs {
     /// Show figures and a heat map of responses during runs.
     ///
     /// Streams or clients, what they do in a second, and the responses of each of the last 60
-    /// seconds by length, late ones in red. On a terminal; elsewhere nothing is shown.
+    /// seconds by length, late ones in red. On a terminal; elsewhere with --json lines of JSON on
+    /// standard error, and otherwise nothing is shown.
     #[arg(long)]
     pub(crate) live: bool,
 }
