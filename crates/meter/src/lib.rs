@@ -28,6 +28,7 @@
 //! the server are those that any other client would measure. It prints nothing.
 
 mod blame;
+mod allowed;
 mod bottleneck;
 mod bucket;
 mod capacity;
