@@ -1,6 +1,6 @@
-//! `/console/`: a page that shows what a server or a director does, and the script that makes the
-//! plots of reports interactive. They are part of the program and load nothing from other origins;
-//! their source is in `console/`, and `build.rs` lists what was made of it.
+//! `/console/`: a page that shows what a server, a director or a meter does, and the script that
+//! makes the plots of reports interactive. They are part of the program and load nothing from other
+//! origins; their source is in `console/`, and `build.rs` lists what was made of it.
 
 #![warn(missing_docs)]
 
