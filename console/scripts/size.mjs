@@ -1,5 +1,6 @@
-// Prints what a browser loads before it shows the first page, of a server and of a director, and fails
-// above the bar. What is loaded later (the player) is printed without a bar.
+// Prints what a browser loads before it shows the first page, of a server, of a director and of a
+// meter, and the script of reports, and fails above the bars. What is loaded later (the player) is
+// printed without a bar.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -8,7 +9,7 @@ const BAR = 150 * 1024;
 /** The script is in every report. */
 const REPORT_BAR = 30 * 1024;
 /** The component that the frame loads, by what the page comes from. */
-const HOSTS = { server: 'ServerPages', director: 'Cluster' };
+const HOSTS = { server: 'ServerPages', director: 'Cluster', meter: 'Measure' };
 const dist = new URL('../dist/', import.meta.url).pathname;
 const page = readFileSync(join(dist, 'index.html'), 'utf8');
 const names = readdirSync(join(dist, 'assets')).filter((name) => /\.(js|css)$/.test(name)).sort();

@@ -164,6 +164,7 @@ export class PlotView {
     else this.drawHeat(data, content);
     this.overlay.replaceChildren();
     this.svg.replaceChildren(clip, ...this.frame(height), content, this.overlay);
+    this.fitTitle(right);
     const isEmpty =
       data.kind === 'lines'
         ? data.series.every(({ points, shape }) => points.length === 0 || shape === 'limit')
@@ -172,6 +173,15 @@ export class PlotView {
       const middle = { x: (left + right) / 2, y: (top + bottom) / 2 };
       this.svg.append(label(text.nothing, middle.x, middle.y, 'middle', 'plot-nothing'));
     }
+  }
+
+  /** Makes a title narrower that is longer than a telephone is wide. */
+  private fitTitle(right: number): void {
+    const title = this.svg.querySelector<SVGTextElement>('.plot-title');
+    const room = right - Number(title?.getAttribute('x'));
+    if (!title || title.getComputedTextLength() <= room) return;
+    title.setAttribute('textLength', String(room));
+    title.setAttribute('lengthAdjust', 'spacingAndGlyphs');
   }
 
   /** The title, the grid, and the axes with their names. */
@@ -191,8 +201,10 @@ export class PlotView {
       parts.push(label(markText(mark), at, bottom + 18, 'middle', 'plot-mark'));
     }
     parts.push(element('path', { class: 'plot-axis', d: `M${left},${SIDE.top}V${bottom}H${right}` }));
-    parts.push(label(data.title, left, 18, 'start', 'plot-title'));
-    parts.push(label(data.y, left, 38, 'start', 'plot-name'));
+    // Above the marks of the vertical axis there is room.
+    const start = width < 500 ? 4 : left;
+    parts.push(label(data.title, start, 18, 'start', 'plot-title'));
+    parts.push(label(data.y, start, 38, 'start', 'plot-name'));
     parts.push(label(data.x, right, height - 6, 'end', 'plot-name'));
     return parts;
   }
