@@ -79,6 +79,13 @@ export const clusterText = {
         'Check that “tenuto serve” runs on the node, that its address is reachable from the ' +
         'director, and that both have the same secret.',
     },
+    placement: {
+      head: 'The titles of record are not known.',
+      meaning:
+        'Nodes keep the copies that they have. Titles that were added to the bucket since come to ' +
+        'no node, and viewers of those are refused.',
+      remedy: 'Check that the bucket and its keys are right, and that this director reaches it.',
+    },
     records: {
       head: 'Some records of the cluster cannot be used.',
       meaning: (number: number) =>
@@ -136,10 +143,13 @@ export const clusterText = {
       disks: 'Disks',
       network: 'Network',
       memory: 'Memory',
+      space: 'Space',
+      toFill: 'To fill',
     },
     table: 'Nodes; scrolls',
     answers: 'yes',
     away: 'no',
+    drained: 'drained',
     open: (name: string, address: string) => `Console of ${name} at ${address}`,
     free: (part: number) => `${show.percent(part)} free`,
     unlimited: 'unlimited',
@@ -170,7 +180,7 @@ export const clusterText = {
       `${many(titles, 'title has', 'titles have')} fewer than two ready copies.`,
     fewHint:
       'Without a ready copy nobody can watch a title, and with one alone it depends on one node. ' +
-      'Ingest it on another node, or fill it there from a bucket.',
+      'Ingest it on another node, or push it into the bucket from which nodes are filled.',
     copies: (copies: number) =>
       copies === 0 ? 'no ready copy' : many(copies, 'copy', 'copies'),
     nodes: (names: readonly string[]) => (names.length === 0 ? '' : listOf(names)),
@@ -180,6 +190,10 @@ export const clusterText = {
   about: {
     heading: 'This director',
     version: 'Version',
+    planner: 'Placement',
+    plannedBy: (address: string) => `planned by ${address}`,
+    planned: 'by hand: no director has a bucket (director --bucket)',
+    plannedByNobody: 'by nobody at present',
     cluster: 'Cluster',
     uptime: 'Up',
     endpoint: 'Member of etcd that is asked',

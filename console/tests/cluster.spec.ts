@@ -212,6 +212,28 @@ test('nodes are sorted, filtered, and lead to their own consoles', async ({ page
   await expect(page.getByTestId('nodes-shown')).toHaveText('1 of 3 nodes');
 });
 
+test('the page shows who plans placement, and what is to be filled', async ({ page, serve }) => {
+  const server = await serve();
+  const nodes = [node('n1', { drained: true }), node('n2', { fills_ordered: 12 })];
+  const directed = await directorAs(page, { nodes });
+  await page.goto(`${server.origin}/console/`);
+  const placement = page.getByTestId('placement');
+  await expect(placement).toContainText('by hand: no director has a bucket');
+  await expect(rows(page).first()).toContainText(/yes drained.*75\.0 GiB of 200 GiB free/s);
+  await expect(rows(page).nth(1)).toContainText(/12$/);
+  await page.getByRole('button', { name: 'To fill' }).click();
+  await page.getByRole('button', { name: 'To fill' }).click();
+  await expect(rows(page).first()).toHaveAttribute('data-node', 'n2');
+  directed.planning = { planner: '10.0.0.5:8090', here: null };
+  await expect(placement).toHaveText('planned by 10.0.0.5:8090');
+  const error = 'the bucket does not answer';
+  directed.planning = { planner: null, here: { plans: false, error } };
+  await expect(placement).toHaveText('by nobody at present');
+  const trouble = page.locator('[data-trouble="placement"]');
+  await expect(trouble).toContainText('The titles of record are not known.');
+  await expect(trouble).toContainText(error);
+});
+
 test('titles with few copies come first, and titles are found by name', async ({ page, serve }) => {
   const server = await serve();
   const many = Array.from({ length: 9 }, (_, index) => `n${index + 1}`);

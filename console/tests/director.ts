@@ -17,6 +17,9 @@ export function node(name: string, fields: Json = {}): Json {
     disks: [share(1e9, 0.5e9), share(1e9, 0.74e9)],
     network: share(2 ** 50, 2 ** 50 - 1e6),
     memory: share(4 * GIB, GIB),
+    space: [share(100 * GIB, 25 * GIB), share(100 * GIB, 50 * GIB)],
+    drained: false,
+    fills_ordered: 0,
     ...fields,
   };
 }
@@ -32,6 +35,7 @@ export interface Directed {
   uptime: number;
   etcd: Json;
   counters: Json;
+  planning: Json;
   /** What it answers instead; `lost` for no answer. */
   instead: 'lost' | { status: number; json: unknown } | null;
   /** The addresses that were requested, without those of the page itself. */
@@ -46,6 +50,7 @@ export async function directorAs(page: Page, changes: Partial<Directed> = {}): P
     uptime: 5000,
     etcd: {},
     counters: {},
+    planning: { planner: null, here: null },
     instead: null,
     asked: [],
     ...changes,
@@ -66,8 +71,9 @@ export async function directorAs(page: Page, changes: Partial<Directed> = {}): P
   return directed;
 }
 
-function statusOf({ nodes, titles, uptime, etcd, counters }: Directed): Json {
+function statusOf({ nodes, titles, uptime, etcd, counters, planning }: Directed): Json {
   return {
+    planning,
     version: '1.2.3',
     cluster: 'films',
     uptime,

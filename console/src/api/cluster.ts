@@ -23,6 +23,12 @@ export interface ClusterNode {
   readonly disks: readonly Share[];
   readonly network: Share;
   readonly memory: Share;
+  /** Bytes of each disk. */
+  readonly space: readonly Share[];
+  /** Whether the node gives its copies to others. */
+  readonly isDrained: boolean;
+  /** Copies that the node should still write. */
+  readonly toFill: number;
 }
 
 /** What a director has counted since its start. */
@@ -55,7 +61,18 @@ export interface DirectorStatus {
   readonly revision: number;
   readonly nodes: readonly ClusterNode[];
   readonly titles: number;
+  readonly placement: Placement;
   readonly counters: Counters;
+}
+
+/** Which copies of titles nodes should have, and who says so. */
+export interface Placement {
+  /** The address of the director that plans; `null`: none does. */
+  readonly planner: string | null;
+  /** Whether the director that is asked would plan, if no other did. */
+  readonly isPossibleHere: boolean;
+  /** Why the titles of record are not known; `null` where they are, or another director plans. */
+  readonly error: string | null;
 }
 
 export interface ClusterTitle {
@@ -90,6 +107,8 @@ export async function loadClusterTitles(signal: AbortSignal): Promise<ClusterTit
 export function decodeDirectorStatus(value: unknown): DirectorStatus {
   const status = Fields.of(value);
   const [etcd, counters] = [status.object('etcd'), status.object('counters')];
+  const planning = status.object('planning');
+  const here = planning.objectOrNull('here');
   return {
     version: status.text('version'),
     cluster: status.text('cluster'),
@@ -112,8 +131,16 @@ export function decodeDirectorStatus(value: unknown): DirectorStatus {
       disks: node.list('disks', decodeShare),
       network: decodeShare(node.object('network')),
       memory: decodeShare(node.object('memory')),
+      space: node.list('space', decodeShare),
+      isDrained: node.flag('drained'),
+      toFill: node.number('fills_ordered'),
     })),
     titles: status.number('titles'),
+    placement: {
+      planner: planning.textOrNull('planner'),
+      isPossibleHere: here !== null,
+      error: here?.textOrNull('error') ?? null,
+    },
     counters: {
       admitted: counters.number('admitted'),
       refused: new Map(counters.object('refused').numbersByName()),

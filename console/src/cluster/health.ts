@@ -4,7 +4,7 @@ import type { DirectorStatus } from '../api/cluster';
 import { clusterText } from '../cluster_text';
 
 export interface Trouble {
-  readonly id: 'unlisted' | 'silent' | 'unread' | 'nodes' | 'records';
+  readonly id: 'unlisted' | 'silent' | 'unread' | 'nodes' | 'placement' | 'records';
   /** Whether viewers are refused by it, or soon will be. */
   readonly isGrave: boolean;
   /** What is wrong. It is announced, so it does not change each second. */
@@ -21,7 +21,7 @@ export interface Trouble {
 /** Seconds without an answer of etcd after which a director does not call itself healthy. */
 const TOO_OLD = 30;
 
-export function troublesOf({ etcd, nodes }: DirectorStatus): Trouble[] {
+export function troublesOf({ etcd, nodes, placement }: DirectorStatus): Trouble[] {
   const { endpoint, error: detail, age: seconds } = etcd;
   const words = clusterText.trouble;
   const troubles: Trouble[] = [];
@@ -46,6 +46,19 @@ export function troublesOf({ etcd, nodes }: DirectorStatus): Trouble[] {
       meaning: words.nodes.meaning,
       remedy: words.nodes.remedy,
       detail: null,
+    });
+  }
+  if (placement.error !== null) {
+    const { head, meaning, remedy: toDo } = words.placement;
+    const said = placement.error;
+    troubles.push({
+      id: 'placement',
+      isGrave: false,
+      head,
+      seconds: null,
+      meaning,
+      remedy: toDo,
+      detail: said,
     });
   }
   if (etcd.unusableRecords > 0) {

@@ -39,6 +39,8 @@ export const columns: readonly [Column, ...Column[]] = [
   ofResource('disks', diskRate),
   ofResource('network', (node) => resource(node.network, show.bitRate, UNLIMITED)),
   ofResource('memory', (node) => resource(node.memory, show.bytes)),
+  ofResource('space', diskSpace),
+  { id: 'toFill', isNumber: true, width: 5, value: (node) => node.toFill },
 ];
 
 /** The free part; `null` without a limit, and where nothing is guaranteed. */
@@ -86,10 +88,17 @@ function ofResource(id: Column['id'], of: (node: ClusterNode) => Resource): Colu
 }
 
 function diskRate({ disks }: ClusterNode): Resource {
-  const sum = (of: (disk: Share) => number) => disks.reduce((all, disk) => all + of(disk), 0);
-  const share = { free: sum(({ free }) => free), guaranteed: sum(({ guaranteed }) => guaranteed) };
-  const all = resource(share, show.bitRate);
+  const all = resource(sumOf(disks), show.bitRate);
   return { ...all, exact: clusterText.nodes.ofDisks(all.exact, disks.length) };
+}
+
+function diskSpace({ space }: ClusterNode): Resource {
+  return resource(sumOf(space), show.bytes);
+}
+
+function sumOf(shares: readonly Share[]): Share {
+  const sum = (of: (share: Share) => number) => shares.reduce((all, share) => all + of(share), 0);
+  return { free: sum(({ free }) => free), guaranteed: sum(({ guaranteed }) => guaranteed) };
 }
 
 function resource(share: Share, form: (value: number) => string, unlimited = Infinity): Resource {
