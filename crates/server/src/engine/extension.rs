@@ -52,9 +52,13 @@ impl Engine {
             self.fit_in_place_of_others(now, &give_way, fits).ok_or(short)
         });
         match approval {
-            Ok(approval) => self.streams.end_lengthening(now, streams, approval),
+            Ok(approval) => {
+                self.streams.end_lengthening(now, streams, approval);
+                self.streams.accounts.counters.extended += 1;
+            }
             Err(short) => {
                 self.streams.give_up_lengthening(streams);
+                self.streams.accounts.counters.extensions_refused += 1;
                 return Err(short.shortage);
             }
         }

@@ -167,7 +167,38 @@ fn what_is_refused_is_extended_when_there_is_room() {
     };
     let before = extend(&mut fixture, session, longer());
     assert!(before.is_err(), "the other viewer has a part of it: {before:?}");
+    let counted = |fixture: &Fixture| {
+        let counters = fixture.engine.status(fixture.now).counters;
+        (counters.extended, counters.extensions_refused)
+    };
+    assert_eq!(counted(&fixture), (0, 1));
     fixture.engine.close(fixture.now, other);
     fixture.drain();
     assert_eq!(extend(&mut fixture, session, longer()), Ok(Duration::ZERO));
+    assert_eq!(counted(&fixture), (1, 1));
+}
+
+#[test]
+fn viewers_who_share_reads_go_on_sharing_after_a_refused_extension() {
+    let mut fixture = Fixture::new(config(2, 200));
+    let ahead = admitted(&mut fixture, part(1, 8));
+    let behind = admitted(&mut fixture, part(1, 8));
+    // Eight of the new pieces are due in each slot.
+    let longer = || {
+        let mut due = track(8).due;
+        due.extend((0..392).map(|piece| 4000 + piece / 8 * 500));
+        Layout { tracks: vec![TrackLayout { due, ..track(400) }], ..part(1, 400) }
+    };
+    let following = |fixture: &Fixture| fixture.engine.status(fixture.now).following;
+    let before = following(&fixture);
+    assert!(before > 0, "they share");
+    for session in [ahead, behind, ahead] {
+        assert!(extend(&mut fixture, session, longer()).is_err(), "eight reads in a slot");
+        assert_eq!(following(&fixture), before);
+    }
+    for session in [ahead, behind] {
+        fixture.want(session, 0..8);
+    }
+    (0..12).for_each(|_| fixture.pass(500));
+    assert_eq!(fixture.take_log("complete").len(), 2);
 }
