@@ -20,17 +20,20 @@
 
 mod check;
 mod error;
+mod listing;
 mod manifest;
 mod transfer;
 
 pub use check::{BucketCheck, BucketFinding};
 pub use error::BucketError;
+pub use listing::{BucketListing, BucketTitle};
 pub use manifest::{Manifest, Part};
 pub use transfer::Pushed;
 
 use s3::{S3Access, S3Address, S3Client, S3Error, S3ErrorKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::time::Duration;
 
 #[cfg(test)]
@@ -41,12 +44,38 @@ mod tests;
 pub struct TitleBucket {
     access: S3Access,
     address: S3Address,
+    connections: usize,
+}
+
+/// The address.
+impl fmt::Display for TitleBucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.address.fmt(f)
+    }
 }
 
 impl TitleBucket {
     /// The titles at an address. Nothing is asked of the bucket yet.
     pub fn new(access: S3Access, address: S3Address) -> Self {
-        Self { access, address }
+        Self { access, address, connections: CONNECTIONS }
+    }
+
+    /// Uses so many connections at a time for each title, each with a part of up to 16 MiB.
+    pub fn with_connections(self, connections: usize) -> Self {
+        Self { connections: connections.max(1), ..self }
+    }
+
+    /// Whether requests could be made, as far as that is known without one.
+    ///
+    /// # Errors
+    /// An endpoint that is none, and certificates that cannot be used.
+    pub fn check_access(&self) -> Result<(), BucketError> {
+        self.client().map(drop).map_err(BucketError::from)
+    }
+
+    /// The server that has the bucket.
+    pub fn endpoint(&self) -> &str {
+        &self.access.endpoint
     }
 
     /// The names of all titles, in order.
@@ -140,6 +169,8 @@ fn tried<T>(mut request: impl FnMut() -> Result<T, S3Error>) -> Result<T, S3Erro
 const RETRIES: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)];
 
+/// Connections that are used at the same time.
+const CONNECTIONS: usize = 4;
 const TITLES: &str = "titles/";
 const PARTS: &str = "parts/";
 const MANIFEST: &str = ".json";

@@ -1,6 +1,6 @@
 //! Titles pushed to a bucket in memory and filled from it, and what a bucket may do to them.
 
-use crate::{BucketError, Pushed, TitleBucket};
+use crate::{BucketError, BucketListing, Pushed, TitleBucket};
 use device::MemoryDevice;
 use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
 use s3::{S3Access, S3Address, S3ErrorKind};
@@ -241,4 +241,33 @@ fn a_full_store_takes_nothing() {
         fill(&titles, &from, "film"),
         Err(BucketError::Store(StoreError::Exists { .. }))
     ));
+}
+
+#[test]
+fn a_listing_reads_each_manifest_once() {
+    let bucket = TestBucket::default();
+    let (titles, from) = (right(&bucket), store());
+    for (name, length, seed) in [("film", 5 * MIB, 1), ("song", MIB, 2)] {
+        put(&from, name, &[length], seed);
+        push(&titles, &from, name).unwrap();
+    }
+    let mut listing = BucketListing::new(titles.clone());
+    let reads = || bucket.asked.lock().unwrap().iter().filter(|what| *what == "GET").count();
+    let before = reads();
+    let first = listing.refresh().unwrap();
+    assert_eq!(first.keys().collect::<Vec<_>>(), ["film", "song"]);
+    let film = first["film"];
+    assert!((5 << 20..6 << 20).contains(&film.size.0), "{film:?}");
+    // Five LDUs at 25 a second.
+    assert_eq!(film.rate.0, 5 * (1 << 20) * 8 * 5);
+    assert_eq!((listing.refresh().unwrap(), reads() - before), (first, 2));
+    // Another film of this name.
+    titles.remove("film").unwrap();
+    titles.remove("song").unwrap();
+    let other = store();
+    put(&other, "film", &[2 * MIB], 3);
+    push(&titles, &other, "film").unwrap();
+    let second = listing.refresh().unwrap();
+    assert_eq!(second.len(), 1);
+    assert!(second["film"].size.0 < 3 << 20, "{second:?}");
 }

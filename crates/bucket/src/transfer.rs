@@ -150,7 +150,7 @@ impl TitleBucket {
     }
 
     fn clients(&self) -> Result<Vec<S3Client>, S3Error> {
-        (0..CONNECTIONS).map(|_| self.client()).collect()
+        (0..self.connections).map(|_| self.client()).collect()
     }
 
     /// Writes a part if it is not there; whether it was written.
@@ -287,9 +287,6 @@ impl Uploads<'_> {
         Ok(())
     }
 }
-
-/// Connections that are used at the same time.
-const CONNECTIONS: usize = 4;
 
 /// Bytes of a part, except for the last of a track.
 const PART: usize = 16 << 20;

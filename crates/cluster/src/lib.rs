@@ -35,7 +35,9 @@ pub use director::{
 };
 pub use names::{BadName, ClusterName, NodeDisk, NodeId, TitleName};
 pub use records::{
-    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, RecordError,
-    TitleDemand,
+    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
+    NodeOrders, RecordError, TitleSize,
 };
-pub use view::{ClusterView, CopyPlace, CopyView, NodeNumber, NodeView, TitleNumber, TitleView};
+pub use view::{
+    ClusterView, CopyPlace, CopyView, NodeNumber, NodeView, TitleDemand, TitleNumber, TitleView,
+};

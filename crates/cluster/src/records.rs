@@ -4,7 +4,11 @@
 //!   key                  value                                     written by
 //!   nodes/NODE           digest: what the node has free, its lease  the node
 //!   copies/TITLE/NODE    the disks that have the title              the node
-//!   titles/TITLE         rate, size, viewers, copies wanted         whoever plans placement
+//!   viewers/NODE         viewers of each title at the node          the node
+//!   titles/TITLE         rate and size                              a node that has it, the planner
+//!   orders/NODE          the next copies to fill and to evict       the planner
+//!   planner              the director that plans placement          that director
+//!   drained/NODE         the node should get no copies              whoever runs the cluster
 //!   epoch                the number of the configuration            whoever changes it
 //! ```
 //!
@@ -13,11 +17,12 @@
 
 use crate::names::{BadName, NodeDisk, NodeId, TitleName};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// A resource of a node: what it is guaranteed to hold of it and what is free. Bits per second for
-/// disks and networks, bytes for memory.
+/// disks and networks, bytes for memory and space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CapacityShare {
@@ -43,6 +48,9 @@ pub struct NodeDigest {
     pub lease: u32,
     /// Free rate of each disk, in the order of their numbers.
     pub disks: Vec<CapacityShare>,
+    /// Free bytes of each disk, in the same order; empty where they do not matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub space: Vec<CapacityShare>,
     /// Free rate of the network.
     pub network: CapacityShare,
     /// Free buffers.
@@ -69,20 +77,40 @@ pub enum CopyState {
     Ready,
 }
 
-/// What placement knows about a title.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// What all copies of a title have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TitleDemand {
+pub struct TitleSize {
     /// Rate of one viewer.
     pub rate: BitRate,
     /// Size of one copy.
     pub size: ByteCount,
-    /// Viewers at the same time that are expected: popularity.
-    pub viewers: f64,
-    /// Copies that were wanted when placement last looked, 0 before: small changes of popularity do
-    /// not change it.
+}
+
+/// What a node should do next, best first. It says where the node should come to, so that what is
+/// done already needs nothing, and an old one does no harm.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeOrders {
+    /// Copies to write.
     #[serde(default)]
-    pub copies: u32,
+    pub fill: Vec<CopyTarget>,
+    /// Copies to remove.
+    #[serde(default)]
+    pub evict: Vec<CopyTarget>,
+    /// Copies to write after these, which are not listed yet.
+    #[serde(default)]
+    pub later: u32,
+}
+
+/// A title, and a disk of the node that is meant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CopyTarget {
+    /// The title.
+    pub title: TitleName,
+    /// The disk.
+    pub disk: NodeDisk,
 }
 
 /// A record that was put or deleted.
@@ -92,8 +120,16 @@ pub enum ClusterChange {
     Node(NodeId, Option<NodeDigest>),
     /// The copies of a title on a node; empty when it has none any more.
     Copies(TitleName, NodeId, Vec<CopyRecord>),
+    /// The viewers of each title at a node; empty when it has none or has left.
+    Viewers(NodeId, BTreeMap<TitleName, u32>),
     /// A title; `None` when it was removed from the cluster.
-    Title(TitleName, Option<TitleDemand>),
+    Title(TitleName, Option<TitleSize>),
+    /// What a node should do.
+    Orders(NodeId, NodeOrders),
+    /// The address of the director that plans placement; `None` where none does.
+    Planner(Option<String>),
+    /// Whether a node should get no copies, and lose those that it has.
+    Drained(NodeId, bool),
     /// The number of the configuration.
     Epoch(u64),
 }
@@ -158,6 +194,11 @@ impl NodeDigest {
     }
 }
 
+impl NodeOrders {
+    /// Copies to write, and copies to remove, that one record lists at most.
+    pub const MOST: usize = 64;
+}
+
 impl ClusterChange {
     /// The change of a record, whose value is `None` where it was deleted.
     ///
@@ -186,13 +227,25 @@ impl ClusterChange {
                 Self::Copies(title(name)?, node(at)?, copies)
             }
             ["titles", name] => {
-                let demand = parsed::<TitleDemand>(key, value)?;
-                if demand.is_some_and(|demand| !(0.0..1e12).contains(&demand.viewers)) {
-                    let what = "viewers";
+                let size = parsed::<TitleSize>(key, value)?;
+                let most = |size: TitleSize| size.rate.0.max(size.size.0) > MOST_OF_A_SHARE;
+                if size.is_some_and(most) {
+                    let what = "the rate or size of a title";
                     return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
                 }
-                Self::Title(title(name)?, demand)
+                Self::Title(title(name)?, size)
             }
+            ["viewers", at] => Self::Viewers(node(at)?, parsed(key, value)?.unwrap_or_default()),
+            ["orders", at] => {
+                let orders = parsed::<NodeOrders>(key, value)?.unwrap_or_default();
+                if orders.fill.len().max(orders.evict.len()) > NodeOrders::MOST {
+                    let what = "orders for one node";
+                    return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
+                }
+                Self::Orders(node(at)?, orders)
+            }
+            ["planner"] => Self::Planner(parsed(key, value)?),
+            ["drained", at] => Self::Drained(node(at)?, parsed(key, value)?.unwrap_or(false)),
             ["epoch"] => Self::Epoch(parsed(key, value)?.unwrap_or(0)),
             _ => return Err(RecordError::UnknownKey(key.chars().take(80).collect())),
         })
@@ -206,7 +259,18 @@ impl ClusterChange {
                 let value = (!copies.is_empty()).then(|| json(copies));
                 (format!("copies/{title}/{node}"), value)
             }
-            Self::Title(title, demand) => (format!("titles/{title}"), demand.as_ref().map(json)),
+            Self::Viewers(node, viewers) => {
+                (format!("viewers/{node}"), (!viewers.is_empty()).then(|| json(viewers)))
+            }
+            Self::Title(title, size) => (format!("titles/{title}"), size.as_ref().map(json)),
+            Self::Orders(node, orders) => {
+                let value = (*orders != NodeOrders::default()).then(|| json(orders));
+                (format!("orders/{node}"), value)
+            }
+            Self::Planner(address) => ("planner".to_owned(), address.as_ref().map(json)),
+            Self::Drained(node, drained) => {
+                (format!("drained/{node}"), drained.then(|| json(&true)))
+            }
             Self::Epoch(epoch) => ("epoch".to_owned(), Some(json(epoch))),
         }
     }
@@ -225,13 +289,14 @@ fn json(value: &impl Serialize) -> String {
 }
 
 fn too_large(digest: &NodeDigest) -> Option<&'static str> {
-    let shares = digest.disks.iter().chain([&digest.network, &digest.memory]);
-    if digest.disks.len() > MOST_DISKS {
+    let shares = digest.disks.iter().chain(&digest.space);
+    let shares = shares.chain([&digest.network, &digest.memory]);
+    if digest.disks.len().max(digest.space.len()) > MOST_DISKS {
         return Some("disks of a node");
     }
     shares.into_iter().find_map(|share| {
         if share.guaranteed > MOST_OF_A_SHARE {
-            return Some("a guaranteed rate or memory");
+            return Some("a guaranteed rate, memory or space");
         }
         (share.free > share.guaranteed).then_some("free is more than guaranteed")
     })
@@ -239,7 +304,7 @@ fn too_large(digest: &NodeDigest) -> Option<&'static str> {
 
 /// Disks of a node: more than a chassis or a rack of disks on one controller has.
 const MOST_DISKS: usize = 1024;
-/// A rate or memory of one resource: far above any machine, and sums of it do not overflow.
+/// A rate, memory or space of one resource: far above any machine, and sums of it do not overflow.
 const MOST_OF_A_SHARE: u64 = 1 << 50;
 
 #[cfg(test)]
@@ -255,6 +320,7 @@ mod tests {
             disks: vec![CapacityShare { guaranteed: 545_000_000, free: 45_000_000 }],
             network: CapacityShare::all_free(10_000_000_000),
             memory: CapacityShare::all_free(1 << 34),
+            space: vec![CapacityShare { guaranteed: 1 << 40, free: 1 << 39 }],
         }
     }
 
@@ -263,16 +329,13 @@ mod tests {
         let title = || TitleName::new("Metropolis (1927)").unwrap();
         let id = || NodeId::new("n1").unwrap();
         let copy = CopyRecord { disk: NodeDisk(3), state: CopyState::Ready };
-        let demand = TitleDemand {
-            rate: BitRate(5_000_000),
-            size: ByteCount(1 << 32),
-            viewers: 41.5,
-            copies: 2,
-        };
+        let size = TitleSize { rate: BitRate(5_000_000), size: ByteCount(1 << 32) };
+        let target = CopyTarget { title: title(), disk: NodeDisk(3) };
+        let orders = NodeOrders { fill: vec![target.clone()], evict: vec![target], later: 7 };
         let changes = [
             (
                 ClusterChange::Node(id(), Some(node())),
-                r#"nodes/n1 {"address":"https://n1.example:8443","rack":"r1","weight":20,"lease":10,"disks":[{"guaranteed":545000000,"free":45000000}],"network":{"guaranteed":10000000000,"free":10000000000},"memory":{"guaranteed":17179869184,"free":17179869184}}"#,
+                r#"nodes/n1 {"address":"https://n1.example:8443","rack":"r1","weight":20,"lease":10,"disks":[{"guaranteed":545000000,"free":45000000}],"space":[{"guaranteed":1099511627776,"free":549755813888}],"network":{"guaranteed":10000000000,"free":10000000000},"memory":{"guaranteed":17179869184,"free":17179869184}}"#,
             ),
             (ClusterChange::Node(id(), None), "nodes/n1"),
             (
@@ -281,9 +344,26 @@ mod tests {
             ),
             (ClusterChange::Copies(title(), id(), Vec::new()), "copies/Metropolis (1927)/n1"),
             (
-                ClusterChange::Title(title(), Some(demand)),
-                r#"titles/Metropolis (1927) {"rate":5000000,"size":4294967296,"viewers":41.5,"copies":2}"#,
+                ClusterChange::Title(title(), Some(size)),
+                r#"titles/Metropolis (1927) {"rate":5000000,"size":4294967296}"#,
             ),
+            (
+                ClusterChange::Viewers(id(), BTreeMap::from([(title(), 41)])),
+                r#"viewers/n1 {"Metropolis (1927)":41}"#,
+            ),
+            (ClusterChange::Viewers(id(), BTreeMap::new()), "viewers/n1"),
+            (
+                ClusterChange::Orders(id(), orders),
+                r#"orders/n1 {"fill":[{"title":"Metropolis (1927)","disk":3}],"evict":[{"title":"Metropolis (1927)","disk":3}],"later":7}"#,
+            ),
+            (ClusterChange::Orders(id(), NodeOrders::default()), "orders/n1"),
+            (
+                ClusterChange::Planner(Some("10.0.0.5:8090".to_owned())),
+                r#"planner "10.0.0.5:8090""#,
+            ),
+            (ClusterChange::Planner(None), "planner"),
+            (ClusterChange::Drained(id(), true), "drained/n1 true"),
+            (ClusterChange::Drained(id(), false), "drained/n1"),
             (ClusterChange::Epoch(7), "epoch 7"),
         ];
         for (change, text) in changes {
@@ -304,14 +384,16 @@ mod tests {
                 r#"{{"address":"a","weight":1,"lease":1,"disks":[{disk}],"network":{network},"memory":{network}}}"#
             )
         };
-        let cases: [(&str, &str, &str); 9] = [
+        let cases: [(&str, &str, &str); 11] = [
             ("reservations/1", "1", "is none of a cluster's"),
             ("nodes/a b", &digest(""), "'a b' is not a name"),
             ("nodes/a/b/c", "{}", "is none of a cluster's"),
             ("nodes/a", "{", "the value of 'nodes/a': EOF"),
-            ("nodes/a", &digest(&many), "a guaranteed rate or memory"),
+            ("nodes/a", &digest(&many), "a guaranteed rate, memory or space"),
             ("nodes/a", &digest(r#"{"guaranteed":1,"free":2}"#), "free is more than guaranteed"),
-            ("titles/a", r#"{"rate":1,"size":1,"viewers":-1.0}"#, "out of bounds: viewers"),
+            ("titles/a", r#"{"rate":1,"size":18446744073709551615}"#, "rate or size of a title"),
+            ("viewers/a", r#"{"b/c":1}"#, "'b/c' is not a name"),
+            ("orders/a", r#"{"fill":[{"title":"b"}]}"#, "missing field `disk`"),
             ("copies/a/b", r#"[{"disk":1,"state":"gone"}]"#, "unknown variant `gone`"),
             ("copies/a/b", r#"[{"disk":1024,"state":"ready"}]"#, "copies or disks of one node"),
         ];

@@ -16,7 +16,8 @@
 use crate::books::StreamNeed;
 use crate::names::{NodeDisk, NodeId, TitleName};
 use crate::records::{
-    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, TitleDemand,
+    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, NodeOrders,
+    TitleSize,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -55,6 +56,11 @@ pub struct NodeView {
     digest: Option<NodeDigest>,
     alive_until: Moment,
     avoided_until: Moment,
+    /// Whether the node should get no copies.
+    is_drained: bool,
+    orders: NodeOrders,
+    /// Viewers of titles at the node.
+    viewers: Vec<(TitleNumber, u32)>,
     /// Titles with a copy on each disk.
     titles: Vec<Vec<TitleNumber>>,
 }
@@ -63,7 +69,18 @@ pub struct NodeView {
 #[derive(Clone, Debug)]
 pub struct TitleView {
     name: TitleName,
-    demand: Option<TitleDemand>,
+    size: Option<TitleSize>,
+    demand: TitleDemand,
+}
+
+/// What is expected of a title: known to whoever plans placement, and no record.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TitleDemand {
+    /// Viewers at the same time that are expected: popularity.
+    pub viewers: f64,
+    /// Copies that were wanted when placement last looked, 0 before: small changes of popularity do
+    /// not change it.
+    pub copies: u32,
 }
 
 /// The cluster as one process knows it.
@@ -71,6 +88,7 @@ pub struct TitleView {
 pub struct ClusterView {
     revision: u64,
     epoch: u64,
+    planner: Option<String>,
     nodes: Vec<NodeView>,
     titles: Vec<TitleView>,
     /// Copies of each title; apart from the rest, because every viewer needs them and nothing else.
@@ -116,11 +134,13 @@ impl ClusterView {
     ) {
         for node in &mut self.nodes {
             (node.digest, node.alive_until) = (None, Moment::ZERO);
+            (node.is_drained, node.orders) = (false, NodeOrders::default());
+            node.viewers.clear();
             node.titles.iter_mut().for_each(Vec::clear);
         }
-        self.titles.iter_mut().for_each(|title| title.demand = None);
+        self.titles.iter_mut().for_each(|title| title.size = None);
         self.copies.iter_mut().for_each(Vec::clear);
-        (self.revision, self.epoch) = (revision, 0);
+        (self.revision, self.epoch, self.planner) = (revision, 0, None);
         self.count();
         for record in records {
             self.change(record, now);
@@ -140,9 +160,28 @@ impl ClusterView {
                     self.set_copies(title, node, &copies);
                 }
             }
-            ClusterChange::Title(name, demand) => {
+            ClusterChange::Viewers(id, viewers) => {
+                let Some(node) = self.node_number(&id) else { return };
+                let of_title = |(title, viewers): (&TitleName, &u32)| {
+                    Some((self.title_number(title)?, *viewers))
+                };
+                let viewers = viewers.iter().filter_map(of_title).collect();
+                self.nodes[index(node.0)].viewers = viewers;
+            }
+            ClusterChange::Title(name, size) => {
                 if let Some(number) = self.title_number(&name) {
-                    self.titles[index(number.0)].demand = demand;
+                    self.titles[index(number.0)].size = size;
+                }
+            }
+            ClusterChange::Orders(id, orders) => {
+                if let Some(number) = self.node_number(&id) {
+                    self.nodes[index(number.0)].orders = orders;
+                }
+            }
+            ClusterChange::Planner(address) => self.planner = address,
+            ClusterChange::Drained(id, is_drained) => {
+                if let Some(number) = self.node_number(&id) {
+                    self.nodes[index(number.0)].is_drained = is_drained;
                 }
             }
             ClusterChange::Epoch(epoch) => self.epoch = epoch,
@@ -164,6 +203,9 @@ impl ClusterView {
             digest: None,
             alive_until: Moment::ZERO,
             avoided_until: Moment::ZERO,
+            is_drained: false,
+            orders: NodeOrders::default(),
+            viewers: Vec::new(),
             titles: Vec::new(),
         });
         Some(NodeNumber(number))
@@ -178,7 +220,8 @@ impl ClusterView {
             return None;
         };
         self.title_numbers.insert(name.clone(), TitleNumber(number));
-        self.titles.push(TitleView { name: name.clone(), demand: None });
+        let title = TitleView { name: name.clone(), size: None, demand: TitleDemand::default() };
+        self.titles.push(title);
         self.copies.push(Vec::new());
         Some(TitleNumber(number))
     }
@@ -291,6 +334,11 @@ impl ClusterView {
         digest.memory.free = digest.memory.free.saturating_sub(memory);
     }
 
+    /// Sets what is expected of a title.
+    pub fn expect(&mut self, title: TitleNumber, demand: TitleDemand) {
+        self.titles[index(title.0)].demand = demand;
+    }
+
     /// Avoids a node that did not answer, for a time or until it has left and come again.
     pub fn found_unreachable(&mut self, node: NodeNumber, now: Moment) {
         self.nodes[index(node.0)].avoided_until = now + AVOIDED;
@@ -304,6 +352,11 @@ impl ClusterView {
     /// The number of the configuration.
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The address of the director that plans placement.
+    pub fn planner(&self) -> Option<&str> {
+        self.planner.as_deref()
     }
 
     /// Changes that were ignored, because they name more nodes or titles than a view holds.
@@ -387,6 +440,21 @@ impl NodeView {
         now < self.alive_until && now >= self.avoided_until
     }
 
+    /// Whether the node should get no copies, and lose those that it has.
+    pub fn is_drained(&self) -> bool {
+        self.is_drained
+    }
+
+    /// What the node should do next.
+    pub fn orders(&self) -> &NodeOrders {
+        &self.orders
+    }
+
+    /// Viewers at the node, by title; titles without any are left out.
+    pub fn viewers(&self) -> &[(TitleNumber, u32)] {
+        &self.viewers
+    }
+
     /// Titles with a copy on a disk.
     pub fn titles_on(&self, disk: NodeDisk) -> &[TitleNumber] {
         self.titles.get(usize::from(disk.0)).map_or(&[], Vec::as_slice)
@@ -399,9 +467,14 @@ impl TitleView {
         &self.name
     }
 
-    /// What placement knows of the title; `None` for a title that was removed.
-    pub fn demand(&self) -> Option<&TitleDemand> {
-        self.demand.as_ref()
+    /// What all copies of the title have in common; `None` for a title that was removed.
+    pub fn size(&self) -> Option<TitleSize> {
+        self.size
+    }
+
+    /// What is expected of the title.
+    pub fn demand(&self) -> TitleDemand {
+        self.demand
     }
 }
 
@@ -443,6 +516,7 @@ pub(crate) mod tests {
             disks: free.iter().map(|free| CapacityShare { guaranteed: 100, free: *free }).collect(),
             network: CapacityShare::all_free(1_000),
             memory: CapacityShare::all_free(1_000),
+            space: Vec::new(),
         }
     }
 
@@ -460,9 +534,8 @@ pub(crate) mod tests {
         }
         for (number, copies) in titles.iter().enumerate() {
             let title = || TitleName::new(format!("t{number}")).unwrap();
-            let demand =
-                TitleDemand { rate: BitRate(5), size: ByteCount(1), viewers: 1.0, copies: 0 };
-            change(ClusterChange::Title(title(), Some(demand)));
+            let size = TitleSize { rate: BitRate(5), size: ByteCount(1) };
+            change(ClusterChange::Title(title(), Some(size)));
             let mut nodes: Vec<u32> = copies.iter().map(|(node, _)| *node).collect();
             nodes.dedup();
             for node in nodes {

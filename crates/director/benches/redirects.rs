@@ -22,7 +22,7 @@ use units::Times;
 fn main() {
     let etcd = TestEtcd::new();
     for title in 0..TITLES {
-        let record = r#"{"rate":5000000,"size":4000000000,"viewers":1.0}"#;
+        let record = r#"{"rate":5000000,"size":4000000000}"#;
         etcd.put(&format!("/tenuto/bench/titles/film-{title}"), record);
     }
     for node in 0..NODES {
@@ -45,6 +45,8 @@ fn main() {
         },
         secret: ClusterSecret::from_bytes(&[7; 32]).expect("32 bytes"),
         survive_loss: true,
+        keep_free: 0.0,
+        planning: None,
         version: String::new(),
     };
     let director = DirectorService::start(config, |text| println!("{text}")).expect("it starts");

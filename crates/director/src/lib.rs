@@ -8,6 +8,8 @@
 //!   viewer ◀──302 to the node───────────────┘ ◀──201 or a refusal──┘
 //! ```
 //!
+//! One of the directors plans which nodes have copies of which title of record (`planning`).
+//!
 //! What a node and a director share is in `question`. Nothing is written per viewer: etcd has what
 //! nodes are and hold, and each node alone knows its reservations.
 
@@ -15,6 +17,8 @@
 
 pub mod etcd;
 pub mod member;
+pub mod operations;
+pub mod planning;
 pub mod question;
 pub mod secret;
 pub mod service;

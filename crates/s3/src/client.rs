@@ -24,6 +24,8 @@ pub struct ListedObject {
     pub key: String,
     /// Bytes.
     pub size: u64,
+    /// The entity tag, which another content does not have; `None`: the server shows none.
+    pub tag: Option<String>,
 }
 
 /// A client of one bucket with its own connection.
@@ -158,11 +160,11 @@ impl S3Client {
             let text = text.map_err(|error| self.unclear(prefix, &error.to_string()))?;
             let page = ListObjectsV2::parse_response(&text)
                 .map_err(|error| self.unclear(prefix, &error.to_string()))?;
-            objects.extend(
-                page.contents
-                    .into_iter()
-                    .map(|object| ListedObject { key: object.key, size: object.size.unwrap_or(0) }),
-            );
+            objects.extend(page.contents.into_iter().map(|object| ListedObject {
+                key: object.key,
+                size: object.size.unwrap_or(0),
+                tag: object.etag,
+            }));
             match page.next_continuation_token {
                 Some(next) => token = Some(next),
                 None => return Ok(objects),

@@ -124,6 +124,17 @@ impl<'a> RecordingIo<'a> {
     pub(crate) fn new(io: &'a EngineBackgroundIo) -> Self {
         Self { io, kept: OnceLock::new() }
     }
+
+    /// Keeps time of the disk for the writes, once.
+    pub(crate) fn keep(&self, load: RecordingLoad) -> Result<(), RateRefusal> {
+        let (answer, decision) = bounded(1);
+        self.io.core.send(Event::AdmitRecording { disk: self.io.disk, load, answer });
+        // A core that has ended has no sessions to protect.
+        let Ok(decision) = decision.recv() else { return Ok(()) };
+        let kept = self.kept.set(decision?);
+        kept.expect("a recording asks once");
+        Ok(())
+    }
 }
 
 impl BackgroundIo for RecordingIo<'_> {
@@ -139,11 +150,7 @@ impl BackgroundIo for RecordingIo<'_> {
     }
 
     fn keep_time(&self, load: RecordingLoad) -> Result<(), Reason> {
-        let (answer, decision) = bounded(1);
-        self.io.core.send(Event::AdmitRecording { disk: self.io.disk, load, answer });
-        // A core that has ended has no sessions to protect.
-        let Ok(decision) = decision.recv() else { return Ok(()) };
-        let recording = decision.map_err(|RateRefusal { resource, holds }| {
+        self.keep(load).map_err(|RateRefusal { resource, holds }| {
             let message = match (resource, holds) {
                 (Resource::Memory, _) => "memory is short".to_owned(),
                 (_, Some(rate)) => format!("it would hold {rate}"),
@@ -152,10 +159,7 @@ impl BackgroundIo for RecordingIo<'_> {
             let hint = "wait until viewers or recordings have ended, ask for a lower --rate, or \
                         record without it in the time that is left";
             Reason::new(message, hint)
-        })?;
-        let kept = self.kept.set(recording);
-        kept.expect("a recording asks once");
-        Ok(())
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration of a server, with the reason for each default.
 
+use crate::copy_source::CopySource;
 use crate::tls::TlsFiles;
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
@@ -75,6 +76,9 @@ pub struct ServerConfig {
     pub webhook: Option<WebhookTarget>,
     /// The cluster whose node the server is; `None`: it is alone.
     pub cluster: Option<ClusterConfig>,
+    /// Where a node gets the copies of titles that placement orders; `None`: it carries out no
+    /// orders.
+    pub copies: Option<CopySource>,
     /// The file of the keys with which titles are encrypted; `None`: all are sent in the clear.
     pub title_keys: Option<PathBuf>,
     /// The file of the log; `-` is the standard error stream.
@@ -218,6 +222,7 @@ impl Default for ServerConfig {
             mount_rate: None,
             webhook: None,
             cluster: None,
+            copies: None,
             title_keys: None,
             access_log: None,
             grace: Duration::from_secs(10),

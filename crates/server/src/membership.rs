@@ -13,9 +13,11 @@
 //! who were admitted before notice nothing.
 
 use crate::config::ClusterConfig;
+use crate::copy_board::CopyBoard;
 use crate::http::{Response, SignedQuestion, escape};
 use crate::sessions::{FailoverNodes, PlayerSession};
 use crate::wire;
+use cluster::NodeOrders;
 use director::etcd::EtcdConfig;
 use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
 use director::secret::ClusterSecret;
@@ -32,14 +34,20 @@ pub(crate) struct Membership {
     secret: ClusterSecret,
     /// `None` before the start and after the end.
     member: Mutex<Option<Member>>,
+    copies: CopyBoard,
+    /// Whether orders for copies are carried out.
+    has_source: bool,
 }
 
 impl Membership {
     /// Reads the secret. The server is no member before [`Membership::start`].
-    pub(crate) fn new(config: ClusterConfig) -> Result<Self, Reason> {
+    ///
+    /// `has_source`: the server has a bucket, and carries out orders for copies.
+    pub(crate) fn new(config: ClusterConfig, has_source: bool) -> Result<Self, Reason> {
         let secret = ClusterSecret::from_file(&config.secret)
             .map_err(|why| why.reason().about("--cluster-secret"))?;
-        Ok(Self { config, secret, member: Mutex::default() })
+        let copies = CopyBoard::default();
+        Ok(Self { config, secret, member: Mutex::default(), copies, has_source })
     }
 
     /// Registers the server, and keeps its records up to date. `say` hears of changes.
@@ -59,6 +67,16 @@ impl Membership {
     pub(crate) fn stop(&self) {
         let member = self.lock().take();
         drop(member);
+    }
+
+    /// What the node should do with copies of titles.
+    pub(crate) fn orders(&self) -> NodeOrders {
+        self.lock().as_ref().map(Member::orders).unwrap_or_default()
+    }
+
+    /// The copies that are being written.
+    pub(crate) fn copies(&self) -> &CopyBoard {
+        &self.copies
     }
 
     /// The address of the viewer for whom a director asks, or the answer to a question that is none
@@ -131,7 +149,14 @@ impl Membership {
             etcd: member.as_ref().map(|member| member.etcd_endpoint.clone()),
             error: member.as_ref().and_then(|member| member.last_error.clone()),
             writes: member.map_or(0, |member| member.writes),
+            copies: self.has_source.then(|| self.copy_report()),
         }
+    }
+
+    /// The copies that placement orders.
+    pub(crate) fn copy_report(&self) -> wire::CopyReport {
+        let orders = self.orders();
+        self.copies.report(orders.fill.len() as u64 + u64::from(orders.later))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Member>> {

@@ -66,6 +66,19 @@ impl Collector for Scrape {
 }
 
 impl Scrape {
+    /// Copies of titles that the placement of a cluster orders.
+    fn copies(&self, out: &mut Out<'_, '_>, copies: &wire::CopyReport) -> fmt::Result {
+        out.gauge("copies_ordered", "Copies of titles to be written", copies.ordered)?;
+        let filling = copies.filling.len() as u64;
+        out.gauge("copies_filling", "Copies of titles that are being written", filling)?;
+        let failed = copies.failed.len() as u64;
+        let help = "Copies of titles that could not be written or removed, and are tried again";
+        out.gauge("copies_failed", help, failed)?;
+        out.counter("copies_filled", "Copies of titles written", copies.filled)?;
+        out.counter("copies_filled_bytes", "Bytes of copies written", copies.filled_bytes)?;
+        out.counter("copies_evicted", "Copies of titles removed", copies.evicted)
+    }
+
     fn sessions(&self, out: &mut Out<'_, '_>) -> fmt::Result {
         let engine = &self.0.snapshot().engine;
         let counters = &engine.counters;
@@ -75,6 +88,7 @@ impl Scrape {
             let registered = u64::from(membership.status().registered);
             let help = "Whether the lease of the node is valid, so that directors send viewers";
             out.gauge("cluster_registered", help, registered)?;
+            self.copies(out, &membership.copy_report())?;
         }
         let help = "Sessions whose reservation a newcomer may take: their viewers have gone";
         out.gauge("sessions_revocable", help, engine.revocable)?;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   snapshot of the engine ──▶ digest: free of the rate that each disk holds, network, memory
-//!   catalogues of the stores ──▶ copies, rates and sizes of titles
+//!   catalogues of the stores ──▶ copies, rates and sizes of titles; what is being filled
+//!   sessions ──▶ viewers of each title
 //! ```
 //!
 //! The rates rank the node among others. Whether a viewer fits is decided by the engine.
@@ -13,7 +14,8 @@ use crate::library::OpenStore;
 use crate::membership::Membership;
 use crate::plan::{self, PlanDisk, PlannedAudience, Question};
 use crate::shared::Shared;
-use cluster::{CapacityShare, CopyRecord, CopyState, NodeDigest, NodeDisk, TitleDemand, TitleName};
+use crate::wire;
+use cluster::{CapacityShare, CopyRecord, CopyState, NodeDigest, NodeDisk, TitleName, TitleSize};
 use director::member::{MemberMessage, MemberRecords};
 use disk::DiskModel;
 use scheduler::PolicyKind;
@@ -69,7 +71,7 @@ struct NodeCatalogue {
     /// The changes of each store until then; empty before the first look.
     changes: Vec<u64>,
     copies: BTreeMap<TitleName, Vec<CopyRecord>>,
-    titles: BTreeMap<TitleName, TitleDemand>,
+    titles: BTreeMap<TitleName, TitleSize>,
     /// Mean rate of the titles.
     rate: BitRate,
 }
@@ -94,11 +96,14 @@ impl NodeRecords {
             disks: vec![CapacityShare::default(); self.guaranteed.len()],
             network: CapacityShare::default(),
             memory: CapacityShare::default(),
+            space: Vec::new(),
         };
+        let (mut viewers, mut filling) = (BTreeMap::new(), Vec::new());
         let running = shared.upgrade();
         let running = running.filter(|it| !it.stopping.load(Ordering::Relaxed));
         if let Some(shared) = running {
-            let engine = &shared.snapshot().engine;
+            let snapshot = shared.snapshot();
+            let engine = &snapshot.engine;
             let stores = &shared.content.stores;
             self.catalogue.update(stores);
             // A plan takes up to seconds, and the lease waits for it: one at a time.
@@ -116,9 +121,21 @@ impl NodeRecords {
             let network = self.network.map_or(UNLIMITED, |rate| rate.0);
             digest.network = share(network, booked_of_all);
             digest.memory = share(engine.buffers_limit, engine.buffers_used);
+            digest.space = stores.iter().map(space).collect();
+            viewers = viewers_of(&snapshot.playing);
+            filling = shared.membership.as_ref().map_or(filling, |it| it.copies().filling());
         }
         let NodeCatalogue { copies, titles, .. } = &self.catalogue;
-        MemberRecords { digest, copies: copies.clone(), titles: titles.clone() }
+        let mut copies = copies.clone();
+        for (title, disk) in filling {
+            let Ok(name) = TitleName::new(title) else { continue };
+            let disks = copies.entry(name).or_default();
+            // One that is ready meanwhile is in the catalogue.
+            if disks.iter().all(|copy| copy.disk.0 != disk) {
+                disks.push(CopyRecord { disk: NodeDisk(disk), state: CopyState::Filling });
+            }
+        }
+        MemberRecords { digest, copies, titles: titles.clone(), viewers }
     }
 
     /// The rate of streams like the stored ones that admission guarantees for a disk, planned as
@@ -182,16 +199,35 @@ impl NodeCatalogue {
                 let Ok(name) = TitleName::new(record.name.clone()) else { continue };
                 let place = CopyRecord { disk: NodeDisk(number), state: CopyState::Ready };
                 self.copies.entry(name.clone()).or_default().push(place);
-                self.titles.entry(name).or_insert_with(|| TitleDemand {
+                self.titles.entry(name).or_insert_with(|| TitleSize {
                     rate: BitRate::of(ByteCount(record.bytes), record.duration),
-                    size: ByteCount(record.bytes),
-                    viewers: 0.0,
-                    copies: 0,
+                    size: ByteCount(record.bytes + record.index_bytes),
                 });
             }
         }
         self.rate = BitRate::of(bytes, time).clamp(*plan::RATES.start(), *plan::RATES.end());
     }
+}
+
+/// The bytes of a store for titles, and those that are free.
+fn space(opened: &OpenStore) -> CapacityShare {
+    let info = opened.store.info();
+    // The ends of tracks, and other uses of the store.
+    let spare = info.data_chunks / 64;
+    let bytes =
+        |chunks: u64| chunks.saturating_sub(spare).saturating_mul(info.chunk.0).min(MOST_SPACE);
+    CapacityShare { guaranteed: bytes(info.data_chunks), free: bytes(info.free_chunks) }
+}
+
+/// The viewers of each title, of the most popular ones.
+fn viewers_of(playing: &[wire::TitleSessions]) -> BTreeMap<TitleName, u32> {
+    let mut playing: Vec<_> = playing.iter().filter(|title| title.sessions > 0).collect();
+    playing.sort_unstable_by_key(|title| std::cmp::Reverse(title.sessions));
+    let named = playing.into_iter().take(MOST_VIEWED).filter_map(|title| {
+        let sessions = u32::try_from(title.sessions).unwrap_or(u32::MAX);
+        Some((TitleName::new(title.title.clone()).ok()?, sessions))
+    });
+    named.collect()
 }
 
 /// A resource of which `used` is reserved.
@@ -201,3 +237,7 @@ fn share(guaranteed: u64, used: u64) -> CapacityShare {
 
 /// A rate that is never the limit, and whose sums do not overflow.
 const UNLIMITED: u64 = 1 << 50;
+/// Bytes of a disk that a record can say.
+const MOST_SPACE: u64 = 1 << 50;
+/// Titles whose viewers a record says, at most: it must fit into a request to etcd.
+const MOST_VIEWED: usize = 5_000;

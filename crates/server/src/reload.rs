@@ -17,6 +17,7 @@ use crate::access::AccessControl;
 use crate::buffer_memory::buffer_memory;
 use crate::clients::{CLIENT_UNPLAYED, ClientLimit};
 use crate::config::ClusterConfig;
+use crate::copy_source::CopySource;
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
 use crate::restart::Restart;
@@ -86,6 +87,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         mount_rate,
         webhook,
         cluster,
+        copies,
         title_keys,
         access_log,
         grace,
@@ -106,6 +108,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         [tls.as_ref().map(|files| &files.certificate), tls.as_ref().map(|files| &files.key)];
     let (url, secret) = (webhook.as_ref().map(|to| &to.url), webhook.as_ref().map(|to| &to.secret));
     let cluster_of = |part: fn(&ClusterConfig) -> String| cluster.as_ref().map(part);
+    let copies_of = |part: fn(&CopySource) -> String| copies.as_ref().map(part);
     vec![
         of("stores", Restart, stores),
         of("listen", Restart, listen),
@@ -140,6 +143,10 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         of("node-address", Restart, &cluster_of(|it| it.address.clone())),
         of("rack", Restart, &cluster_of(|it| format!("{:?}", it.rack))),
         of("cluster-secret", Restart, &cluster_of(|it| format!("{:?}", it.secret))),
+        of("bucket", Restart, &copies_of(|it| it.bucket.to_string())),
+        of("bucket-endpoint", Restart, &copies_of(|it| it.bucket.endpoint().to_owned())),
+        of("fill", Restart, &copies_of(|it| format!("{:?}", it.windows))),
+        of("fill-rate", Restart, &copies_of(|it| it.rate.to_string())),
         of("access-log", ReloadIfGiven, access_log),
         of("max-connections", Reload, max_connections),
         of("max-client-connections", Reload, max_client_connections),
@@ -342,6 +349,14 @@ mod tests {
                 address: "http://127.0.0.1:8080".to_owned(),
                 rack: Some("r".to_owned()),
                 secret: "s".into(),
+            }),
+            copies: Some(CopySource {
+                bucket: bucket::TitleBucket::new(
+                    s3::S3Access::default(),
+                    s3::S3Address::parse("s3://b").unwrap(),
+                ),
+                windows: vec!["02:00-14:00".parse().unwrap()],
+                rate: BitRate(1),
             }),
             access_log: Some("l".into()),
             max_connections: 1,

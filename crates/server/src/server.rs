@@ -24,6 +24,7 @@ use crate::clients::{CLIENT_UNPLAYED, ClientLimit};
 use crate::clock::Clock;
 use crate::config::MAX_HTTP_THREADS;
 use crate::control::{ControlServer, ServedStore};
+use crate::copies::{self, CopyThreads};
 use crate::core::{Core, CoreParts};
 use crate::disk_history_writer;
 use crate::disk_thread::DiskThread;
@@ -79,6 +80,7 @@ pub struct Server {
     reloader: Option<Arc<Reloader>>,
     recalibration: Option<Recalibration>,
     scrubbing: Option<Scrubbing>,
+    copies: Option<CopyThreads>,
     clock: Clock,
     // Open until the end, so that connections wait while another server takes over.
     sockets: Vec<KeptSocket>,
@@ -173,6 +175,7 @@ impl Server {
         threads.extend(clients.begin(&config, rtsp_address, parts));
         let recalibration = owners.recalibration(&mut threads)?;
         let scrubbing = owners.scrubbing(&mut threads)?;
+        let copies = owners.copies(membership.as_ref(), &mut threads)?;
         let core_thread = thread::Builder::new().name("core".to_owned());
         // `join` waits for the core first: the other threads end after it.
         threads.insert(0, core_thread.spawn(move || core_state.run()).map_err(no_thread)?);
@@ -190,6 +193,7 @@ impl Server {
             reloader,
             recalibration,
             scrubbing,
+            copies,
             clock,
             sockets,
             threads,
@@ -320,6 +324,7 @@ impl Server {
         self.reloader = None;
         self.recalibration = None;
         self.scrubbing = None;
+        self.copies = None;
         threads.for_each(join);
         failed.map_or(Ok(()), |name| {
             let message = format!("the server failed: its thread {name} ended unexpectedly");
@@ -358,7 +363,12 @@ impl CheckedConfig {
         exposure::check(config)?;
         let access = AccessControl::new(config.tokens.as_deref())?;
         let title_keys = config.title_keys.as_deref().map(TitleKeyFile::read).transpose()?;
-        let membership = config.cluster.clone().map(Membership::new).transpose()?.map(Arc::new);
+        let has_source = config.copies.is_some();
+        if let Some(source) = &config.copies {
+            source.bucket.check_access().map_err(|error| error.reason().about("--bucket"))?;
+        }
+        let membership = config.cluster.clone().map(|it| Membership::new(it, has_source));
+        let membership = membership.transpose()?.map(Arc::new);
         let notes = Vec::from_iter(note);
         Ok(Self { limits, memory, notes, access, title_keys, membership })
     }
@@ -714,6 +724,21 @@ impl OwnerParts {
     fn scrubbing(&self, threads: &mut Vec<JoinHandle<()>>) -> Result<Option<Scrubbing>, Reason> {
         let start = |period| scrubbing::start(period, &self.shared, &self.core, threads);
         self.config.scrub.map(start).transpose().map_err(no_thread)
+    }
+
+    /// Starts the threads that carry out orders for copies of titles, where there is a bucket.
+    fn copies(
+        &self,
+        membership: Option<&Arc<Membership>>,
+        threads: &mut Vec<JoinHandle<()>>,
+    ) -> Result<Option<CopyThreads>, Reason> {
+        let Some((source, membership)) = self.config.copies.as_ref().zip(membership) else {
+            return Ok(None);
+        };
+        let (stores, shared) = (self.stores(), &self.shared);
+        copies::start(source, membership, stores, shared, &self.core, threads)
+            .map(Some)
+            .map_err(no_thread)
     }
 }
 

@@ -234,7 +234,8 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("s3 push fill archive", "bucket"),
     ("fsck verify scrub repair", "check"),
     ("run server start", "serve"),
-    ("cluster redirect steer balancer", "director"),
+    ("redirect steer balancer", "director"),
+    ("nodes fleet placement", "cluster"),
     ("view watch", "play"),
     ("bench benchmark measure", "meter"),
 ];

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -159,7 +160,8 @@ impl TestBucket {
         let objects = self.objects.lock().unwrap();
         let keys = objects.iter().filter_map(|(path, object)| {
             let key = path.strip_prefix(&base)?;
-            (key.starts_with(&prefix) && *key > *after).then_some((key, object.len()))
+            let is_listed = key.starts_with(&prefix) && *key > *after;
+            is_listed.then(|| (key, object.len(), tag_of(object)))
         });
         let mut keys = keys.peekable();
         // As the client asks for it, keys are encoded as in a URL.
@@ -168,7 +170,7 @@ impl TestBucket {
                         <EncodingType>url</EncodingType>"
             .to_owned();
         let mut last = String::new();
-        for (key, size) in keys.by_ref().take(PAGE) {
+        for (key, size, tag) in keys.by_ref().take(PAGE) {
             let shown = key.bytes().fold(String::new(), |mut shown, byte| {
                 let _ = match byte {
                     b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' => {
@@ -178,7 +180,10 @@ impl TestBucket {
                 };
                 shown
             });
-            let _ = write!(text, "<Contents><Key>{shown}</Key><Size>{size}</Size></Contents>");
+            let _ = write!(
+                text,
+                "<Contents><Key>{shown}</Key><ETag>{tag:x}</ETag><Size>{size}</Size></Contents>"
+            );
             last = shown;
         }
         if keys.peek().is_some() {
@@ -195,6 +200,13 @@ impl TestBucket {
     pub fn sizes(&self) -> Vec<usize> {
         self.objects.lock().unwrap().values().map(Vec::len).collect()
     }
+}
+
+/// What other content does not have.
+fn tag_of(object: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    object.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Keys of a page of a list.

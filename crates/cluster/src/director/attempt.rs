@@ -168,7 +168,13 @@ impl AdmissionAttempt {
         {
             return AttemptState::Moving(stream);
         }
+        // What is left is kept: the node would give it to a new viewer.
+        let left = Search { class: AdmissionClass::Again, ..search };
+        let is_kept = |place| settings.kept > 0.0 && left.room(place).is_some_and(|room| room > 0);
         match best {
+            Some((place, _)) if may_ask && class == AdmissionClass::New && is_kept(place) => {
+                self.refuse(RefusalReason::Headroom)
+            }
             Some((place, _)) if may_ask => AttemptState::Asking(place),
             _ if self.refused == 0 => self.refuse(RefusalReason::Unreachable),
             _ => self.refuse(RefusalReason::Full),

@@ -58,16 +58,17 @@ pub(super) fn find(
             }
             looks -= 1;
             let was_tried = |stream: &StreamMove| (stream.title, stream.from) == (other, from);
-            let Some(demand) = view.title(other).demand() else { continue };
-            if demand.rate < search.need.disk || tried.iter().any(was_tried) {
+            let Some(size) = view.title(other).size() else { continue };
+            if size.rate < search.need.disk || tried.iter().any(was_tried) {
                 continue;
             }
-            let need = StreamNeed { disk: demand.rate, network: demand.rate, ..search.need };
+            let need = StreamNeed { disk: size.rate, network: size.rate, ..search.need };
             let moved = Search { need, ..again };
             let elsewhere = moved.best(view.ready_copies(other), chance, |to| to == from);
             let Some((to, _)) = elsewhere.filter(|(_, room)| *room > 0) else { continue };
             // Where most viewers are expected, there is one who can move.
-            let viewers = demand.viewers / float(view.ready_copies(other).len() as u64);
+            let viewers =
+                view.title(other).demand().viewers / float(view.ready_copies(other).len() as u64);
             if best.is_none_or(|(_, most)| viewers > most) {
                 best = Some((StreamMove { title: other, need, from, to }, viewers));
             }

@@ -1,6 +1,6 @@
 //! How many copies of a title: in proportion to its viewers, and steady.
 
-use crate::records::TitleDemand;
+use crate::view::TitleView;
 use units::{BitRate, float, rounded};
 
 /// The rules for the number of copies of a title.
@@ -57,15 +57,15 @@ impl CopyRules {
     /// `disks`: the number that was wanted before, if viewers have not changed by much.
     pub(super) fn copies(
         &self,
-        demand: &TitleDemand,
+        title: &TitleView,
         disk: BitRate,
         spare_above: f64,
         disks: usize,
     ) -> usize {
-        let disks_taken = Self::load(demand, disk);
+        let disks_taken = Self::load(title, disk);
         let wanted = |disks_taken: f64| self.of_load(disks_taken, spare_above).min(disks);
         let most = 1.0 + self.hysteresis.max(0.0);
-        let before = usize::try_from(demand.copies).unwrap_or(usize::MAX);
+        let before = usize::try_from(title.demand().copies).unwrap_or(usize::MAX);
         if (wanted(disks_taken / most)..=wanted(disks_taken * most)).contains(&before) {
             return before;
         }
@@ -73,8 +73,8 @@ impl CopyRules {
     }
 
     /// The guaranteed rate of how many disks a title's viewers take.
-    pub(super) fn load(demand: &TitleDemand, disk: BitRate) -> f64 {
-        demand.viewers * float(demand.rate.0) / float(disk.0.max(1))
+    pub(super) fn load(title: &TitleView, disk: BitRate) -> f64 {
+        expected_rate(title) / float(disk.0.max(1))
     }
 
     /// Copies for viewers who take the guaranteed rate of so many disks; more for more.
@@ -87,22 +87,30 @@ impl CopyRules {
     }
 }
 
+/// The rate of all viewers who are expected of a title.
+pub(super) fn expected_rate(title: &TitleView) -> f64 {
+    title.demand().viewers * title.size().map_or(0.0, |size| float(size.rate.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::ByteCount;
+    use crate::view::TitleDemand;
+    use crate::view::tests::view;
 
     #[test]
     fn copies_follow_viewers_and_small_changes_move_nothing() {
         let rules = CopyRules { least: 2, share: Some(0.5), extra: 0.0, hysteresis: 0.1 };
         // A disk holds 100 viewers, so a copy should have 50.
-        let demand = |viewers, before| {
+        // The rate of its title is 5.
+        let disk = BitRate(500);
+        let title = |viewers, before| {
+            let mut view = view(&[], &[&[]]);
             let copies = u32::try_from(before).unwrap();
-            TitleDemand { rate: BitRate(1), size: ByteCount(1), viewers, copies }
+            view.expect(crate::TitleNumber(0), TitleDemand { viewers, copies });
+            view.title(crate::TitleNumber(0)).clone()
         };
-        let of = |viewers, before| {
-            rules.copies(&demand(viewers, before), BitRate(100), f64::INFINITY, 1000)
-        };
+        let of = |viewers, before| rules.copies(&title(viewers, before), disk, f64::INFINITY, 1000);
         let rows = [
             (0.0, 0, 2),
             (100.0, 0, 2),
@@ -126,13 +134,13 @@ mod tests {
             let wanted = of(f64::from(viewers), 0);
             assert_eq!(of(f64::from(viewers), wanted), wanted);
         }
-        let of = |viewers, before| rules.copies(&demand(viewers, before), BitRate(100), 0.39, 1000);
+        let of = |viewers, before| rules.copies(&title(viewers, before), disk, 0.39, 1000);
         let third = [(39.0, 0), (40.0, 0), (42.0, 2), (45.0, 2), (37.0, 3), (35.0, 3), (151.0, 0)];
         assert_eq!(third.map(|(viewers, before)| of(viewers, before)), [2, 3, 2, 3, 3, 2, 4]);
         let two = CopyRules { share: None, ..rules };
-        let many = demand(1e6, 7);
-        assert_eq!(two.copies(&many, BitRate(100), f64::INFINITY, 1000), 2);
-        assert_eq!(rules.copies(&many, BitRate(100), f64::INFINITY, 0), 0, "no disks");
+        let many = title(1e6, 7);
+        assert_eq!(two.copies(&many, disk, f64::INFINITY, 1000), 2);
+        assert_eq!(rules.copies(&many, disk, f64::INFINITY, 0), 0, "no disks");
     }
 
     #[test]

@@ -7,19 +7,26 @@
 //! ```
 //!
 //! The orders are for nodes: a node fills a copy as an admitted stream, in its own time. A copy is
-//! evicted only when every wanted copy of its title is ready. Which nodes are members is an
-//! argument, because a node that is away for a moment should cost no copies.
+//! evicted only when every wanted copy of its title is ready, or when more popular titles need its
+//! space. Which nodes are members is an argument, because a node that is away for a moment should
+//! cost no copies.
+//!
+//! Where the disks have not space for all, the most popular titles have their copies. A title that
+//! has copies counts for more by the hysteresis, so that equally popular ones do not take turns.
 
 mod copies;
 mod loads;
+mod planner;
 mod rendezvous;
 
 pub use copies::CopyRules;
+pub use planner::PlacementPlanner;
 
 use crate::view::{ClusterView, CopyPlace, CopyView, NodeNumber, TitleNumber};
+use copies::expected_rate;
 use loads::DiskLoads;
 use rendezvous::{Chooser, Member};
-use units::float;
+use units::{ByteCount, float};
 
 /// An order to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +48,7 @@ pub struct PlacementPlan {
 }
 
 /// Plans the copies of these titles. Members are the nodes with a digest, disks, a weight above
-/// zero, and `is_member`.
+/// zero, and `is_member`, which are not drained.
 pub fn plan(
     view: &ClusterView,
     rules: &CopyRules,
@@ -51,80 +58,96 @@ pub fn plan(
     let mut members = Vec::new();
     for (number, node) in view.nodes() {
         let digest = node.digest().filter(|digest| digest.weight > 0 && !digest.disks.is_empty());
-        if let Some(digest) = digest.filter(|_| is_member(number)) {
+        if let Some(digest) = digest.filter(|_| is_member(number) && !node.is_drained()) {
             members.push(Member::new(number, node.id(), digest));
         }
     }
     let mut chooser = Chooser::new(members);
     let mut loads = DiskLoads::of(view);
     let mean = loads.mean_rate();
-    let demands = view.titles().filter_map(|(_, title)| title.demand());
-    let spare_above = rules.spare_above(demands.map(|demand| CopyRules::load(demand, mean)));
+    let known = view.titles().filter(|(_, title)| title.size().is_some());
+    let spare_above = rules.spare_above(known.map(|(_, title)| CopyRules::load(title, mean)));
     let mut titles: Vec<TitleNumber> = titles.into_iter().collect();
-    let viewers = |title: &TitleNumber| view.title(*title).demand().map_or(0.0, |d| d.viewers);
+    titles.iter().for_each(|title| loads.free(view, *title));
+    let viewers = |title: &TitleNumber| {
+        let held = if view.copies(*title).is_empty() { 0.0 } else { rules.hysteresis.max(0.0) };
+        view.title(*title).demand().viewers * (1.0 + held)
+    };
     // Large loads are easier to spread while disks are still empty.
-    titles.sort_by(|a, b| viewers(b).total_cmp(&viewers(a)).then(a.cmp(b)));
+    let order = |title: &TitleNumber| (view.copies(*title).is_empty(), *title);
+    titles.sort_by(|a, b| viewers(b).total_cmp(&viewers(a)).then(order(a).cmp(&order(b))));
     let PlacementPlan { mut orders, copies: mut changed } = PlacementPlan::default();
     for number in titles {
         let (title, copies) = (view.title(number), view.copies(number));
-        let Some(demand) = title.demand() else {
+        let Some(size) = title.size().map(|size| size.size) else {
             orders.extend(copies.iter().map(|copy| CopyOrder::Evict(number, copy.place)));
             continue;
         };
-        let wanted = rules.copies(demand, mean, spare_above, chooser.disks());
+        let wanted = rules.copies(title, mean, spare_above, chooser.disks());
         let count = u32::try_from(wanted).unwrap_or(u32::MAX);
-        if count != demand.copies {
+        if count != title.demand().copies {
             changed.push((number, count));
         }
-        let nodes = chooser.choose(title.name(), wanted);
-        let load = demand.viewers * float(demand.rate.0) / float(wanted.max(1) as u64);
+        let room = |node| loads.disks_with_room(node, size);
+        let nodes = chooser.choose(title.name(), wanted, room);
+        let load = expected_rate(title) / float(wanted.max(1) as u64);
         loads.remove(view, number);
-        compare(number, copies, nodes, load, &mut loads, &mut orders);
+        let title = PlannedTitle { number, size, load, nodes };
+        title.compare(copies, &mut loads, &mut orders);
     }
     PlacementPlan { orders, copies: changed }
 }
 
-/// Orders for one title, whose copies are wanted on `nodes` (one entry a copy), with this load on
-/// each copy.
-fn compare(
-    title: TitleNumber,
-    present: &[CopyView],
-    nodes: &[NodeNumber],
+/// A title whose copies are wanted on these nodes, one entry a copy.
+struct PlannedTitle<'a> {
+    number: TitleNumber,
+    size: ByteCount,
+    /// The expected load of each copy.
     load: f64,
-    loads: &mut DiskLoads,
-    orders: &mut Vec<CopyOrder>,
-) {
-    let mut wanted = nodes.to_vec();
-    let (mut unwanted, mut here) = (Vec::new(), Vec::new());
-    let mut all_ready = true;
-    // Of several copies on one node, those stay that are ready.
-    for copy in
-        present.iter().filter(|c| c.is_ready()).chain(present.iter().filter(|c| !c.is_ready()))
-    {
-        match wanted.iter().position(|node| *node == copy.place.node) {
-            Some(found) => {
-                wanted.swap_remove(found);
-                all_ready &= copy.is_ready();
-                loads.add(copy.place, load);
-                here.push(copy.place);
+    nodes: &'a [NodeNumber],
+}
+
+impl PlannedTitle<'_> {
+    /// The orders that lead from the present copies to the wanted ones.
+    fn compare(&self, present: &[CopyView], loads: &mut DiskLoads, orders: &mut Vec<CopyOrder>) {
+        let Self { number, size, load, nodes } = *self;
+        let mut wanted = nodes.to_vec();
+        let (mut unwanted, mut here) = (Vec::new(), Vec::new());
+        let mut all_ready = true;
+        // Of several copies on one node, those stay that are ready.
+        for copy in
+            present.iter().filter(|c| c.is_ready()).chain(present.iter().filter(|c| !c.is_ready()))
+        {
+            match wanted.iter().position(|node| *node == copy.place.node) {
+                Some(found) if loads.take_room(copy.place, size) => {
+                    wanted.swap_remove(found);
+                    all_ready &= copy.is_ready();
+                    loads.add(copy.place, load);
+                    here.push(copy.place);
+                }
+                _ => unwanted.push(copy.place),
             }
-            None => unwanted.push(copy.place),
         }
-    }
-    // In the order of the ranking: the disks do not depend on what was removed above.
-    for node in nodes {
-        let Some(found) = wanted.iter().position(|other| other == node) else { continue };
-        wanted.swap_remove(found);
-        let taken = here.iter().chain(&unwanted);
-        if let Some(place) = loads.least_loaded(*node, taken) {
-            all_ready = false;
-            loads.add(place, load);
-            here.push(place);
-            orders.push(CopyOrder::Fill(title, place));
+        // In the order of the ranking: the disks do not depend on what was removed above.
+        for node in nodes {
+            let Some(found) = wanted.iter().position(|other| other == node) else { continue };
+            wanted.swap_remove(found);
+            let taken = here.iter().chain(&unwanted);
+            if let Some(place) = loads.least_loaded(*node, size, taken) {
+                all_ready = false;
+                loads.take_room(place, size);
+                loads.add(place, load);
+                here.push(place);
+                orders.push(CopyOrder::Fill(number, place));
+            }
         }
-    }
-    if all_ready {
-        orders.extend(unwanted.into_iter().map(|place| CopyOrder::Evict(title, place)));
+        if !all_ready {
+            return;
+        }
+        // The last copies of a title stay, unless others have their space.
+        let is_last = here.is_empty();
+        unwanted.retain(|place| !is_last || !loads.has_room(*place, size));
+        orders.extend(unwanted.into_iter().map(|place| CopyOrder::Evict(number, place)));
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) struct Chooser {
     scores: Vec<(f64, usize)>,
     in_rack: Vec<usize>,
     on_member: Vec<usize>,
+    /// Copies that each member may have.
+    limits: Vec<usize>,
     chosen: Vec<NodeNumber>,
 }
 
@@ -79,6 +81,7 @@ impl Chooser {
             scores: Vec::new(),
             in_rack: Vec::new(),
             on_member: Vec::new(),
+            limits: Vec::new(),
             chosen: Vec::new(),
             members,
         }
@@ -90,9 +93,18 @@ impl Chooser {
     }
 
     /// The nodes of a title's copies, best first: a node as often as it has copies. Fewer than
-    /// wanted only where there are not as many disks.
-    pub(super) fn choose(&mut self, title: &TitleName, wanted: usize) -> &[NodeNumber] {
-        let wanted = wanted.min(self.disks);
+    /// wanted only where there are not as many disks. `room`: the number of a node's disks that may
+    /// have a copy; `None`: all.
+    pub(super) fn choose(
+        &mut self,
+        title: &TitleName,
+        wanted: usize,
+        room: impl Fn(NodeNumber) -> Option<usize>,
+    ) -> &[NodeNumber] {
+        self.limits.clear();
+        let limit = |member: &Member| room(member.number).unwrap_or(member.disks);
+        self.limits.extend(self.members.iter().map(limit));
+        let wanted = wanted.min(self.limits.iter().sum());
         self.chosen.clear();
         if wanted == 0 {
             return &self.chosen;
@@ -139,7 +151,7 @@ impl Chooser {
                 }
                 let rack = &mut self.in_rack[self.racks[member]];
                 let here = &mut self.on_member[member];
-                if *here < level && *here < self.members[member].disks && *rack < walk.rack_limit {
+                if *here < level && *here < self.limits[member] && *rack < walk.rack_limit {
                     *rack += 1;
                     *here += 1;
                     self.chosen.push(self.members[member].number);
@@ -213,7 +225,7 @@ mod tests {
             });
             let expected: Vec<NodeNumber> =
                 order.iter().take(wanted).map(|member| member.number).collect();
-            assert_eq!(chooser.choose(&title, wanted), expected, "title {number}");
+            assert_eq!(chooser.choose(&title, wanted, |_| None), expected, "title {number}");
         }
     }
 }

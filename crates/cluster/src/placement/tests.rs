@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::names::{NodeId, TitleName};
-use crate::records::{ClusterChange, ClusterEvent, CopyRecord, CopyState, TitleDemand};
+use crate::records::{ClusterChange, ClusterEvent, CopyRecord, CopyState, TitleSize};
+use crate::view::TitleDemand;
 use crate::view::tests::digest;
 use std::collections::BTreeMap;
 use units::{BitRate, ByteCount, Moment, index};
@@ -40,10 +41,11 @@ impl Filled {
 
     fn title(&mut self, number: usize, viewers: f64) {
         let name = TitleName::new(format!("title {number}")).unwrap();
-        let known = self.view.title_named(&name).and_then(|n| self.view.title(n).demand());
-        let copies = known.map_or(0, |demand| demand.copies);
-        let demand = TitleDemand { rate: BitRate(1), size: ByteCount(1), viewers, copies };
-        self.change(ClusterChange::Title(name, Some(demand)));
+        let size = TitleSize { rate: BitRate(1), size: ByteCount(1) };
+        self.change(ClusterChange::Title(name.clone(), Some(size)));
+        let number = self.view.title_named(&name).unwrap();
+        let copies = self.view.title(number).demand().copies;
+        self.view.expect(number, TitleDemand { viewers, copies });
     }
 
     fn lose(&mut self, node: u32) {
@@ -75,10 +77,8 @@ impl Filled {
         for _ in 0..3 {
             let PlacementPlan { orders, copies } = self.plan();
             for (number, copies) in copies {
-                let title = self.view.title(number);
-                let demand = TitleDemand { copies, ..*title.demand().unwrap() };
-                let change = ClusterChange::Title(title.name().clone(), Some(demand));
-                self.change(change);
+                let viewers = self.view.title(number).demand().viewers;
+                self.view.expect(number, TitleDemand { viewers, copies });
             }
             if orders.is_empty() {
                 return (fills, evictions);
@@ -121,6 +121,83 @@ impl Filled {
         }
         counts
     }
+}
+
+/// Orders as text: `+title node.disk` and `-title node.disk`.
+fn shown(orders: &[CopyOrder]) -> String {
+    let text = |order: &CopyOrder| {
+        let (sign, title, place) = match order {
+            CopyOrder::Fill(title, place) => ('+', title, place),
+            CopyOrder::Evict(title, place) => ('-', title, place),
+        };
+        format!("{sign}{} {}.{}", title.0, place.node.0, place.disk.0)
+    };
+    orders.iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// Two nodes of one disk, with so much space in all and free of other things.
+fn small(space: u64, titles: &[f64]) -> Filled {
+    let mut filled = Filled::default();
+    for node in 0..2 {
+        let id = NodeId::new(format!("n{node}")).unwrap();
+        let free = crate::CapacityShare::all_free(space);
+        let digest = crate::NodeDigest { space: vec![free], ..digest(&[100]) };
+        filled.change(ClusterChange::Node(id, Some(digest)));
+    }
+    titles.iter().enumerate().for_each(|(number, viewers)| filled.title(number, *viewers));
+    filled
+}
+
+#[test]
+fn the_most_popular_titles_have_the_space() {
+    // A disk holds two titles.
+    let mut filled = small(2, &[1.0, 5.0, 3.0]);
+    assert_eq!(shown(&filled.orders()), "+1 0.0, +1 1.0, +2 0.0, +2 1.0");
+    for order in filled.orders() {
+        let CopyOrder::Fill(title, place) = order else { panic!("nothing is evicted") };
+        filled.carry_out(title, place, true);
+    }
+    // What copies take is not free any more.
+    let fill_up = |filled: &mut Filled| {
+        for node in 0..2 {
+            let id = NodeId::new(format!("n{node}")).unwrap();
+            let space = vec![crate::CapacityShare { guaranteed: 2, free: 0 }];
+            let digest = crate::NodeDigest { space, ..digest(&[100]) };
+            filled.change(ClusterChange::Node(id, Some(digest)));
+        }
+    };
+    fill_up(&mut filled);
+    let rows: [(f64, &str); 4] = [
+        (1.0, ""),
+        (3.0, ""),
+        (3.4, ""), // within the hysteresis
+        (3.5, "+0 0.0, +0 1.0, -2 0.0, -2 1.0"),
+    ];
+    for (viewers, orders) in rows {
+        filled.title(0, viewers);
+        assert_eq!(shown(&filled.orders()), orders, "{viewers} viewers");
+    }
+}
+
+#[test]
+fn a_drained_node_loses_its_copies_when_others_have_them() {
+    let mut filled = small(2, &[1.0, 1.0]);
+    filled.settle();
+    let drained = |is_drained| ClusterChange::Drained(NodeId::new("n0").unwrap(), is_drained);
+    filled.change(drained(true));
+    // There is no third node: two copies are wanted, and one can be.
+    assert_eq!(shown(&filled.orders()), "-0 0.0, -1 0.0");
+    let id = NodeId::new("n1").unwrap();
+    for title in 0..2 {
+        let name = TitleName::new(format!("title {title}")).unwrap();
+        filled.change(ClusterChange::Copies(name, id.clone(), Vec::new()));
+    }
+    // The last copies stay until there are others.
+    assert_eq!(shown(&filled.orders()), "+0 1.0, +1 1.0");
+    filled.lose(1);
+    assert_eq!(filled.orders(), []);
+    filled.change(drained(false));
+    assert_eq!(filled.orders(), []);
 }
 
 /// A copy for each 50 viewers.

@@ -1,5 +1,7 @@
 //! The record that says of which form the other records of a cluster are.
 
+use super::client::{EtcdClient, EtcdError};
+use super::wire::{Condition, RecordWrite};
 use cluster::ClusterName;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +16,7 @@ struct FormatRecord {
 }
 
 /// The record's value for a new cluster.
-pub(crate) fn format_value(cluster: &ClusterName) -> String {
+fn format_value(cluster: &ClusterName) -> String {
     let record = FormatRecord { format: FORMAT, cluster: cluster.to_string() };
     serde_json::to_string(&record).expect("the record has text keys only")
 }
@@ -36,8 +38,41 @@ pub(crate) fn check_format(value: &[u8], cluster: &ClusterName) -> Result<(), St
     Ok(())
 }
 
+/// Why the records of a cluster cannot be written.
+pub(crate) enum FormatFailure {
+    Etcd(EtcdError),
+    /// The records are of another form or another cluster.
+    Unusable(String),
+}
+
+impl From<EtcdError> for FormatFailure {
+    fn from(error: EtcdError) -> Self {
+        Self::Etcd(error)
+    }
+}
+
+/// Checks the form of the cluster's records before any is written, and says it in a new cluster;
+/// whether it was written.
+pub(crate) fn hold_format(
+    client: &mut EtcdClient,
+    cluster: &ClusterName,
+) -> Result<bool, FormatFailure> {
+    let key = format!("{}{FORMAT_KEY}", client.prefix());
+    let mut found = client.get(&key)?.0;
+    let mut is_new = false;
+    if found.is_none() {
+        let value = format_value(cluster);
+        let put = RecordWrite::Put { key: key.clone(), value, lease: None };
+        is_new = client.transact(&[Condition::Absent(&key)], &[put])?;
+        found = client.get(&key)?.0;
+    }
+    let value = found.unwrap_or_default();
+    check_format(&value, cluster).map_err(FormatFailure::Unusable)?;
+    Ok(is_new)
+}
+
 /// The form of the records, written as one number into each cluster.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -51,7 +86,7 @@ mod tests {
         let newer = format!(r#"{{"format":{},"cluster":"a","more":1}}"#, FORMAT + 1);
         for (value, why) in [
             (&*format_value(&other), "those of the cluster 'b', not of 'a'"),
-            (&newer, "the records have format 2"),
+            (&newer, "the records have format 3"),
             ("{", "cannot be read"),
         ] {
             let error = check(value).unwrap_err();

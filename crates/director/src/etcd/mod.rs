@@ -11,11 +11,13 @@
 mod address;
 mod client;
 mod format;
+mod lease;
 mod watch;
 mod wire;
 
 pub use address::{EtcdAddress, EtcdConfig};
-pub(crate) use client::{EtcdClient, EtcdError, GrantedLease, Stamp};
-pub(crate) use format::{FORMAT_KEY, check_format, format_value};
+pub(crate) use client::{EtcdClient, EtcdError, Stamp};
+pub(crate) use format::{FORMAT_KEY, FormatFailure, check_format, hold_format};
+pub(crate) use lease::{HeldLease, LeaseAge, LeaseKeeper};
 pub(crate) use watch::{RecordChange, WatchNews};
 pub(crate) use wire::{Condition, RecordWrite};

@@ -3,7 +3,8 @@
 //! ```text
 //!   digest            when it differs, and after a third of the lease also when it does not
 //!   copies/TITLE      when they differ
-//!   titles/TITLE      when rate or size differ; viewers alone once a minute
+//!   titles/TITLE      when they differ
+//!   viewers/NODE      when they differ, and the last ones are a minute old
 //! ```
 //!
 //! Directors count a node as alive for one lease after its digest, which is why the digest is
@@ -11,7 +12,7 @@
 
 use super::MemberRecords;
 use crate::etcd::{Condition, RecordWrite};
-use cluster::{ClusterChange, CopyRecord, NodeDigest, NodeId, TitleDemand, TitleName};
+use cluster::{ClusterChange, CopyRecord, NodeDigest, NodeId, TitleName, TitleSize};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -20,9 +21,9 @@ use std::time::{Duration, Instant};
 pub(super) struct WrittenRecords {
     digest: Option<(NodeDigest, Instant)>,
     copies: BTreeMap<TitleName, Vec<CopyRecord>>,
-    titles: BTreeMap<TitleName, TitleDemand>,
-    /// When numbers of viewers were written last.
-    viewers: Option<Instant>,
+    titles: BTreeMap<TitleName, TitleSize>,
+    /// The viewers of titles, and when they were written.
+    viewers: Option<(BTreeMap<TitleName, u32>, Instant)>,
 }
 
 /// One record to be written.
@@ -30,7 +31,8 @@ pub(super) struct WrittenRecords {
 pub(super) enum PendingWrite {
     Digest(NodeDigest),
     Copies(TitleName, Vec<CopyRecord>),
-    Title(TitleName, TitleDemand),
+    Title(TitleName, TitleSize),
+    Viewers(BTreeMap<TitleName, u32>),
     /// The title has left the node. Where no other node has it, it has left the cluster.
     TitleGone(TitleName),
 }
@@ -56,16 +58,19 @@ impl WrittenRecords {
                 writes.push(PendingWrite::Copies(title.clone(), copies.clone()));
             }
         }
-        let with_viewers = self.viewers.is_none_or(|at| now.duration_since(at) >= VIEWERS_EVERY);
-        for (title, demand) in &wanted.titles {
-            let known = self.titles.get(title);
-            let same = |known: &TitleDemand| {
-                let viewers = if with_viewers { demand.viewers } else { known.viewers };
-                *known == TitleDemand { viewers, ..*demand }
-            };
-            if !known.is_some_and(same) {
-                writes.push(PendingWrite::Title(title.clone(), *demand));
+        for (title, size) in &wanted.titles {
+            if self.titles.get(title) != Some(size) {
+                writes.push(PendingWrite::Title(title.clone(), *size));
             }
+        }
+        let differ = match &self.viewers {
+            None => !wanted.viewers.is_empty(),
+            Some((known, at)) => {
+                *known != wanted.viewers && now.duration_since(*at) >= VIEWERS_EVERY
+            }
+        };
+        if differ {
+            writes.push(PendingWrite::Viewers(wanted.viewers.clone()));
         }
         let gone = self.copies.keys().filter(|title| !wanted.copies.contains_key(*title));
         writes.extend(gone.map(|title| PendingWrite::Copies(title.clone(), Vec::new())));
@@ -84,12 +89,10 @@ impl WrittenRecords {
             PendingWrite::Copies(title, copies) => {
                 self.copies.insert(title, copies);
             }
-            PendingWrite::Title(title, demand) => {
-                let known = self.titles.insert(title, demand);
-                if known.is_some_and(|known| known.viewers != demand.viewers) {
-                    self.viewers = Some(now);
-                }
+            PendingWrite::Title(title, size) => {
+                self.titles.insert(title, size);
             }
+            PendingWrite::Viewers(viewers) => self.viewers = Some((viewers, now)),
             PendingWrite::TitleGone(title) => {
                 self.titles.remove(&title);
             }
@@ -111,7 +114,8 @@ impl PendingWrite {
             Self::Copies(title, copies) => {
                 (ClusterChange::Copies(title, node.clone(), copies), Some(lease))
             }
-            Self::Title(title, demand) => (ClusterChange::Title(title, Some(demand)), None),
+            Self::Title(title, size) => (ClusterChange::Title(title, Some(size)), None),
+            Self::Viewers(viewers) => (ClusterChange::Viewers(node.clone(), viewers), Some(lease)),
             Self::TitleGone(title) => (ClusterChange::Title(title, None), None),
         };
         let (key, value) = change.to_record();
@@ -151,16 +155,11 @@ mod tests {
     use cluster::{CapacityShare, CopyState, NodeDisk};
     use units::{BitRate, ByteCount};
 
-    fn records(free: u64, titles: &[(&str, u64, f64)]) -> MemberRecords {
+    fn records(free: u64, titles: &[(&str, u64, u32)]) -> MemberRecords {
         let share = CapacityShare { guaranteed: 100, free };
         let name = |name: &str| TitleName::new(name).unwrap();
         let copy = CopyRecord { disk: NodeDisk(0), state: CopyState::Ready };
-        let demand = |rate, viewers| TitleDemand {
-            rate: BitRate(rate),
-            size: ByteCount(9),
-            viewers,
-            copies: 0,
-        };
+        let size = |rate| TitleSize { rate: BitRate(rate), size: ByteCount(9) };
         MemberRecords {
             digest: NodeDigest {
                 address: "http://a".to_owned(),
@@ -170,11 +169,14 @@ mod tests {
                 disks: vec![share],
                 network: share,
                 memory: share,
+                space: Vec::new(),
             },
             copies: titles.iter().map(|(title, ..)| (name(title), vec![copy])).collect(),
-            titles: titles
+            titles: titles.iter().map(|&(title, rate, _)| (name(title), size(rate))).collect(),
+            viewers: titles
                 .iter()
-                .map(|&(title, rate, of)| (name(title), demand(rate, of)))
+                .filter(|(_, _, viewers)| *viewers > 0)
+                .map(|&(title, _, viewers)| (name(title), viewers))
                 .collect(),
         }
     }
@@ -203,24 +205,28 @@ mod tests {
     #[test]
     fn only_what_has_changed_is_written() {
         let steps = [
-            (0, records(50, &[("a", 5, 1.0), ("b", 5, 1.0)])),
-            (1, records(50, &[("a", 5, 1.0), ("b", 5, 1.0)])),
-            (2, records(49, &[("a", 5, 2.0), ("b", 5, 1.0)])),
-            (3, records(49, &[("a", 5, 3.0), ("b", 5, 1.0)])),
-            (4, records(49, &[("a", 6, 3.0)])),
-            (5, records(49, &[("a", 6, 3.0)])),
-            (62, records(49, &[("a", 6, 4.0)])),
+            (0, records(50, &[("a", 5, 0), ("b", 5, 0)])),
+            (1, records(50, &[("a", 5, 0), ("b", 5, 0)])),
+            (2, records(49, &[("a", 5, 2), ("b", 5, 1)])),
+            (3, records(49, &[("a", 5, 3), ("b", 5, 1)])),
+            (4, records(49, &[("a", 6, 3)])),
+            (5, records(49, &[("a", 6, 3)])),
+            (62, records(49, &[("a", 6, 3)])),
+            (63, records(49, &[("a", 6, 0)])),
+            (122, records(49, &[("a", 6, 0)])),
         ];
         let wanted = [
             "/nodes/n /copies/a/n /copies/b/n /titles/a /titles/b",
             "",
-            "/nodes/n /titles/a",
+            "/nodes/n /viewers/n",
             "",
             "/titles/a -/copies/b/n -/titles/b",
             "/nodes/n",
-            "/nodes/n",
+            "/nodes/n /viewers/n",
+            "",
+            "/nodes/n -/viewers/n",
         ];
-        // At 4 s the rate has changed and the viewers with it, so that a minute begins again.
+        // The viewers of 3 s are written a minute after those of 2 s.
         assert_eq!(written(&steps), wanted);
     }
 }

@@ -17,7 +17,7 @@ mod state;
 mod tests;
 
 use crate::etcd::EtcdConfig;
-use cluster::{CopyRecord, NodeDigest, NodeId, TitleDemand, TitleName};
+use cluster::{CopyRecord, NodeDigest, NodeId, NodeOrders, TitleName, TitleSize};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use registration::Registration;
 use state::MemberState;
@@ -46,7 +46,9 @@ pub struct MemberRecords {
     /// The copies on the disks of the node, by title.
     pub copies: BTreeMap<TitleName, Vec<CopyRecord>>,
     /// What the node knows of the titles that it has.
-    pub titles: BTreeMap<TitleName, TitleDemand>,
+    pub titles: BTreeMap<TitleName, TitleSize>,
+    /// The viewers of titles at this moment; titles without any are left out.
+    pub viewers: BTreeMap<TitleName, u32>,
 }
 
 /// A change of the member's state, said once.
@@ -135,6 +137,12 @@ impl Member {
     /// which its last renewal was sent. A node that was stopped or cut off is not registered.
     pub fn is_registered(&self) -> bool {
         !self.state.remaining().is_zero()
+    }
+
+    /// What the node should do, as it was a few seconds ago at most while etcd answers; nothing
+    /// where the node is not registered.
+    pub fn orders(&self) -> NodeOrders {
+        if self.is_registered() { self.state.orders() } else { NodeOrders::default() }
     }
 
     /// The state.

@@ -4,7 +4,7 @@
 //!   pass:  no lease ─────────────▶ grant
 //!          a third of it is over ▶ keep alive ──has ended──▶ lost; grant
 //!          not registered ───────▶ format, then nodes/NODE if nobody has it ──▶ registered
-//!          registered ───────────▶ what has changed, if nodes/NODE is still ours
+//!          registered ───────────▶ what has changed, if nodes/NODE is still ours; orders
 //! ```
 //!
 //! Every write has the condition that the node's key is held by the node's lease, so that a node
@@ -14,9 +14,10 @@ use super::changes::{PendingWrite, WrittenRecords, conditions};
 use super::state::MemberState;
 use super::{MemberConfig, MemberMessage, MemberRecords};
 use crate::etcd::{
-    Condition, EtcdClient, EtcdError, FORMAT_KEY, GrantedLease, RecordWrite, check_format,
-    format_value,
+    Condition, EtcdClient, EtcdError, FormatFailure, HeldLease, LeaseAge, LeaseKeeper, RecordWrite,
+    hold_format,
 };
+use cluster::{ClusterChange, NodeOrders};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use units::Reason;
@@ -27,21 +28,14 @@ pub(super) struct Registration {
     client: EtcdClient,
     node_key: String,
     state: Arc<MemberState>,
-    lease: Option<HeldLease>,
+    lease: LeaseKeeper,
     is_registered: bool,
     written: WrittenRecords,
+    /// When the orders were read.
+    asked_orders: Option<Instant>,
     /// The last message, so that none is said twice in a row.
     said: Option<MemberMessage>,
     say: Box<dyn FnMut(MemberMessage) + Send>,
-}
-
-/// A lease of the node.
-#[derive(Clone, Copy)]
-struct HeldLease {
-    id: u64,
-    /// When the last renewal was sent.
-    renewed: Instant,
-    until: Instant,
 }
 
 /// A pass that did not get to its end.
@@ -57,6 +51,15 @@ impl From<EtcdError> for PassError {
     }
 }
 
+impl From<FormatFailure> for PassError {
+    fn from(failure: FormatFailure) -> Self {
+        match failure {
+            FormatFailure::Etcd(error) => Self::Etcd(error),
+            FormatFailure::Unusable(why) => Self::Unusable(why),
+        }
+    }
+}
+
 impl Registration {
     pub(super) fn new(
         config: MemberConfig,
@@ -66,15 +69,16 @@ impl Registration {
         let state = Arc::new(MemberState::new(client.member().to_string()));
         let node_key = format!("{}nodes/{}", client.prefix(), config.node);
         Ok(Self {
-            config,
             client,
             node_key,
             state,
-            lease: None,
+            lease: LeaseKeeper::new(config.lease),
             is_registered: false,
             written: WrittenRecords::default(),
+            asked_orders: None,
             said: None,
             say,
+            config,
         })
     }
 
@@ -89,10 +93,10 @@ impl Registration {
             && error.is_not_found()
         {
             // The lease has ended since it was renewed, or etcd was restored without it.
-            self.lease = None;
+            self.lease.forget();
         }
         let now = Instant::now();
-        if self.is_registered && self.lease.is_none_or(|lease| now >= lease.until) {
+        if self.is_registered && self.lease.held().is_none_or(|lease| now >= lease.until) {
             let why = match &result {
                 Err(PassError::Etcd(error)) => error.to_string(),
                 _ => "the lease has ended".to_owned(),
@@ -131,10 +135,7 @@ impl Registration {
     /// Gives the lease back, so that the records of the node end now.
     pub(super) fn leave(mut self) {
         self.state.set_lost();
-        if let Some(lease) = self.lease.take() {
-            // Where etcd does not answer, the lease ends by itself.
-            let _ = self.client.revoke(lease.id);
-        }
+        self.lease.leave(&mut self.client);
     }
 
     fn tell(&mut self, message: MemberMessage) {
@@ -164,42 +165,42 @@ impl Registration {
         if !self.is_registered {
             self.register(lease, &wanted)?;
         }
-        self.write(&wanted)
+        let is_all = self.write(&wanted)?;
+        if self.asked_orders.is_none_or(|at| at.elapsed() >= ORDERS_EVERY) {
+            self.read_orders()?;
+            self.asked_orders = Some(Instant::now());
+        }
+        Ok(is_all)
     }
 
-    /// A lease that is valid: the present one, renewed in time, or a new one.
+    /// Reads what the node should do. Orders that cannot be read are none.
+    fn read_orders(&mut self) -> Result<(), EtcdError> {
+        let key = format!("orders/{}", self.config.node);
+        let (value, _) = self.client.get(&format!("{}{key}", self.client.prefix()))?;
+        let change = ClusterChange::from_record(&key, value.as_deref());
+        self.state.set_orders(match change {
+            Ok(ClusterChange::Orders(_, orders)) => orders,
+            _ => NodeOrders::default(),
+        });
+        Ok(())
+    }
+
+    /// A lease that is valid. With a new one the node is not registered any more.
     fn hold_lease(&mut self) -> Result<HeldLease, EtcdError> {
-        let now = Instant::now();
-        if let Some(lease) = self.lease {
-            if now < lease.renewed + self.config.lease / 3 {
-                return Ok(lease);
-            }
-            // Counted from here: etcd renews it later.
-            if let Some(time) = self.client.keep_alive(lease.id)? {
-                return Ok(self.take_lease(GrantedLease { id: lease.id, time }, now));
-            }
-            self.lease = None;
-            if self.is_registered {
-                self.lose("the lease has ended".to_owned());
-            }
-        }
-        let now = Instant::now();
-        let granted = self.client.grant(self.config.lease)?;
-        Ok(self.take_lease(granted, now))
-    }
-
-    fn take_lease(&mut self, granted: GrantedLease, sent: Instant) -> HeldLease {
-        let until = sent + granted.time.min(self.config.lease);
-        let lease = HeldLease { id: granted.id, renewed: sent, until };
-        self.lease = Some(lease);
+        let (lease, age) = self.lease.hold(&mut self.client)?;
         if self.is_registered {
-            self.state.set_valid(until);
+            match age {
+                LeaseAge::Kept => self.state.set_valid(lease.until),
+                LeaseAge::New => self.lose("the lease has ended".to_owned()),
+            }
         }
-        lease
+        Ok(lease)
     }
 
     fn register(&mut self, lease: HeldLease, wanted: &MemberRecords) -> Result<(), PassError> {
-        self.check_format()?;
+        if hold_format(&mut self.client, &self.config.etcd.cluster)? {
+            self.state.count_write();
+        }
         let digest = PendingWrite::Digest(wanted.digest.clone());
         let write = [digest.to_write(self.client.prefix(), &self.config.node, lease.id)];
         let absent = [Condition::Absent(&self.node_key)];
@@ -215,22 +216,6 @@ impl Registration {
         let etcd = self.client.member().to_string();
         self.tell(MemberMessage::Registered { etcd });
         Ok(())
-    }
-
-    fn check_format(&mut self) -> Result<(), PassError> {
-        let key = format!("{}{FORMAT_KEY}", self.client.prefix());
-        let cluster = self.config.etcd.cluster.clone();
-        let mut found = self.client.get(&key)?.0;
-        if found.is_none() {
-            let value = format_value(&cluster);
-            let put = RecordWrite::Put { key: key.clone(), value, lease: None };
-            if self.client.transact(&[Condition::Absent(&key)], &[put])? {
-                self.state.count_write();
-            }
-            found = self.client.get(&key)?.0;
-        }
-        let value = found.unwrap_or_default();
-        check_format(&value, &cluster).map_err(PassError::Unusable)
     }
 
     /// Writes what has changed, some of it where it is much.
@@ -285,6 +270,8 @@ impl Registration {
 
 /// Time between passes, unless leases are shorter.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Time between looks for orders.
+const ORDERS_EVERY: Duration = Duration::from_secs(2);
 /// Time to the next pass after a request that failed.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(300);
 /// Records of one transaction: etcd takes 128 unless configured otherwise.

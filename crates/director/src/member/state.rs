@@ -1,6 +1,7 @@
 //! What the member's thread knows and others ask for: the lease, and how it went.
 
 use super::MemberStatus;
+use cluster::NodeOrders;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -22,12 +23,14 @@ struct ShownState {
     since: Instant,
     endpoint: String,
     error: Option<String>,
+    orders: NodeOrders,
 }
 
 impl MemberState {
     pub(super) fn new(endpoint: String) -> Self {
         let start = Instant::now();
-        let shown = ShownState { since: start, endpoint, error: None };
+        let shown =
+            ShownState { since: start, endpoint, error: None, orders: NodeOrders::default() };
         Self {
             start,
             valid_until: AtomicU64::new(0),
@@ -57,6 +60,14 @@ impl MemberState {
             endpoint.clone_into(&mut shown.endpoint);
         }
         shown.error = error;
+    }
+
+    pub(super) fn set_orders(&self, orders: NodeOrders) {
+        locked(&self.shown).orders = orders;
+    }
+
+    pub(super) fn orders(&self) -> NodeOrders {
+        locked(&self.shown).orders.clone()
     }
 
     pub(super) fn count_write(&self) {

@@ -15,7 +15,7 @@ struct Tested {
 fn records() -> MemberRecords {
     let title = |name: &str| TitleName::new(name).unwrap();
     let copy = CopyRecord { disk: NodeDisk(0), state: CopyState::Ready };
-    let demand = TitleDemand { rate: BitRate(5), size: ByteCount(9), viewers: 1.0, copies: 0 };
+    let size = TitleSize { rate: BitRate(5), size: ByteCount(9) };
     let digest = NodeDigest {
         address: "http://a".to_owned(),
         rack: None,
@@ -24,11 +24,13 @@ fn records() -> MemberRecords {
         disks: vec![CapacityShare::all_free(100)],
         network: CapacityShare::all_free(100),
         memory: CapacityShare::all_free(100),
+        space: Vec::new(),
     };
     MemberRecords {
         digest,
         copies: [(title("film"), vec![copy])].into(),
-        titles: [(title("film"), demand)].into(),
+        titles: [(title("film"), size)].into(),
+        viewers: BTreeMap::new(),
     }
 }
 

@@ -51,15 +51,9 @@ impl Admission {
     pub(super) fn new(
         watched: Arc<WatchedCluster>,
         nodes: Nodes,
-        survive_loss: bool,
+        settings: DirectorSettings,
         say: Say,
     ) -> Self {
-        // Viewers are not moved: a node answers questions about its own viewers only.
-        let settings = DirectorSettings {
-            survive_node: survive_loss,
-            moves: 0,
-            ..DirectorSettings::default()
-        };
         let director = Mutex::new(Director::new(settings));
         let mut seed = [0; 8];
         // Without chance the viewers of several directors would choose alike, and no worse.
@@ -240,12 +234,12 @@ impl Admission {
 /// The number of a title that is in the cluster, and what one viewer of it needs.
 fn known(view: &ClusterView, title: &TitleName) -> Option<(TitleNumber, StreamNeed)> {
     let number = view.title_named(title)?;
-    let demand = view.title(number).demand();
-    if demand.is_none() && view.copies(number).is_empty() {
+    let size = view.title(number).size();
+    if size.is_none() && view.copies(number).is_empty() {
         return None;
     }
     // Without a known rate any place fits: the node decides. It has the books of its memory, too.
-    let rate = demand.map_or(BitRate(1), |demand| demand.rate);
+    let rate = size.map_or(BitRate(1), |size| size.rate);
     Some((number, StreamNeed { disk: rate, network: rate, memory: ByteCount(0) }))
 }
 

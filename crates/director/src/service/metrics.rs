@@ -2,6 +2,7 @@
 
 use super::ServiceState;
 use super::answer::ViewerAnswer;
+use crate::planning::Planning;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -49,7 +50,7 @@ impl Collector for DirectorScrape {
         let now = watched.now();
         let nodes = view.nodes().filter(|(_, node)| node.digest().is_some()).count();
         let answering = view.nodes().filter(|(_, node)| node.answers(now)).count();
-        let titles = view.titles().filter(|(_, title)| title.demand().is_some()).count();
+        let titles = view.titles().filter(|(_, title)| title.size().is_some()).count();
         drop(view);
         let help = "Viewers refused, by cause";
         let mut refused = encoder.encode_descriptor("refused", help, None, MetricType::Counter)?;
@@ -74,7 +75,9 @@ impl Collector for DirectorScrape {
         counter("lists", "Lists of all records", watched.lists())?;
         let help = "Records that could not be used";
         counter("unusable_records", help, watched.unusable())?;
-        counter("etcd_writes", "Writes to etcd: a director only reads", 0)?;
+        let writes = state.planning.as_ref().map_or(0, Planning::writes);
+        let help = "Writes to etcd, by the director that plans placement";
+        counter("etcd_writes", help, writes)?;
         let mut gauge = |name: &str, help: &str, value: u64| {
             let gauge = ConstGauge::new(value);
             let kind = ConstGauge::<u64>::TYPE;
@@ -85,6 +88,16 @@ impl Collector for DirectorScrape {
         gauge("titles", "Titles of the cluster", titles as u64)?;
         let connections = state.connections() as u64;
         gauge("connections", "Connections of viewers", connections)?;
+        if let Some(planning) = &state.planning {
+            let shown = planning.shown();
+            let help = "Whether this director plans the placement of titles";
+            gauge("planning", help, u64::from(shown.is_planner))?;
+            let help = "Titles of record in the bucket, as the director that plans knows them";
+            gauge("titles_of_record", help, shown.titles as u64)?;
+            gauge("fills_ordered", "Copies that nodes should still write", shown.fills)?;
+            let help = "Copies that nodes should still remove";
+            gauge("evictions_ordered", help, shown.evictions)?;
+        }
         let Some(age) = watched.age() else { return Ok(()) };
         let age = ConstGauge::new(age.as_secs_f64());
         let help = "Time since the last answer of etcd";

@@ -24,10 +24,11 @@ mod steering;
 mod transport;
 
 use crate::etcd::EtcdConfig;
+use crate::planning::{Planning, PlanningConfig};
 use crate::secret::ClusterSecret;
 use crate::watching::{Say, WatchedCluster};
 use admission::Admission;
-use cluster::ClusterName;
+use cluster::{ClusterName, DirectorSettings};
 use connections::OpenConnections;
 use counters::ServiceCounters;
 use nodes::Nodes;
@@ -39,7 +40,7 @@ use std::time::{Duration, Instant};
 use units::Reason;
 
 /// What a director needs.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ServiceConfig {
     /// Where viewers connect; port 0 takes any free port.
     pub listen: SocketAddr,
@@ -49,6 +50,10 @@ pub struct ServiceConfig {
     pub secret: ClusterSecret,
     /// Whether new viewers leave enough free for the streams of any one node.
     pub survive_loss: bool,
+    /// The part of each disk that new viewers leave free, for viewers whose node is lost.
+    pub keep_free: f64,
+    /// What the director needs to plan placement; `None`: others do, or nobody.
+    pub planning: Option<PlanningConfig>,
     /// The version that the status shows.
     pub version: String,
 }
@@ -64,6 +69,7 @@ pub struct DirectorService {
 struct ServiceState {
     watched: Arc<WatchedCluster>,
     admission: Admission,
+    planning: Option<Planning>,
     counters: ServiceCounters,
     open: OpenConnections,
     cluster: ClusterName,
@@ -117,9 +123,22 @@ impl DirectorService {
             .map_err(|error| Reason::from(error.to_string()).about(config.listen.to_string()))?;
         let watched = WatchedCluster::start(&config.etcd, Arc::clone(&say))?;
         let nodes = Nodes::new(config.secret);
+        let plan = |planning| {
+            let (watched, say) = (Arc::clone(&watched), Arc::clone(&say));
+            Planning::start(&config.etcd, address.to_string(), watched, planning, say)
+        };
+        let planning = config.planning.map(plan).transpose()?;
+        let settings = DirectorSettings {
+            survive_node: config.survive_loss,
+            kept: config.keep_free,
+            // Viewers are not moved: a node answers questions about its own viewers only.
+            moves: 0,
+            ..DirectorSettings::default()
+        };
         let state = Arc::new(ServiceState {
-            admission: Admission::new(Arc::clone(&watched), nodes, config.survive_loss, say),
+            admission: Admission::new(Arc::clone(&watched), nodes, settings, say),
             watched,
+            planning,
             counters: ServiceCounters::default(),
             open: OpenConnections::default(),
             cluster: config.etcd.cluster,

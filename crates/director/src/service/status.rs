@@ -2,8 +2,9 @@
 
 use super::ServiceState;
 use super::answer::ViewerAnswer;
+use crate::planning::Planning;
 use cluster::{
-    CapacityShare, CopyState, CopyView, NodeId, NodeNumber, NodeView, TitleDemand, TitleName,
+    CapacityShare, CopyState, CopyView, NodeId, NodeNumber, NodeView, TitleName, TitleSize,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -41,8 +42,9 @@ pub(super) fn status(state: &ServiceState) -> ViewerAnswer {
         .collect();
     let view = watched.view();
     let nodes: Vec<Value> = view.nodes().filter_map(|(_, node)| node_status(node, now)).collect();
-    let titles = view.titles().filter(|(_, title)| title.demand().is_some()).count();
+    let titles = view.titles().filter(|(_, title)| title.size().is_some()).count();
     let (revision, epoch) = (view.revision(), view.epoch());
+    let planner = view.planner().map(str::to_owned);
     drop(view);
     let body = json!({
         "version": state.version,
@@ -54,14 +56,17 @@ pub(super) fn status(state: &ServiceState) -> ViewerAnswer {
             "error": from.error,
             "age": watched.age().map(seconds),
             "lists": watched.lists(),
-            // A director only reads.
-            "writes": 0,
+            "writes": state.planning.as_ref().map_or(0, Planning::writes),
             "unusable_records": watched.unusable(),
         },
         "revision": revision,
         "epoch": epoch,
         "nodes": nodes,
         "titles": titles,
+        "planning": {
+            "planner": planner,
+            "here": state.planning.as_ref().map(planning_status),
+        },
         "counters": {
             "admitted": counted.admitted,
             "refused": refused,
@@ -73,6 +78,18 @@ pub(super) fn status(state: &ServiceState) -> ViewerAnswer {
         },
     });
     ViewerAnswer::with_body(200, "application/json", body.to_string())
+}
+
+/// How the planning of this director goes, if it is the one that plans.
+fn planning_status(planning: &Planning) -> Value {
+    let shown = planning.shown();
+    json!({
+        "plans": shown.is_planner,
+        "titles": shown.titles,
+        "fills": shown.fills,
+        "evictions": shown.evictions,
+        "error": shown.error,
+    })
 }
 
 fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
@@ -88,6 +105,9 @@ fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
         "disks": digest.disks.iter().map(share).collect::<Vec<_>>(),
         "network": share(&digest.network),
         "memory": share(&digest.memory),
+        "space": digest.space.iter().map(share).collect::<Vec<_>>(),
+        "drained": node.is_drained(),
+        "fills_ordered": node.orders().fill.len() as u64 + u64::from(node.orders().later),
     }))
 }
 
@@ -96,11 +116,11 @@ pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
     // Viewers wait for the view, so that only what is needed of it is taken under its lock.
     let (mut titles, names) = {
         let view = state.watched.view();
-        let titles: Vec<(TitleName, Option<TitleDemand>, Vec<CopyView>)> = view
+        let titles: Vec<(TitleName, Option<TitleSize>, Vec<CopyView>)> = view
             .titles()
-            .filter(|(number, title)| title.demand().is_some() || !view.copies(*number).is_empty())
+            .filter(|(number, title)| title.size().is_some() || !view.copies(*number).is_empty())
             .map(|(number, title)| {
-                (title.name().clone(), title.demand().copied(), view.copies(number).to_vec())
+                (title.name().clone(), title.size(), view.copies(number).to_vec())
             })
             .collect();
         let names: BTreeMap<NodeNumber, NodeId> =
@@ -114,12 +134,12 @@ pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
             with.filter_map(|copy| names.get(&copy.place.node)).collect();
         json!(nodes)
     };
-    let shown = titles.iter().map(|(name, demand, copies)| {
+    let shown = titles.iter().map(|(name, size, copies)| {
         let path = utf8_percent_encode(name.as_str(), ESCAPED);
         json!({
             "name": name,
-            "bit_rate": demand.map(|demand| demand.rate.0),
-            "bytes": demand.map(|demand| demand.size.0),
+            "bit_rate": size.map(|size| size.rate.0),
+            "bytes": size.map(|size| size.size.0),
             "ready": nodes(copies, CopyState::Ready),
             "filling": nodes(copies, CopyState::Filling),
             "hls": format!("/t/{path}/master.m3u8"),

@@ -80,7 +80,7 @@ fn a_view_follows_the_records() {
 fn a_list_of_many_records_has_pages() {
     let etcd = etcd();
     for number in 0..4500 {
-        etcd.put(&format!("/tenuto/c/titles/t{number}"), r#"{"rate":1,"size":1,"viewers":1.0}"#);
+        etcd.put(&format!("/tenuto/c/titles/t{number}"), r#"{"rate":1,"size":1}"#);
     }
     let view = Watching::start(&[&etcd.listen()]);
     view.sees(1, "n1");

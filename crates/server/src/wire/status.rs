@@ -193,6 +193,54 @@ pub struct ClusterMembership {
     pub error: Option<String>,
     /// Transactions that changed records in etcd.
     pub writes: u64,
+    /// Copies of titles that the placement of the cluster orders (`--bucket`); `null` where the
+    /// node carries out no orders.
+    #[serde(default)]
+    pub copies: Option<CopyReport>,
+}
+
+/// The copies of titles that a node of a cluster writes and removes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyReport {
+    /// Copies that are ordered and not written yet.
+    pub ordered: u64,
+    /// Copies that are being written.
+    pub filling: Vec<FillingCopy>,
+    /// Orders that failed last time, and are tried again.
+    pub failed: Vec<FailedCopy>,
+    /// Copies written since the start.
+    pub filled: u64,
+    /// Bytes of the copies written.
+    pub filled_bytes: u64,
+    /// Copies removed since the start.
+    pub evicted: u64,
+    /// Failures since the start.
+    pub failures: u64,
+}
+
+/// A copy of a title that is being written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FillingCopy {
+    /// The title's name.
+    pub title: String,
+    /// Number of the disk, from 0.
+    pub disk: u16,
+    /// Bytes written.
+    pub done: u64,
+    /// Bytes of the title; `null` until they are known.
+    pub bytes: Option<u64>,
+    /// The rate in bits per second for which time of the disk is kept; `null`: the writes use what
+    /// is left over.
+    pub kept_rate: Option<u64>,
+}
+
+/// An order that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedCopy {
+    /// The title's name.
+    pub title: String,
+    /// Why, and what to do.
+    pub message: String,
 }
 
 /// One disk of a server.

@@ -51,7 +51,7 @@ fn node(
 }
 
 /// A record of the cluster; null where there is none.
-fn record(etcd: &TestEtcd, key: &str) -> Value {
+pub(crate) fn record(etcd: &TestEtcd, key: &str) -> Value {
     let key = format!("/tenuto/c/{key}");
     let found = etcd.records().into_iter().find(|(name, _)| *name == key);
     found.map_or(Value::Null, |(_, value)| serde_json::from_str(&value).unwrap())

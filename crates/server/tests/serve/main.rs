@@ -17,6 +17,7 @@ mod cmcd;
 mod coding;
 mod commands;
 mod conditional;
+mod copies;
 mod dash;
 mod directed;
 mod draining;

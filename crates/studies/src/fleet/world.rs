@@ -10,7 +10,7 @@ use cluster::placement::{CopyOrder, PlacementPlan, plan};
 use cluster::{
     AdmissionClass, ClusterChange, ClusterEvent, ClusterView, CopyPlace, CopyRecord, CopyState,
     Director, DirectorCounters, DirectorStep, NodeAnswer, NodeDigest, NodeId, NodeNumber,
-    RefusalReason, StreamMove, StreamNeed, TitleDemand, TitleName, TitleNumber,
+    RefusalReason, StreamMove, StreamNeed, TitleDemand, TitleName, TitleNumber, TitleSize,
 };
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment, float, index, rounded};
@@ -174,10 +174,11 @@ impl<'a> World<'a> {
                 disks: disks.collect(),
                 network,
                 memory,
+                space: Vec::new(),
             };
             self.change(ClusterChange::Node(node_id(NodeNumber(node)), Some(digest)), Moment::ZERO);
         }
-        for order in self.plan((0..setup.titles).map(TitleNumber).collect(), Moment::ZERO) {
+        for order in self.plan((0..setup.titles).map(TitleNumber).collect()) {
             if let CopyOrder::Fill(title, place) = order {
                 self.set_copy(title, place, Some(CopyState::Ready), Moment::ZERO);
                 self.run.copies += 1;
@@ -188,25 +189,23 @@ impl<'a> World<'a> {
     }
 
     /// The orders of a plan, whose numbers of copies are entered.
-    fn plan(&mut self, titles: Vec<TitleNumber>, now: Moment) -> Vec<CopyOrder> {
+    fn plan(&mut self, titles: Vec<TitleNumber>) -> Vec<CopyOrder> {
         let (nodes, rules) = (&self.nodes, self.setup.policy.rules());
         let PlacementPlan { orders, copies } =
             plan(&self.view, &rules, titles, |node| !nodes.is_lost(node));
         for (title, copies) in copies {
-            let known = self.view.title(title);
-            let demand = known.demand().map(|demand| TitleDemand { copies, ..*demand });
-            self.change(ClusterChange::Title(title_name(title), demand), now);
+            let demand = self.view.title(title).demand();
+            self.view.expect(title, TitleDemand { copies, ..demand });
         }
         orders
     }
 
     fn set_demand(&mut self, title: TitleNumber, viewers: f64, now: Moment) {
         let rate = self.setup.rate;
-        let known = self.view.title_named(&title_name(title));
-        let known = known.and_then(|title| self.view.title(title).demand());
-        let copies = known.map_or(0, |demand| demand.copies);
-        let demand = TitleDemand { rate, size: rate.bytes_in(LENGTH), viewers, copies };
-        self.change(ClusterChange::Title(title_name(title), Some(demand)), now);
+        let size = TitleSize { rate, size: rate.bytes_in(LENGTH) };
+        self.change(ClusterChange::Title(title_name(title), Some(size)), now);
+        let demand = self.view.title(title).demand();
+        self.view.expect(title, TitleDemand { viewers, ..demand });
     }
 
     /// Puts or removes one copy.
@@ -495,7 +494,7 @@ impl<'a> World<'a> {
         let mut risen = Vec::new();
         for title in 0..self.setup.titles {
             let asked = f64::from(std::mem::take(&mut self.asked[index(title)]));
-            let known = self.view.title(TitleNumber(title)).demand().map_or(0.0, |d| d.viewers);
+            let known = self.view.title(TitleNumber(title)).demand().viewers;
             // Beyond what chance would make of the number that was known.
             if (asked - 4.0 * asked.sqrt()) * stays > 1.15 * known {
                 risen.push((TitleNumber(title), asked * stays));
@@ -505,7 +504,7 @@ impl<'a> World<'a> {
             self.set_demand(*title, *viewers, now);
         }
         let titles = risen.iter().map(|(title, _)| *title).collect();
-        for order in self.plan(titles, now) {
+        for order in self.plan(titles) {
             match order {
                 CopyOrder::Fill(title, place) => self.order_fill(title, place, now),
                 CopyOrder::Evict(title, place) => self.set_copy(title, place, None, now),

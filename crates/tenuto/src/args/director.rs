@@ -1,15 +1,16 @@
-//! Arguments of `director`.
+//! Arguments of `director` and `cluster`.
 
-use super::shared::ReportArgs;
-use cluster::{BadName, ClusterName};
+use super::shared::{RecordBucketArgs, ReportArgs};
+use super::values::{node_name, whole};
+use cluster::{BadName, ClusterName, NodeId};
 use director::etcd::EtcdAddress;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tenuto_agent::address;
 
-/// Arguments of `tenuto director`.
+/// A cluster in an etcd.
 #[derive(clap::Args)]
-pub(crate) struct DirectorArgs {
+pub(crate) struct ClusterArgs {
     /// The members of etcd that have the cluster's records.
     ///
     /// Addresses such as http://10.0.0.1:2379, with commas between them. Another member is asked
@@ -21,6 +22,56 @@ pub(crate) struct DirectorArgs {
     /// Several clusters can share one etcd.
     #[arg(long, required = true, value_name = "NAME", value_parser = cluster_name)]
     pub(crate) cluster_name: ClusterName,
+}
+
+/// The commands of `tenuto cluster`.
+#[derive(clap::Subcommand)]
+pub(crate) enum ClusterCommand {
+    /// List the nodes of a cluster, as etcd knows them.
+    ///
+    /// Nodes that are registered, with what is free of their disks, and nodes that are drained.
+    Nodes(ClusterNodesArgs),
+    /// Move the copies of a node to others.
+    ///
+    /// The director that plans placement orders each copy to be written elsewhere, and the node
+    /// removes its own when the others are ready. Viewers go on. Waits until the node has no copies
+    /// of titles that are in the bucket; Ctrl-C ends the wait, and the node goes on. Afterwards it
+    /// can be stopped for good, or --undo lets it get copies again.
+    Drain(ClusterDrainArgs),
+}
+
+/// Arguments of `tenuto cluster nodes`.
+#[derive(clap::Args)]
+pub(crate) struct ClusterNodesArgs {
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto cluster drain`.
+#[derive(clap::Args)]
+pub(crate) struct ClusterDrainArgs {
+    /// The node.
+    #[arg(value_parser = node_name)]
+    pub(crate) node: NodeId,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    /// Let the node get copies again.
+    #[arg(long)]
+    pub(crate) undo: bool,
+    /// Return at once.
+    #[arg(long, conflicts_with = "undo")]
+    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto director`.
+#[derive(clap::Args)]
+pub(crate) struct DirectorArgs {
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
     /// The secret that the nodes and directors of the cluster share.
     ///
     /// A file with 32 bytes or more, which other users must not be able to read: `openssl rand -hex
@@ -39,6 +90,22 @@ pub(crate) struct DirectorArgs {
     /// streams of the largest node, if that were lost.
     #[arg(long)]
     pub(crate) survive_loss: bool,
+    /// Leave this part of each disk free for viewers whose node is lost.
+    ///
+    /// New viewers get the rest. Without it a viewer may find the other nodes with the title full.
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = whole::<u8>(0, 90))]
+    pub(crate) keep_free: u8,
+    #[command(flatten)]
+    pub(crate) bucket: RecordBucketArgs,
+    /// Copies that each title has at least, on different nodes.
+    #[arg(long, default_value = "2", value_parser = whole::<u32>(1, 16))]
+    pub(crate) copies: u32,
+    /// Further copies of popular titles, in percent of --copies of all titles.
+    ///
+    /// A title whose viewers take more than half of a disk for each copy gets more in any case;
+    /// what is left of this goes to the most popular ones of the others.
+    #[arg(long, value_name = "PERCENT", default_value = "12", value_parser = whole::<u8>(0, 200))]
+    pub(crate) extra_copies: u8,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

@@ -17,7 +17,7 @@ pub(crate) mod stores;
 pub(crate) mod values;
 pub(crate) mod viewing;
 
-use director::DirectorArgs;
+use director::{ClusterCommand, DirectorArgs};
 use disks::{CalibrateArgs, DiskCommand, PlanArgs};
 use meter::MeterCommand;
 use simulation::{CompletionsArgs, ManArgs, ReproduceArgs, SimulateCommand};
@@ -195,6 +195,9 @@ pub(crate) enum RootCommand {
     /// Runs until SIGINT or SIGTERM. Without etcd it goes on with what it knows. /status shows the
     /// nodes, /titles the titles, /metrics the numbers, and /healthz whether it is ready.
     Director(DirectorArgs),
+    /// List and drain the nodes of a cluster.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Make a token that admits a viewer or an operator.
     ///
     /// Prints a JSON Web Token, signed with the first secret of KEYS, for a server that was started
@@ -278,7 +281,7 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
             "library", "bucket", "relabel", "resize", "trim", "check",
         ],
     ),
-    ("Serving and watching", &["serve", "director", "token", "play"]),
+    ("Serving and watching", &["serve", "director", "cluster", "token", "play"]),
     ("Disks", &["calibrate", "plan", "disk"]),
     ("Measuring", &["meter"]),
     ("Simulation", &["simulate", "reproduce"]),

@@ -3,8 +3,9 @@
 use super::values::{Words, described, text, whole};
 use crate::failure::Failure;
 use crate::out;
+use bucket::TitleBucket;
 use player::AbrRule;
-use s3::S3Access;
+use s3::{S3Access, S3Address};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use tenuto_client::tls::{Identity, Trust};
@@ -120,6 +121,34 @@ impl EndpointArgs {
         access.trust = tls.trust()?;
         access.identity = tls.identity()?;
         Ok(access)
+    }
+}
+
+/// The bucket from which a cluster is filled.
+#[derive(clap::Args)]
+pub(crate) struct RecordBucketArgs {
+    /// Fill the nodes of the cluster from this bucket: s3://BUCKET[/PREFIX].
+    ///
+    /// Titles come into it by `tenuto bucket push`. A director plans which nodes have copies of
+    /// which titles, and nodes write them; so both need it. The keys are AWS_ACCESS_KEY_ID and
+    /// AWS_SECRET_ACCESS_KEY in the environment, and the region AWS_REGION.
+    #[arg(long, value_name = "BUCKET", value_parser = S3Address::parse, requires = "cluster")]
+    pub(crate) bucket: Option<S3Address>,
+    /// The server of --bucket: http[s]://HOST[:PORT].
+    ///
+    /// Without it AWS_ENDPOINT_URL in the environment.
+    #[arg(long, value_name = "URL", value_parser = text(), requires = "bucket")]
+    pub(crate) bucket_endpoint: Option<String>,
+}
+
+impl RecordBucketArgs {
+    /// The titles of record; `None` where no bucket is named.
+    pub(crate) fn titles(&self) -> Option<TitleBucket> {
+        let mut access = S3Access::from_variables(&|name| std::env::var(name).ok());
+        if let Some(endpoint) = &self.bucket_endpoint {
+            access.endpoint.clone_from(endpoint);
+        }
+        Some(TitleBucket::new(access, self.bucket.clone()?))
     }
 }
 

@@ -1,6 +1,8 @@
 //! Arguments of `serve`, `token` and `play`.
 
-use super::shared::{OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
+use super::shared::{
+    OverwriteArgs, RecordBucketArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs,
+};
 use super::values::{
     cluster_name, model, node_address, node_name, reserved_rate, speed, text, wait, whole, words,
 };
@@ -8,6 +10,7 @@ use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
 use disk::DiskModel;
 use scheduler::PolicyKind;
+use server::DailyWindow;
 use server::engine::Priority;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -215,6 +218,19 @@ pub(crate) struct ServeArgs {
     /// At least 32 bytes, readable by its owner alone: `openssl rand -hex 32` makes one.
     #[arg(long, value_name = "FILE", requires = "cluster")]
     pub(crate) cluster_secret: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) bucket: RecordBucketArgs,
+    /// Write copies only at these times of day, such as 02:00-14:00.
+    ///
+    /// By the clock of this machine; several with commas between them. Without it at any time.
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', requires = "bucket")]
+    pub(crate) fill: Vec<DailyWindow>,
+    /// Rate of all copies that are written at a time, together.
+    ///
+    /// Time of the disks is kept for it beside viewers, as far as there is; the rest is written in
+    /// time that is left over. Four copies at most, each on another disk, share it equally.
+    #[arg(long, default_value = "200Mbps")]
+    pub(crate) fill_rate: BitRate,
     /// Write a line per request to this file; `-` is standard error.
     #[arg(long)]
     pub(crate) access_log: Option<PathBuf>,

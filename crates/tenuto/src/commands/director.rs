@@ -1,9 +1,13 @@
 //! `director`: sends viewers to the nodes of a cluster until a signal stops it.
 
-use crate::args::director::DirectorArgs;
+use crate::args::director::{ClusterArgs, DirectorArgs};
 use crate::failure::Failure;
 use crate::{limits, out};
+use bucket::BucketListing;
+use cluster::placement::CopyRules;
+use cluster::{TitleName, TitleSize};
 use director::etcd::EtcdConfig;
+use director::planning::PlanningConfig;
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::json;
@@ -17,15 +21,18 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
         .map_err(|why| why.reason().about("--cluster-secret"))?;
     let stop = stop_on_signals()?;
     limits::raise_open_files();
+    let ClusterArgs { cluster, cluster_name } = &args.cluster;
     let config = ServiceConfig {
         listen: args.listen,
-        etcd: EtcdConfig { endpoints: args.cluster.clone(), cluster: args.cluster_name.clone() },
+        etcd: EtcdConfig { endpoints: cluster.clone(), cluster: cluster_name.clone() },
         secret,
         survive_loss: args.survive_loss,
+        keep_free: f64::from(args.keep_free) / 100.0,
+        planning: planning(args)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let service = DirectorService::start(config, out::note)?;
-    let (url, cluster) = (format!("http://{}/", service.address()), args.cluster_name.as_str());
+    let (url, cluster) = (format!("http://{}/", service.address()), cluster_name.as_str());
     if args.report.json {
         let address = service.address();
         out::print_json(&json!({ "address": address, "url": url, "cluster": cluster }));
@@ -37,6 +44,29 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
     }
     service.stop();
     Ok(())
+}
+
+/// What the director needs to plan placement, where there is a bucket.
+fn planning(args: &DirectorArgs) -> Result<Option<PlanningConfig>, Failure> {
+    let Some(bucket) = args.bucket.titles() else { return Ok(None) };
+    bucket.check_access().map_err(|error| error.reason().about("--bucket"))?;
+    let rules = CopyRules {
+        least: args.copies,
+        extra: f64::from(args.extra_copies) / 100.0,
+        ..CopyRules::default()
+    };
+    let mut listing = BucketListing::new(bucket);
+    let titles = move || {
+        let listed = listing.refresh().map_err(|error| error.one_line())?;
+        // A name with a slash cannot be that of a title of a cluster, and files have no rate.
+        let sized = listed.into_iter().filter(|(_, title)| title.rate.0 > 0);
+        let named = sized.filter_map(|(name, title)| {
+            let size = TitleSize { rate: title.rate, size: title.size };
+            Some((TitleName::new(name).ok()?, size))
+        });
+        Ok(named.collect())
+    };
+    Ok(Some(PlanningConfig { rules, titles: Box::new(titles) }))
 }
 
 /// Time between two looks at the stop flag.

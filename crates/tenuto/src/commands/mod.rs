@@ -3,6 +3,7 @@
 mod bucket;
 mod calibrate;
 mod check;
+mod cluster;
 mod director;
 mod disk_show;
 mod emulation;
@@ -47,6 +48,7 @@ pub(crate) fn run(command: RootCommand) -> Result<(), Failure> {
         RootCommand::Check(args) => check::check(&args),
         RootCommand::Serve(args) => serve::serve(&args),
         RootCommand::Director(args) => director::director(&args),
+        RootCommand::Cluster(command) => cluster::run(&command),
         RootCommand::Token(args) => token::token(&args),
         RootCommand::Play(args) => play::play(&args),
         RootCommand::Calibrate(args) => calibrate::calibrate(&args),

@@ -9,7 +9,8 @@ use crate::{config_file, limits, out};
 use serde_json::json;
 use server::wire::ReloadReport;
 use server::{
-    ClusterConfig, HANDOVER_VERSION, Handover, Server, ServerConfig, TlsFiles, WebhookTarget,
+    ClusterConfig, CopySource, HANDOVER_VERSION, Handover, Server, ServerConfig, TlsFiles,
+    WebhookTarget,
 };
 use signal_hook::consts::{SIGHUP, SIGUSR2};
 use std::io::IsTerminal;
@@ -192,6 +193,11 @@ fn config(args: &ServeArgs) -> ServerConfig {
             WebhookTarget { url, secret }
         }),
         cluster: cluster(args),
+        copies: args.bucket.titles().map(|bucket| CopySource {
+            bucket,
+            windows: args.fill.clone(),
+            rate: args.fill_rate,
+        }),
         title_keys: args.title_keys.clone(),
         access_log: args.access_log.clone(),
         max_connections: args.max_connections,

@@ -10,14 +10,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A program that is killed when the test ends.
-struct Part {
+pub(crate) struct Part {
     child: Child,
     /// `HOST:PORT`.
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Part {
-    fn new(mut command: Command, address: String) -> Self {
+    pub(crate) fn new(mut command: Command, address: String) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self { child: command.spawn().expect("the program starts"), address }
     }
@@ -44,7 +44,7 @@ impl Part {
         (head.to_owned(), body.to_owned())
     }
 
-    fn json(&self, path: &str) -> Value {
+    pub(crate) fn json(&self, path: &str) -> Value {
         serde_json::from_str(&self.get(path).1).unwrap_or_default()
     }
 
@@ -61,14 +61,14 @@ impl Drop for Part {
     }
 }
 
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     free.local_addr().unwrap().to_string()
 }
 
 /// Waits until `holds`: other tests may keep the machine busy.
 #[track_caller]
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "{what}");
@@ -76,7 +76,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-fn etcd(dir: &TestDir, address: &str, peers: &str) -> Part {
+pub(crate) fn etcd(dir: &TestDir, address: &str, peers: &str) -> Part {
     let mut command = Command::new("etcd");
     let (here, peers) = (format!("http://{address}"), format!("http://{peers}"));
     command.arg("--data-dir").arg(dir.path("etcd"));
@@ -122,7 +122,7 @@ fn viewers(dir: &TestDir, at: &Part, number: usize, seconds: u32) -> Child {
 }
 
 #[track_caller]
-fn report(viewers: Child) -> Value {
+pub(crate) fn report(viewers: Child) -> Value {
     let output = viewers.wait_with_output().expect("it ends");
     serde_json::from_slice(&output.stdout).expect("a report")
 }

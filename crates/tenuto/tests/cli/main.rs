@@ -18,6 +18,7 @@ mod mounted_errors;
 mod mounted_random;
 mod mounted_rate;
 mod mounted_samba;
+mod placement;
 mod plans;
 mod program;
 mod recording;

@@ -72,6 +72,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("s3://films/house", "host, a bucket"),
     ("tenuto record", "host, which sends something"),
     ("tenuto director", "host, an etcd"),
+    ("tenuto cluster", "host, an etcd"),
     ("tenuto mount", "root"),
     ("tenuto simulate ageing", "minutes"),
     ("tenuto disk emulate", "root"),

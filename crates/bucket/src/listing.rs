@@ -1,0 +1,72 @@
+//! The titles of record with their rates and sizes, listed again and again: the manifest of a title
+//! is read once, and again when the object is another one.
+
+use crate::{BucketError, MANIFEST, Manifest, TITLES, TitleBucket, tried};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::{BitRate, ByteCount};
+
+/// What viewers and disks need of a title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BucketTitle {
+    /// The mean rate of the whole title; zero for files.
+    pub rate: BitRate,
+    /// Bytes of all tracks and the index.
+    pub size: ByteCount,
+}
+
+/// The titles of record, as they were when they were last listed.
+#[derive(Debug)]
+pub struct BucketListing {
+    bucket: TitleBucket,
+    /// The titles by name, with the tag of the manifest that was read.
+    known: BTreeMap<String, (Option<String>, BucketTitle)>,
+}
+
+impl BucketListing {
+    /// A listing that knows nothing yet.
+    pub fn new(bucket: TitleBucket) -> Self {
+        Self { bucket, known: BTreeMap::new() }
+    }
+
+    /// Lists the titles, and reads the manifests that are new. A title whose manifest is damaged is
+    /// left out: it cannot be filled.
+    ///
+    /// # Errors
+    /// Those of the bucket. What was read until then is not read again.
+    pub fn refresh(&mut self) -> Result<BTreeMap<String, BucketTitle>, BucketError> {
+        let client = self.bucket.client()?;
+        let folder = self.bucket.key(TITLES, "");
+        let objects = tried(|| client.list(&folder))?;
+        let mut titles = BTreeMap::new();
+        for object in objects {
+            let name = object.key.strip_prefix(&folder).and_then(|it| it.strip_suffix(MANIFEST));
+            let Some(name) = name else { continue };
+            let known = self.known.get(name).filter(|(tag, _)| tag.is_some() && *tag == object.tag);
+            let title = match known {
+                Some((_, title)) => *title,
+                None => match self.bucket.read_manifest(&client, name) {
+                    Ok(manifest) => BucketTitle::of(&manifest),
+                    // Damaged, or removed since it was listed.
+                    Err(BucketError::Damaged { .. } | BucketError::NoTitle { .. }) => continue,
+                    Err(error) => return Err(error),
+                },
+            };
+            self.known.insert(name.to_owned(), (object.tag, title));
+            titles.insert(name.to_owned(), title);
+        }
+        self.known.retain(|name, _| titles.contains_key(name));
+        Ok(titles)
+    }
+}
+
+impl BucketTitle {
+    fn of(manifest: &Manifest) -> Self {
+        let duration = Duration::from_nanos(manifest.duration_ns);
+        let rate = match duration.is_zero() {
+            true => BitRate(0),
+            false => BitRate::of(ByteCount(manifest.bytes), duration),
+        };
+        Self { rate, size: ByteCount(manifest.bytes + manifest.index.bytes) }
+    }
+}

@@ -1,0 +1,289 @@
+//! Placement over time: from views of the cluster to the orders of each node.
+//!
+//! ```text
+//!   titles of record ─┐
+//!   view ─────────────┼──▶ expected viewers, nodes that are away ──▶ plan ──▶ orders of each node
+//!                     └── now
+//! ```
+//!
+//! Viewers who come are expected at once, and are forgotten slowly: a title that was watched this
+//! evening has its copies tomorrow, unless others need the space. A node that is away keeps its
+//! copies in the plan for some minutes, because a restart should move nothing.
+//!
+//! What is remembered is not a record: a planner that starts takes the present copies for wanted.
+
+use super::{CopyOrder, CopyRules, plan};
+use crate::names::{NodeId, TitleName};
+use crate::records::{
+    ClusterChange, ClusterEvent, CopyRecord, CopyTarget, NodeDigest, NodeOrders, TitleSize,
+};
+use crate::view::{ClusterView, NodeNumber, TitleDemand, TitleNumber};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use units::Moment;
+
+/// Plans placement again and again.
+#[derive(Clone, Debug)]
+pub struct PlacementPlanner {
+    rules: CopyRules,
+    expected: BTreeMap<TitleName, TitleDemand>,
+    nodes: BTreeMap<NodeId, KnownNode>,
+    planned: Option<Moment>,
+}
+
+/// A node as it was when it was last there.
+#[derive(Clone, Debug)]
+struct KnownNode {
+    digest: NodeDigest,
+    copies: BTreeMap<TitleName, Vec<CopyRecord>>,
+    seen: Moment,
+}
+
+impl PlacementPlanner {
+    /// A planner that knows nothing yet.
+    pub fn new(rules: CopyRules) -> Self {
+        Self { rules, expected: BTreeMap::new(), nodes: BTreeMap::new(), planned: None }
+    }
+
+    /// The orders of all nodes that have any, where these are the titles of record. Copies of other
+    /// titles are left as they are.
+    pub fn plan(
+        &mut self,
+        mut view: ClusterView,
+        titles: &BTreeMap<TitleName, TitleSize>,
+        now: Moment,
+    ) -> BTreeMap<NodeId, NodeOrders> {
+        self.remember_nodes(&mut view, now);
+        for (name, size) in titles {
+            apply(&mut view, ClusterChange::Title(name.clone(), Some(*size)), now);
+        }
+        let numbers = titles.keys().filter_map(|name| view.title_named(name));
+        let numbers: Vec<TitleNumber> = numbers.collect();
+        self.expect_viewers(&mut view, &numbers, now);
+        let planned = plan(&view, &self.rules, numbers, |_| true);
+        for (number, copies) in planned.copies {
+            if let Some(demand) = self.expected.get_mut(view.title(number).name()) {
+                demand.copies = copies;
+            }
+        }
+        let mut orders = BTreeMap::new();
+        for order in planned.orders {
+            add(&mut orders, &view, order);
+        }
+        orders
+    }
+
+    /// Nodes that are away for a moment are in the view as they were.
+    fn remember_nodes(&mut self, view: &mut ClusterView, now: Moment) {
+        let mut copies: BTreeMap<NodeNumber, BTreeMap<TitleName, Vec<CopyRecord>>> =
+            BTreeMap::new();
+        for (number, title) in view.titles() {
+            for copy in view.copies(number) {
+                let of_node = copies.entry(copy.place.node).or_default();
+                let records = of_node.entry(title.name().clone()).or_default();
+                records.push(CopyRecord { disk: copy.place.disk, state: copy.state });
+            }
+        }
+        for (number, node) in view.nodes() {
+            let Some(digest) = node.digest().cloned() else { continue };
+            let copies = copies.remove(&number).unwrap_or_default();
+            self.nodes.insert(node.id().clone(), KnownNode { digest, copies, seen: now });
+        }
+        self.nodes.retain(|_, node| now.since(node.seen) < AWAY);
+        for (id, node) in self.nodes.iter().filter(|(_, node)| node.seen < now) {
+            apply(view, ClusterChange::Node(id.clone(), Some(node.digest.clone())), now);
+            for (title, copies) in &node.copies {
+                let change = ClusterChange::Copies(title.clone(), id.clone(), copies.clone());
+                apply(view, change, now);
+            }
+        }
+    }
+
+    /// How many viewers a title is expected to have: those whom it has, or had not long ago.
+    fn expect_viewers(&mut self, view: &mut ClusterView, titles: &[TitleNumber], now: Moment) {
+        let mut present: BTreeMap<TitleNumber, f64> = BTreeMap::new();
+        for (_, node) in view.nodes() {
+            for (title, viewers) in node.viewers() {
+                *present.entry(*title).or_default() += f64::from(*viewers);
+            }
+        }
+        let since = self.planned.map_or(Duration::ZERO, |planned| now.since(planned));
+        let kept = 0.5_f64.powf(since.as_secs_f64() / HALF_FORGOTTEN.as_secs_f64());
+        self.planned = Some(now);
+        let mut expected = BTreeMap::new();
+        for number in titles {
+            let name = view.title(*number).name().clone();
+            let copies = u32::try_from(view.ready_copies(*number).len()).unwrap_or(u32::MAX);
+            let known = self.expected.get(&name).copied();
+            let known = known.unwrap_or(TitleDemand { viewers: 0.0, copies });
+            let here = present.get(number).copied().unwrap_or(0.0);
+            let demand = TitleDemand { viewers: here.max(known.viewers * kept), ..known };
+            view.expect(*number, demand);
+            expected.insert(name, demand);
+        }
+        self.expected = expected;
+    }
+}
+
+/// Adds an order to those of its node, or counts it where there are enough for the disk.
+fn add(orders: &mut BTreeMap<NodeId, NodeOrders>, view: &ClusterView, order: CopyOrder) {
+    let (CopyOrder::Fill(title, place) | CopyOrder::Evict(title, place)) = order;
+    let node = view.node(place.node);
+    let disks = node.digest().map_or(0, |digest| digest.disks.len());
+    let of_node = orders.entry(node.id().clone()).or_default();
+    let target = CopyTarget { title: view.title(title).name().clone(), disk: place.disk };
+    let is_fill = matches!(order, CopyOrder::Fill(..));
+    let list = if is_fill { &mut of_node.fill } else { &mut of_node.evict };
+    // So that no disk waits for the orders of another.
+    let most = (NodeOrders::MOST / disks.max(1)).max(2);
+    let of_disk = list.iter().filter(|known| known.disk == target.disk).count();
+    if of_disk < most && list.len() < NodeOrders::MOST {
+        list.push(target);
+    } else if is_fill {
+        of_node.later = of_node.later.saturating_add(1);
+    }
+}
+
+fn apply(view: &mut ClusterView, change: ClusterChange, now: Moment) {
+    view.apply(ClusterEvent { revision: view.revision(), change }, now);
+}
+
+/// Time for which a node that is away keeps its copies in the plan: longer than a restart.
+const AWAY: Duration = Duration::from_secs(600);
+/// Time after which half of the viewers who have left are still expected.
+const HALF_FORGOTTEN: Duration = Duration::from_secs(1800);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::NodeDisk;
+    use crate::records::CopyState;
+    use crate::view::tests::digest;
+    use units::{BitRate, ByteCount};
+
+    fn id(node: u32) -> NodeId {
+        NodeId::new(format!("n{node}")).unwrap()
+    }
+
+    fn name(title: usize) -> TitleName {
+        TitleName::new(format!("t{title}")).unwrap()
+    }
+
+    /// Titles of rate 1; a disk holds 100.
+    fn titles(count: usize) -> BTreeMap<TitleName, TitleSize> {
+        let size = TitleSize { rate: BitRate(1), size: ByteCount(1) };
+        (0..count).map(|title| (name(title), size)).collect()
+    }
+
+    fn nodes(count: u32) -> ClusterView {
+        let mut view = ClusterView::new();
+        for node in 0..count {
+            let change = ClusterChange::Node(id(node), Some(digest(&[100, 100])));
+            apply(&mut view, change, Moment::ZERO);
+        }
+        view
+    }
+
+    /// Carries out all orders.
+    fn carry_out(view: &mut ClusterView, orders: &BTreeMap<NodeId, NodeOrders>) {
+        for (node, orders) in orders {
+            for target in &orders.fill {
+                let copy = CopyRecord { disk: target.disk, state: CopyState::Ready };
+                let change = ClusterChange::Copies(target.title.clone(), node.clone(), vec![copy]);
+                apply(view, change, Moment::ZERO);
+            }
+            for target in &orders.evict {
+                let change = ClusterChange::Copies(target.title.clone(), node.clone(), Vec::new());
+                apply(view, change, Moment::ZERO);
+            }
+        }
+    }
+
+    /// (fills, evictions, later) of all nodes.
+    fn counts(orders: &BTreeMap<NodeId, NodeOrders>) -> (usize, usize, u32) {
+        let sum = |of: fn(&NodeOrders) -> usize| orders.values().map(of).sum();
+        let later = orders.values().map(|orders| orders.later).sum();
+        (sum(|orders| orders.fill.len()), sum(|orders| orders.evict.len()), later)
+    }
+
+    #[test]
+    fn orders_come_in_portions_until_all_is_there() {
+        let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
+        let mut planner = PlacementPlanner::new(rules);
+        let (mut view, titles) = (nodes(3), titles(300));
+        let mut seen = Vec::new();
+        loop {
+            let orders = planner.plan(view.clone(), &titles, Moment::ZERO);
+            let (fills, evictions, later) = counts(&orders);
+            assert_eq!(evictions, 0);
+            if fills == 0 {
+                break;
+            }
+            for of_node in orders.values() {
+                assert!(of_node.fill.len() <= NodeOrders::MOST);
+            }
+            seen.push(fills + later as usize);
+            carry_out(&mut view, &orders);
+        }
+        // Six disks get up to 32 orders at a time.
+        assert_eq!(seen, [600, 408, 216, 30]);
+        assert_eq!(view.copies(TitleNumber(7)).len(), 2);
+    }
+
+    #[test]
+    fn a_node_that_is_away_for_a_moment_costs_nothing() {
+        let mut planner = PlacementPlanner::new(CopyRules::default());
+        let (mut view, titles) = (nodes(3), titles(20));
+        let orders = planner.plan(view.clone(), &titles, Moment::ZERO);
+        carry_out(&mut view, &orders);
+        let at = Moment::from_secs;
+        assert_eq!(planner.plan(view.clone(), &titles, at(1)), BTreeMap::new());
+        // Its records end with its lease.
+        apply(&mut view, ClusterChange::Node(id(1), None), at(2));
+        for title in 0..20 {
+            apply(&mut view, ClusterChange::Copies(name(title), id(1), Vec::new()), at(2));
+        }
+        assert_eq!(planner.plan(view.clone(), &titles, at(600)), BTreeMap::new());
+        let (fills, evictions, _) = counts(&planner.plan(view.clone(), &titles, at(602)));
+        assert!(fills > 5 && evictions == 0, "{fills} copies are missing");
+    }
+
+    #[test]
+    fn viewers_bring_copies_at_once_and_take_them_away_late() {
+        let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
+        let mut planner = PlacementPlanner::new(rules);
+        let (mut view, titles) = (nodes(4), titles(2));
+        let orders = planner.plan(view.clone(), &titles, Moment::ZERO);
+        carry_out(&mut view, &orders);
+        let at = |minutes: u64| Moment::from_secs(minutes * 60);
+        // 50 viewers for each copy.
+        let viewers = |view: &mut ClusterView, count| {
+            let viewers = BTreeMap::from([(name(0), count)]);
+            apply(view, ClusterChange::Viewers(id(0), viewers), Moment::ZERO);
+        };
+        viewers(&mut view, 200);
+        let orders = planner.plan(view.clone(), &titles, at(1));
+        assert_eq!(counts(&orders), (2, 0, 0));
+        carry_out(&mut view, &orders);
+        viewers(&mut view, 0);
+        // 200 wanted four copies; below 150 by the hysteresis three, below 100 two.
+        let rows = [(2, 0), (10, 0), (20, 1), (60, 2), (600, 2)];
+        for (minute, evicted) in rows {
+            let orders = planner.plan(view.clone(), &titles, at(minute));
+            assert_eq!(counts(&orders), (0, evicted, 0), "minute {minute}");
+        }
+        // A planner that starts takes what is there for wanted.
+        let mut another = PlacementPlanner::new(rules);
+        viewers(&mut view, 170);
+        assert_eq!(another.plan(view.clone(), &titles, at(0)), BTreeMap::new());
+    }
+
+    #[test]
+    fn titles_that_are_not_of_record_are_left_alone() {
+        let mut planner = PlacementPlanner::new(CopyRules::default());
+        let mut view = nodes(3);
+        let copy = CopyRecord { disk: NodeDisk(0), state: CopyState::Ready };
+        apply(&mut view, ClusterChange::Copies(name(9), id(0), vec![copy]), Moment::ZERO);
+        assert_eq!(planner.plan(view, &titles(0), Moment::ZERO), BTreeMap::new());
+    }
+}

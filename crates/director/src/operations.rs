@@ -1,0 +1,76 @@
+//! What whoever runs a cluster reads of it and changes in it, at etcd itself: without a director.
+
+use crate::etcd::{
+    Condition, EtcdClient, EtcdConfig, EtcdError, FORMAT_KEY, RecordWrite, check_format,
+};
+use cluster::{ClusterChange, ClusterName, ClusterView, NodeId};
+use units::{Moment, Reason};
+
+/// The records of a cluster in etcd.
+pub struct ClusterRecords {
+    client: EtcdClient,
+    cluster: ClusterName,
+}
+
+impl ClusterRecords {
+    /// The records of a cluster. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// An etcd that cannot be used whatever it answers.
+    pub fn new(config: &EtcdConfig) -> Result<Self, Reason> {
+        Ok(Self { client: EtcdClient::new(config)?, cluster: config.cluster.clone() })
+    }
+
+    /// All records as they are now. A node whose lease has ended has no digest.
+    ///
+    /// # Errors
+    /// An etcd that does not answer, and records of another format or none.
+    pub fn view(&mut self) -> Result<ClusterView, Reason> {
+        self.check()?;
+        let list = self.client.list().map_err(reason)?;
+        let prefix = self.client.prefix().to_owned();
+        let changes = list.records.iter().filter_map(|record| {
+            let key = String::from_utf8_lossy(&record.key);
+            let key = key.strip_prefix(&prefix).filter(|key| *key != FORMAT_KEY)?;
+            // What cannot be read is not shown; directors count it.
+            ClusterChange::from_record(key, Some(&record.value)).ok()
+        });
+        let mut view = ClusterView::new();
+        view.relist(list.stamp.revision, changes, Moment::ZERO);
+        Ok(view)
+    }
+
+    /// Sets whether a node should get no copies and lose those that it has.
+    ///
+    /// # Errors
+    /// An etcd that does not answer, and records of another format or none.
+    pub fn set_drained(&mut self, node: &NodeId, is_drained: bool) -> Result<(), Reason> {
+        self.check()?;
+        let (key, value) = ClusterChange::Drained(node.clone(), is_drained).to_record();
+        let key = format!("{}{key}", self.client.prefix());
+        let write = match value {
+            Some(value) => RecordWrite::Put { key, value, lease: None },
+            None => RecordWrite::Delete { key },
+        };
+        let conditions: [Condition<'_>; 0] = [];
+        self.client.transact(&conditions, &[write]).map_err(reason)?;
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), Reason> {
+        let key = format!("{}{FORMAT_KEY}", self.client.prefix());
+        let (found, _) = self.client.get(&key).map_err(reason)?;
+        let found = found.ok_or_else(|| {
+            let message = format!("etcd has no records of a cluster '{}'", self.cluster);
+            Reason::new(message, "check --cluster-name; a cluster begins with its first node")
+        })?;
+        check_format(&found, &self.cluster).map_err(Reason::from)
+    }
+}
+
+fn reason(error: EtcdError) -> Reason {
+    Reason::new(
+        format!("etcd cannot be used: {error}"),
+        "check --cluster, and that most members of etcd run",
+    )
+}

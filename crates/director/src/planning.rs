@@ -1,0 +1,327 @@
+//! Placement: one director of a cluster plans which nodes have copies of which titles of record.
+//!
+//! ```text
+//!   titles of record ──a minute──┐
+//!                                ▼
+//!   WatchedCluster ─────▶ PlacementPlanner ──what differs──▶ etcd: orders/NODE, titles/TITLE
+//!                                ▲
+//!   etcd: planner ──lease────────┘   held by one director; another takes it when that has ended
+//! ```
+//!
+//! All writes have the condition that the lease is still that of the key `planner`: a director that
+//! was stopped for long writes nothing over the orders of another. Orders say where a node should
+//! come to, so that those of an old planner do no harm until the next one looks.
+
+use crate::etcd::{
+    Condition, EtcdClient, EtcdConfig, EtcdError, FormatFailure, LeaseAge, LeaseKeeper,
+    RecordWrite, hold_format,
+};
+use crate::watching::{Say, WatchedCluster};
+use cluster::placement::{CopyRules, PlacementPlanner};
+use cluster::{ClusterChange, NodeId, NodeOrders, TitleName, TitleSize};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use units::{Reason, locked};
+
+type TitleList = Box<dyn FnMut() -> Result<BTreeMap<TitleName, TitleSize>, String> + Send>;
+type ListedTitles = Result<BTreeMap<TitleName, TitleSize>, String>;
+
+/// What a director needs to plan placement.
+pub struct PlanningConfig {
+    /// How many copies a title has.
+    pub rules: CopyRules,
+    /// The titles of record, by name. Called about once a minute, for as long as it takes; what it
+    /// says replaces what it said before, and a failure changes nothing.
+    pub titles: TitleList,
+}
+
+impl fmt::Debug for PlanningConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlanningConfig").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// The thread of a director that plans placement, or waits until it is its turn.
+pub(crate) struct Planning {
+    shared: Arc<PlanningState>,
+    /// Dropped to end the thread.
+    running: Option<Sender<()>>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
+}
+
+/// How planning goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ShownPlanning {
+    /// Whether this director plans.
+    pub(crate) is_planner: bool,
+    /// Titles of record.
+    pub(crate) titles: usize,
+    /// Copies that are still to be written.
+    pub(crate) fills: u64,
+    /// Copies that are still to be removed.
+    pub(crate) evictions: u64,
+    /// Why the last pass failed.
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Default)]
+struct PlanningState {
+    writes: AtomicU64,
+    shown: Mutex<ShownPlanning>,
+}
+
+struct PlanningThread {
+    client: EtcdClient,
+    etcd: EtcdConfig,
+    /// The value of the key `planner`.
+    address: String,
+    watched: Arc<WatchedCluster>,
+    rules: CopyRules,
+    /// To the thread that lists titles, which may take longer than a lease.
+    titles_asked: Sender<()>,
+    titles_listed: Receiver<ListedTitles>,
+    lease: LeaseKeeper,
+    is_planner: bool,
+    planner: PlacementPlanner,
+    /// `None`: they were never listed.
+    titles: Option<BTreeMap<TitleName, TitleSize>>,
+    /// When the titles are to be listed again.
+    list_at: Option<Instant>,
+    /// Why the last list failed.
+    not_listed: Option<String>,
+    planned: Option<Instant>,
+    shared: Arc<PlanningState>,
+    say: Say,
+    is_troubled: bool,
+}
+
+impl Planning {
+    /// Starts the thread. `address`: what the key `planner` says of this director.
+    pub(crate) fn start(
+        etcd: &EtcdConfig,
+        address: String,
+        watched: Arc<WatchedCluster>,
+        config: PlanningConfig,
+        say: Say,
+    ) -> Result<Self, Reason> {
+        let shared = Arc::new(PlanningState::default());
+        let (titles_asked, titles_listed) = start_listing(config.titles)?;
+        let mut thread = PlanningThread {
+            client: EtcdClient::new(etcd)?,
+            etcd: etcd.clone(),
+            address,
+            watched,
+            lease: LeaseKeeper::new(LEASE),
+            is_planner: false,
+            planner: PlacementPlanner::new(config.rules),
+            titles: None,
+            rules: config.rules,
+            titles_asked,
+            titles_listed,
+            list_at: None,
+            not_listed: None,
+            planned: None,
+            shared: Arc::clone(&shared),
+            say,
+            is_troubled: false,
+        };
+        let (running, stop) = bounded::<()>(0);
+        let (ending, ended) = bounded(0);
+        let run = move || {
+            // Dropped at the end, however the thread ends.
+            let _ending: Sender<()> = ending;
+            while stop.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+                thread.pass();
+            }
+            thread.lease.leave(&mut thread.client);
+        };
+        std::thread::Builder::new()
+            .name("placement".to_owned())
+            .spawn(run)
+            .map_err(|error| Reason::from(format!("cannot start a thread: {error}")))?;
+        Ok(Self { shared, running: Some(running), ended })
+    }
+
+    /// How planning goes.
+    pub(crate) fn shown(&self) -> ShownPlanning {
+        locked(&self.shared.shown).clone()
+    }
+
+    /// Transactions that changed records.
+    pub(crate) fn writes(&self) -> u64 {
+        self.shared.writes.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Planning {
+    fn drop(&mut self) {
+        self.running = None;
+        // Where etcd does not answer, the lease ends by itself.
+        let _ = self.ended.recv_timeout(TO_LEAVE);
+    }
+}
+
+impl PlanningThread {
+    fn pass(&mut self) {
+        let result = self.try_pass();
+        let error = match result {
+            Ok(error) => error,
+            Err(FormatFailure::Etcd(error)) => Some(format!("etcd cannot be used: {error}")),
+            Err(FormatFailure::Unusable(why)) => Some(why),
+        };
+        if self.lease.held().is_none_or(|lease| Instant::now() >= lease.until) {
+            self.is_planner = false;
+        }
+        match &error {
+            Some(error) if !self.is_troubled => (self.say)(&format!("placement: {error}")),
+            None if self.is_troubled => (self.say)("placement goes on"),
+            _ => {}
+        }
+        self.is_troubled = error.is_some();
+        let mut shown = locked(&self.shared.shown);
+        (shown.is_planner, shown.titles, shown.error) =
+            (self.is_planner, self.titles.as_ref().map_or(0, BTreeMap::len), error);
+        if !self.is_planner {
+            (shown.fills, shown.evictions) = (0, 0);
+        }
+    }
+
+    /// One pass; what does not keep the planner from planning, but should be known.
+    fn try_pass(&mut self) -> Result<Option<String>, FormatFailure> {
+        let (lease, age) = self.lease.hold(&mut self.client)?;
+        if age == LeaseAge::New {
+            self.is_planner = false;
+        }
+        if !self.is_planner && !self.take_over(lease.id)? {
+            return Ok(None);
+        }
+        if self.list_at.is_none_or(|at| Instant::now() >= at) {
+            // While a list is under way there is no place for another question.
+            let _ = self.titles_asked.try_send(());
+        }
+        if let Ok(listed) = self.titles_listed.try_recv() {
+            let pause = if listed.is_ok() { LIST_EVERY } else { LIST_AGAIN };
+            self.list_at = Some(Instant::now() + pause);
+            self.not_listed = match listed {
+                Ok(titles) => {
+                    self.titles = Some(titles);
+                    None
+                }
+                Err(why) => Some(format!("the titles of record are not known: {why}")),
+            };
+        }
+        let is_due = self.planned.is_none_or(|at| at.elapsed() >= PLAN_EVERY);
+        if self.titles.is_some() && self.watched.is_listed() && is_due {
+            self.plan(lease.id)?;
+            self.planned = Some(Instant::now());
+        }
+        Ok(self.not_listed.clone())
+    }
+
+    /// Becomes the planner if there is none.
+    fn take_over(&mut self, lease: u64) -> Result<bool, FormatFailure> {
+        hold_format(&mut self.client, &self.etcd.cluster)?;
+        let key = self.planner_key();
+        let (_, value) = ClusterChange::Planner(Some(self.address.clone())).to_record();
+        let value = value.unwrap_or_default();
+        let put = [RecordWrite::Put { key: key.clone(), value, lease: Some(lease) }];
+        // An answer that was lost may have been that of our own transaction.
+        self.is_planner = self.client.transact(&[Condition::Absent(&key)], &put)?
+            || self.client.transact(&[Condition::HeldBy(&key, lease)], &put)?;
+        if self.is_planner {
+            self.shared.writes.fetch_add(1, Ordering::Relaxed);
+            // What was remembered of the time before is old.
+            self.planner = PlacementPlanner::new(self.rules);
+            (self.list_at, self.planned) = (None, None);
+            (self.say)("this director plans the placement of titles");
+        }
+        Ok(self.is_planner)
+    }
+
+    fn plan(&mut self, lease: u64) -> Result<(), EtcdError> {
+        // Viewers wait for the view while it is copied, and not while it is planned.
+        let Some(titles) = &self.titles else { return Ok(()) };
+        let view = self.watched.view().clone();
+        let known: BTreeMap<NodeId, NodeOrders> =
+            view.nodes().map(|(_, node)| (node.id().clone(), node.orders().clone())).collect();
+        let size_of =
+            |name: &TitleName| view.title_named(name).and_then(|number| view.title(number).size());
+        let unknown = titles.iter().filter(|(name, _)| size_of(name).is_none());
+        let mut changes: Vec<ClusterChange> =
+            unknown.map(|(name, size)| ClusterChange::Title(name.clone(), Some(*size))).collect();
+        let mut orders = self.planner.plan(view, titles, self.watched.now());
+        {
+            let mut shown = locked(&self.shared.shown);
+            let fills = |orders: &NodeOrders| orders.fill.len() as u64 + u64::from(orders.later);
+            shown.fills = orders.values().map(fills).sum();
+            shown.evictions = orders.values().map(|orders| orders.evict.len() as u64).sum();
+        }
+        for (node, known) in known {
+            let wanted = orders.remove(&node).unwrap_or_default();
+            if wanted != known {
+                changes.push(ClusterChange::Orders(node, wanted));
+            }
+        }
+        for batch in changes.chunks(MOST_OF_A_TRANSACTION) {
+            let writes: Vec<RecordWrite> = batch.iter().map(|change| self.write(change)).collect();
+            let key = self.planner_key();
+            if !self.client.transact(&[Condition::HeldBy(&key, lease)], &writes)? {
+                self.is_planner = false;
+                self.lease.forget();
+                return Ok(());
+            }
+            self.shared.writes.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn write(&self, change: &ClusterChange) -> RecordWrite {
+        let (key, value) = change.to_record();
+        let key = format!("{}{key}", self.client.prefix());
+        match value {
+            Some(value) => RecordWrite::Put { key, value, lease: None },
+            None => RecordWrite::Delete { key },
+        }
+    }
+
+    fn planner_key(&self) -> String {
+        format!("{}{}", self.client.prefix(), ClusterChange::Planner(None).to_record().0)
+    }
+}
+
+/// Starts a thread that lists the titles of record as often as it is asked to.
+fn start_listing(mut titles: TitleList) -> Result<(Sender<()>, Receiver<ListedTitles>), Reason> {
+    let (ask, asked) = bounded(1);
+    let (answer, listed) = bounded(1);
+    let run = move || {
+        while asked.recv().is_ok() && answer.send(titles()).is_ok() {}
+    };
+    std::thread::Builder::new()
+        .name("titles".to_owned())
+        .spawn(run)
+        .map_err(|error| Reason::from(format!("cannot start a thread: {error}")))?;
+    Ok((ask, listed))
+}
+
+/// Time for which nobody plans after a planner was lost.
+const LEASE: Duration = Duration::from_secs(10);
+/// Time between passes.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Time between plans.
+const PLAN_EVERY: Duration = Duration::from_secs(3);
+/// Time between lists of the titles of record.
+const LIST_EVERY: Duration = Duration::from_secs(60);
+/// Time to the next list after one that failed.
+const LIST_AGAIN: Duration = Duration::from_secs(5);
+/// Time for giving the lease back, at most.
+const TO_LEAVE: Duration = Duration::from_secs(2);
+/// Records of one transaction: etcd takes 128 unless configured otherwise.
+const MOST_OF_A_TRANSACTION: usize = 100;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Directors that plan, against an etcd in memory.
+
+use super::*;
+use cluster::{
+    CapacityShare, ClusterName, CopyRecord, CopyState, CopyTarget, NodeDigest, NodeDisk,
+};
+use testkit::etcd::{TestEtcd, TestEtcdMember};
+use units::{BitRate, ByteCount};
+
+/// A director that plans placement, and what it has said.
+struct Tested {
+    planning: Planning,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+fn title(name: &str) -> TitleName {
+    TitleName::new(name).unwrap()
+}
+
+fn sizes(names: &[&str]) -> BTreeMap<TitleName, TitleSize> {
+    let size = TitleSize { rate: BitRate(5), size: ByteCount(10) };
+    names.iter().map(|name| (title(name), size)).collect()
+}
+
+impl Tested {
+    fn start(
+        member: &TestEtcdMember,
+        address: &str,
+        titles: impl FnMut() -> Result<BTreeMap<TitleName, TitleSize>, String> + Send + 'static,
+    ) -> Self {
+        let etcd = EtcdConfig {
+            endpoints: vec![member.address().parse().unwrap()],
+            cluster: ClusterName::new("c").unwrap(),
+        };
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&said);
+        let say: Say = Arc::new(move |text: &str| locked(&heard).push(text.to_owned()));
+        let watched = WatchedCluster::start(&etcd, Arc::clone(&say)).unwrap();
+        let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
+        let config = PlanningConfig { rules, titles: Box::new(titles) };
+        let planning = Planning::start(&etcd, address.to_owned(), watched, config, say).unwrap();
+        Self { planning, said }
+    }
+}
+
+fn put(etcd: &TestEtcd, change: &ClusterChange) {
+    let (key, value) = change.to_record();
+    match value {
+        Some(value) => etcd.put(&format!("/tenuto/c/{key}"), &value),
+        None => etcd.delete(&format!("/tenuto/c/{key}")),
+    }
+}
+
+fn put_node(etcd: &TestEtcd, name: &str) {
+    let digest = NodeDigest {
+        address: format!("http://{name}"),
+        rack: None,
+        weight: 1,
+        lease: 10,
+        disks: vec![CapacityShare::all_free(100)],
+        space: vec![CapacityShare::all_free(1000)],
+        network: CapacityShare::all_free(100),
+        memory: CapacityShare::all_free(100),
+    };
+    put(etcd, &ClusterChange::Node(NodeId::new(name).unwrap(), Some(digest)));
+}
+
+fn record(etcd: &TestEtcd, key: &str) -> Option<String> {
+    let key = format!("/tenuto/c/{key}");
+    etcd.records().into_iter().find(|(known, _)| *known == key).map(|(_, value)| value)
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(30), "it takes too long: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The titles that a node should fill.
+fn fills(etcd: &TestEtcd, node: &str) -> Vec<CopyTarget> {
+    let key = format!("orders/{node}");
+    let value = record(etcd, &key);
+    match ClusterChange::from_record(&key, value.as_deref().map(str::as_bytes)) {
+        Ok(ClusterChange::Orders(_, orders)) => orders.fill,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn orders_are_written_until_the_copies_are_there() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    for node in ["a", "b", "c"] {
+        put_node(&etcd, node);
+    }
+    let tested = Tested::start(&member, "10.0.0.5:8090", || Ok(sizes(&["film", "song"])));
+    let ordered = || ["a", "b", "c"].map(|node| fills(&etcd, node));
+    until("orders for two copies of each", || ordered().concat().len() == 4);
+    assert_eq!(record(&etcd, "planner").unwrap(), r#""10.0.0.5:8090""#);
+    assert_eq!(etcd.is_leased("/tenuto/c/planner"), Some(true));
+    assert_eq!(record(&etcd, "titles/film").unwrap(), r#"{"rate":5,"size":10}"#);
+    // The state is shown after the pass that has written them.
+    until("it shows so", || {
+        let shown = tested.planning.shown();
+        (shown.is_planner, shown.titles, shown.fills) == (true, 2, 4)
+    });
+    for (node, targets) in ["a", "b", "c"].into_iter().zip(ordered()) {
+        for target in targets {
+            let copy = CopyRecord { disk: target.disk, state: CopyState::Ready };
+            let node = NodeId::new(node).unwrap();
+            put(&etcd, &ClusterChange::Copies(target.title, node, vec![copy]));
+        }
+    }
+    until("nothing is ordered any more", || ordered().concat().is_empty());
+    assert_eq!(record(&etcd, "orders/a"), None);
+    // A node that is drained loses its copies to another.
+    put(&etcd, &ClusterChange::Drained(NodeId::new("a").unwrap(), true));
+    until("the copies of 'a' are wanted elsewhere", || {
+        let [a, b, c] = ordered();
+        a.is_empty() && b.iter().chain(&c).all(|target| target.disk == NodeDisk(0))
+    });
+}
+
+#[test]
+fn one_director_plans_and_another_takes_over() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    put_node(&etcd, "a");
+    let list = || Ok(sizes(&["film"]));
+    let first = Tested::start(&member, "first", list);
+    until("the first plans", || record(&etcd, "planner").as_deref() == Some("\"first\""));
+    let second = Tested::start(&member, "second", list);
+    std::thread::sleep(PAUSE * 3);
+    assert!(!second.planning.shown().is_planner);
+    // Another has the key, as after a pause in which the lease ended: nothing is written over it.
+    etcd.expire_lease_of("/tenuto/c/planner");
+    until("one of them plans", || record(&etcd, "planner").is_some());
+    until("one of them knows it", || {
+        first.planning.shown().is_planner != second.planning.shown().is_planner
+    });
+    let mut both = [first, second];
+    both.sort_by_key(|tested| !tested.planning.shown().is_planner);
+    let [planner, waiting] = both;
+    drop(planner);
+    until("the other plans", || waiting.planning.shown().is_planner);
+    assert!(locked(&waiting.said).iter().any(|text| text.contains("plans the placement")));
+}
+
+#[test]
+fn titles_that_cannot_be_listed_change_nothing_and_are_said_once() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    put_node(&etcd, "a");
+    let tested = Tested::start(&member, "d", || Err("the bucket does not answer".to_owned()));
+    until("it is said", || tested.planning.shown().error.is_some());
+    std::thread::sleep(PAUSE * 3);
+    let said = locked(&tested.said).clone();
+    let about_titles = said.iter().filter(|text| text.contains("does not answer")).count();
+    assert_eq!(about_titles, 1, "{said:?}");
+    assert_eq!((record(&etcd, "orders/a"), tested.planning.shown().titles), (None, 0));
+}

@@ -1,0 +1,216 @@
+//! Copies of titles of record that the placement of a cluster orders: written from the bucket, and
+//! removed. A thread for each disk.
+//!
+//! ```text
+//!   etcd: orders/NODE ─▶ Member ─▶ evict: is the copy that of the bucket? ─▶ removed
+//!                             └──▶ fill: bucket ─parts, hashes compared─▶ PacedIo ─▶ store
+//!                                                                           │
+//!             CopyBoard ◀── what is written, done, failed ──────────────────┘
+//!                 └─▶ copies/TITLE/NODE "filling", `/status`, metrics
+//! ```
+//!
+//! Each disk writes one copy at a time, and a node a few at most, so that their parts need little
+//! memory; each has its part of the rate. Nothing is removed that the bucket does not have.
+
+mod paced_io;
+
+use crate::background_io::EngineBackgroundIo;
+use crate::control::{ServedStore, StoreOwner};
+use crate::copy_board::CopyBoard;
+use crate::copy_source::CopySource;
+use crate::membership::Membership;
+use crate::messages::CoreHandle;
+use crate::shared::Shared;
+use bucket::BucketError;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use paced_io::PacedIo;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use store::{JobProgress, StoreAccess, StoreError};
+use units::{BitRate, Hinted};
+
+/// Ends the threads when it is dropped.
+#[derive(Debug)]
+pub(crate) struct CopyThreads {
+    _running: Sender<()>,
+    ends: Arc<AtomicBool>,
+}
+
+impl Drop for CopyThreads {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Starts a thread for each store.
+pub(crate) fn start(
+    source: &CopySource,
+    membership: &Arc<Membership>,
+    stores: Vec<ServedStore>,
+    shared: &Arc<Shared>,
+    core: &CoreHandle,
+    threads: &mut Vec<JoinHandle<()>>,
+) -> io::Result<CopyThreads> {
+    let (running, stopped) = bounded(0);
+    let ends = Arc::new(AtomicBool::new(false));
+    let at_once = stores.len().clamp(1, AT_ONCE);
+    let rate = BitRate(source.rate.0 / at_once as u64);
+    for (number, store) in (0..).zip(stores) {
+        let copies = DiskCopies {
+            number,
+            source: source.clone(),
+            rate,
+            membership: Arc::clone(membership),
+            shared: Arc::clone(shared),
+            core: core.clone(),
+            stopped: stopped.clone(),
+            ends: Arc::clone(&ends),
+            failed: BTreeMap::new(),
+            store,
+        };
+        let builder = thread::Builder::new().name("copies".to_owned());
+        threads.push(builder.spawn(move || copies.run())?);
+    }
+    Ok(CopyThreads { _running: running, ends })
+}
+
+/// The copies on one disk.
+struct DiskCopies {
+    /// Index of the store, which is its disk's number.
+    number: u16,
+    source: CopySource,
+    /// The rate of one copy.
+    rate: BitRate,
+    membership: Arc<Membership>,
+    shared: Arc<Shared>,
+    core: CoreHandle,
+    store: ServedStore,
+    stopped: Receiver<()>,
+    ends: Arc<AtomicBool>,
+    /// Titles that failed, by when they are tried again, and how long they wait then.
+    failed: BTreeMap<String, (Instant, Duration)>,
+}
+
+impl DiskCopies {
+    fn run(mut self) {
+        let membership = Arc::clone(&self.membership);
+        while self.stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            let orders = membership.orders();
+            let here = |target: &&cluster::CopyTarget| target.disk.0 == self.number;
+            let names = |targets: &[cluster::CopyTarget]| -> Vec<String> {
+                targets.iter().filter(here).map(|target| target.title.to_string()).collect()
+            };
+            let (evict, fill) = (names(&orders.evict), names(&orders.fill));
+            // First, because they make room.
+            for title in evict {
+                if self.has(&title) {
+                    self.attempt(&title, "copy-not-evicted", Self::evict);
+                }
+            }
+            if self.source.is_open_now()
+                && let Some(title) = fill.into_iter().find(|title| self.lacks(title))
+                && let Some(_turn) = membership.copies().take_turn(AT_ONCE)
+            {
+                self.attempt(&title, "copy-not-filled", Self::fill);
+            }
+        }
+    }
+
+    fn board(&self) -> &CopyBoard {
+        self.membership.copies()
+    }
+
+    fn has(&self, title: &str) -> bool {
+        self.may_try(title) && self.store.store().find(title).is_ok()
+    }
+
+    fn lacks(&self, title: &str) -> bool {
+        self.may_try(title) && self.store.store().find(title).is_err()
+    }
+
+    fn may_try(&self, title: &str) -> bool {
+        self.failed.get(title).is_none_or(|(at, _)| Instant::now() >= *at)
+    }
+
+    /// Carries out an order. One that fails is tried again later, and the next one meanwhile.
+    fn attempt(
+        &mut self,
+        title: &str,
+        event: &str,
+        order: impl FnOnce(&Self, &str) -> Result<(), BucketError>,
+    ) {
+        let result = order(self, title);
+        match result {
+            Ok(()) => {
+                self.failed.remove(title);
+                self.board().forget_failure(title);
+            }
+            Err(BucketError::Store(StoreError::Cancelled)) => {}
+            Err(error) => {
+                let before = self.failed.get(title).map_or(FIRST_PAUSE / 2, |(_, pause)| *pause);
+                let pause = (before * 2).min(LONGEST_PAUSE);
+                self.failed.insert(title.to_owned(), (Instant::now() + pause, pause));
+                let (store, why) = (self.store.path().display().to_string(), error.one_line());
+                self.board().failed(title, &why);
+                let fields = || json!({ "store": store, "title": title, "message": why });
+                self.shared.tell(event, fields);
+            }
+        }
+        self.failed.retain(|_, (at, pause)| at.elapsed() < *pause);
+    }
+
+    fn fill(&self, title: &str) -> Result<(), BucketError> {
+        let cancel = AtomicBool::new(false);
+        let opened = &self.shared.content.stores[usize::from(self.number)];
+        let io = EngineBackgroundIo::new(self.core.clone(), opened);
+        let entry = self.board().begin(title, self.number);
+        let paced = PacedIo::new(&io, &self.source, self.rate, [&cancel, &self.ends], &entry);
+        let target: &dyn StoreAccess = &(self.store.store(), &paced as &dyn store::BackgroundIo);
+        let mut on_progress = |done: JobProgress| {
+            done.total.into_iter().for_each(|bytes| entry.has(bytes));
+            let evicted = || {
+                let orders = self.membership.orders();
+                orders.evict.iter().any(|it| it.disk.0 == self.number && it.title.as_str() == title)
+            };
+            if self.ends.load(Ordering::Relaxed) || evicted() {
+                cancel.store(true, Ordering::Relaxed);
+            }
+        };
+        let bucket = self.source.bucket.clone().with_connections(CONNECTIONS);
+        let filled = bucket.fill(target, title, &mut on_progress, &cancel)?;
+        entry.done(filled.bytes);
+        let store = self.store.path().display().to_string();
+        let fields = || json!({ "store": store, "title": title, "bytes": filled.bytes });
+        self.shared.tell("copy-filled", fields);
+        Ok(())
+    }
+
+    /// Removes a copy that the bucket has, too. Viewers who play it go on to its end.
+    fn evict(&self, title: &str) -> Result<(), BucketError> {
+        let record = self.store.store().find(title)?;
+        if self.source.bucket.manifest(title)?.content != record.content().to_string() {
+            return Err(BucketError::Exists { title: title.to_owned() });
+        }
+        self.store.remove(title)?;
+        self.board().evicted();
+        let store = self.store.path().display().to_string();
+        self.shared.tell("copy-evicted", || json!({ "store": store, "title": title }));
+        Ok(())
+    }
+}
+
+/// Copies that a node writes at a time, at most: each has parts of 16 MiB in memory.
+const AT_ONCE: usize = 4;
+/// Connections for one copy.
+const CONNECTIONS: usize = 2;
+/// Time between looks at the orders.
+const LOOK: Duration = Duration::from_millis(500);
+/// Time to the second try of an order that failed; twice as long after each further one.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+/// Time to the next try, at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);

@@ -1,0 +1,259 @@
+//! `cluster`: what etcd knows of the nodes, and how to empty one.
+
+use crate::args::director::{ClusterArgs, ClusterCommand, ClusterDrainArgs, ClusterNodesArgs};
+use crate::failure::{Code, Failure};
+use crate::out::{Bar, Table};
+use cluster::{
+    CapacityShare, ClusterView, CopyView, NodeDisk, NodeId, NodeNumber, NodeOrders, NodeView,
+    TitleNumber,
+};
+use director::etcd::EtcdConfig;
+use director::operations::ClusterRecords;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tenuto_agent::stop_on_signals;
+use units::show::count;
+use units::{BitRate, ByteCount};
+
+pub(crate) fn run(command: &ClusterCommand) -> Result<(), Failure> {
+    match command {
+        ClusterCommand::Nodes(args) => nodes(args),
+        ClusterCommand::Drain(args) => drain(args),
+    }
+}
+
+fn records(args: &ClusterArgs) -> Result<ClusterRecords, Failure> {
+    let ClusterArgs { cluster, cluster_name } = args;
+    let config = EtcdConfig { endpoints: cluster.clone(), cluster: cluster_name.clone() };
+    Ok(ClusterRecords::new(&config)?)
+}
+
+/// The report of `cluster nodes`.
+#[derive(Serialize)]
+struct ClusterReport {
+    /// The address of the director that plans placement.
+    planner: Option<String>,
+    titles: usize,
+    /// Titles without a ready copy on a registered node.
+    titles_away: usize,
+    nodes: Vec<NodeReport>,
+}
+
+#[derive(Serialize)]
+struct NodeReport {
+    name: String,
+    registered: bool,
+    drained: bool,
+    address: Option<String>,
+    rack: Option<String>,
+    /// Bits per second of all disks.
+    disks: CapacityShare,
+    /// Bytes of all disks.
+    space: CapacityShare,
+    /// Viewers of titles, as of a minute ago at most.
+    viewers: u64,
+    copies: usize,
+    filling: usize,
+    /// Copies that the node should still write and remove.
+    fills_ordered: u64,
+    evictions_ordered: usize,
+}
+
+impl ClusterReport {
+    fn of(view: &ClusterView) -> Self {
+        let is_known = |node: &NodeView| {
+            node.digest().is_some() || node.is_drained() || *node.orders() != NodeOrders::default()
+        };
+        let known = view.nodes().filter(|(_, node)| is_known(node));
+        let titles = view.titles().filter(|(_, title)| title.size().is_some());
+        let titles: Vec<_> = titles.map(|(number, _)| number).collect();
+        let is_away = |title: &&TitleNumber| view.ready_copies(**title).is_empty();
+        let mut nodes: Vec<NodeReport> =
+            known.map(|(number, node)| NodeReport::of(view, number, node)).collect();
+        nodes.sort_by(|one, other| one.name.cmp(&other.name));
+        Self {
+            planner: view.planner().map(str::to_owned),
+            titles_away: titles.iter().filter(is_away).count(),
+            titles: titles.len(),
+            nodes,
+        }
+    }
+}
+
+impl NodeReport {
+    fn of(view: &ClusterView, number: NodeNumber, node: &NodeView) -> Self {
+        let digest = node.digest();
+        let sum = |shares: &[CapacityShare]| {
+            let all = |of: fn(&CapacityShare) -> u64| shares.iter().map(of).sum();
+            CapacityShare { guaranteed: all(|share| share.guaranteed), free: all(|it| it.free) }
+        };
+        let (ready, filling) = copies_of(view, number, node);
+        let orders = node.orders();
+        Self {
+            name: node.id().to_string(),
+            registered: digest.is_some(),
+            drained: node.is_drained(),
+            address: digest.map(|digest| digest.address.clone()),
+            rack: digest.and_then(|digest| digest.rack.clone()),
+            disks: digest.map(|digest| sum(&digest.disks)).unwrap_or_default(),
+            space: digest.map(|digest| sum(&digest.space)).unwrap_or_default(),
+            viewers: node.viewers().iter().map(|(_, viewers)| u64::from(*viewers)).sum(),
+            copies: ready,
+            filling,
+            fills_ordered: orders.fill.len() as u64 + u64::from(orders.later),
+            evictions_ordered: orders.evict.len(),
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.registered, self.drained) {
+            (true, false) => "",
+            (true, true) => "drained",
+            (false, false) => "away",
+            (false, true) => "away, drained",
+        }
+    }
+}
+
+/// The copies on a node that are ready, and those that are being filled.
+fn copies_of(view: &ClusterView, number: NodeNumber, node: &NodeView) -> (usize, usize) {
+    let disks = node.digest().map_or(0, |digest| digest.disks.len());
+    let disks = (0..u16::try_from(disks).unwrap_or(u16::MAX)).map(NodeDisk);
+    let titles: BTreeSet<_> = disks.flat_map(|disk| node.titles_on(disk)).collect();
+    let copies = titles.into_iter().flat_map(|title| view.copies(*title));
+    let here = copies.filter(|copy| copy.place.node == number);
+    let (ready, filling): (Vec<CopyView>, Vec<CopyView>) = here.partition(|copy| copy.is_ready());
+    (ready.len(), filling.len())
+}
+
+fn nodes(args: &ClusterNodesArgs) -> Result<(), Failure> {
+    let report = ClusterReport::of(&records(&args.cluster)?.view()?);
+    args.report.show(&report, || {
+        let mut table = Table::new(&[
+            "node",
+            "rack",
+            ">viewers",
+            ">free rate",
+            ">of",
+            ">free space",
+            ">of",
+            ">copies",
+            ">to fill",
+            "state",
+        ]);
+        for node in &report.nodes {
+            table.row(vec![
+                node.name.clone(),
+                node.rack.clone().unwrap_or_else(|| "-".to_owned()),
+                node.viewers.to_string(),
+                BitRate(node.disks.free).to_string(),
+                BitRate(node.disks.guaranteed).to_string(),
+                ByteCount(node.space.free).to_string(),
+                ByteCount(node.space.guaranteed).to_string(),
+                node.copies.to_string(),
+                (node.fills_ordered + node.filling as u64).to_string(),
+                node.state().to_owned(),
+            ]);
+        }
+        let planner = report.planner.as_ref().map_or_else(
+            || "no director plans placement (director --bucket)".to_owned(),
+            |address| format!("the director at {address} plans placement"),
+        );
+        let (titles, away) = (count(report.titles as u64, "title"), report.titles_away);
+        format!("{}\n{titles}, {away} with no copy on a registered node; {planner}\n", table.show())
+    });
+    Ok(())
+}
+
+/// The report of `cluster drain`.
+#[derive(Serialize)]
+struct DrainReport<'a> {
+    node: &'a NodeId,
+    drained: bool,
+    /// Copies that are still on the node.
+    copies: usize,
+    /// Titles among them that no other registered node has.
+    only_here: usize,
+}
+
+fn drain(args: &ClusterDrainArgs) -> Result<(), Failure> {
+    let ClusterDrainArgs { cluster, node, undo, no_wait, report } = args;
+    let mut records = records(cluster)?;
+    let view = records.view()?;
+    let named = view.node_named(node);
+    if !*undo && named.is_none_or(|number| view.node(number).digest().is_none()) {
+        let message = format!("no node '{node}' is registered in '{}'", cluster.cluster_name);
+        let hint = "`tenuto cluster nodes` lists them; a node that is away is drained already";
+        return Err(Failure::new(message).hint(hint));
+    }
+    if !*undo && view.planner().is_none() {
+        let message = "no director plans placement, so that nobody would move the copies";
+        let hint = "start a director with --bucket; titles must be in the bucket to be moved";
+        return Err(Failure::new(message).hint(hint));
+    }
+    let stop = stop_on_signals()?;
+    records.set_drained(node, !undo)?;
+    let bar = Bar::new();
+    let mut left = left_on(&records.view()?, node);
+    let mut looks_at_rest = 0;
+    while !*undo && !*no_wait && left.0 > 0 && !stop.load(Ordering::Relaxed) {
+        if looks_at_rest == AT_REST {
+            break;
+        }
+        let (copies, only_here) = left;
+        let copies = count(copies as u64, "copy");
+        bar.say(&format!("{copies} on {node}, {only_here} of titles that no other node has"));
+        std::thread::sleep(LOOK);
+        let view = records.view()?;
+        looks_at_rest = if is_at_rest(&view) { looks_at_rest + 1 } else { 0 };
+        left = left_on(&view, node);
+    }
+    drop(bar);
+    let (copies, only_here) = left;
+    let stays = looks_at_rest == AT_REST;
+    let done = DrainReport { node, drained: !undo, copies, only_here };
+    report.show(&done, || match (*undo, copies) {
+        (true, _) => format!("{node} gets copies again\n"),
+        (false, 0) => format!("{node} has no copies any more, and can be stopped for good\n"),
+        (false, _) if stays => format!(
+            "{node} keeps {}, {only_here} of titles that no other node has: they are not in the \
+             bucket, or no other node has room for them\n",
+            count(copies as u64, "copy")
+        ),
+        (false, _) => format!(
+            "{node} is being drained: {} left, {only_here} of titles that no other node has\n",
+            count(copies as u64, "copy")
+        ),
+    });
+    match copies > 0 && !*undo && !*no_wait {
+        true => Err(Failure::reported(Code::Failed)),
+        false => Ok(()),
+    }
+}
+
+/// The copies on a node, and the titles among them that no other registered node has.
+fn left_on(view: &ClusterView, node: &NodeId) -> (usize, usize) {
+    let Some(number) = view.node_named(node) else { return (0, 0) };
+    let copies = view.titles().map(|(title, _)| view.copies(title));
+    let here = copies.filter(|copies| copies.iter().any(|copy| copy.place.node == number));
+    let (mut left, mut only_here) = (0, 0);
+    for copies in here {
+        left += 1;
+        let elsewhere = copies.iter().any(|it| it.place.node != number && it.is_ready());
+        only_here += usize::from(!elsewhere);
+    }
+    (left, only_here)
+}
+
+/// Whether no node has anything to fill or to remove.
+fn is_at_rest(view: &ClusterView) -> bool {
+    let fills = view.titles().any(|(title, _)| view.copies(title).iter().any(|it| !it.is_ready()));
+    !fills && view.nodes().all(|(_, node)| *node.orders() == NodeOrders::default())
+}
+
+/// Looks in a row at a cluster at rest, after which nothing more is expected: some plans.
+const AT_REST: u32 = 15;
+/// Time between two looks at the records.
+const LOOK: Duration = Duration::from_secs(1);

@@ -1,0 +1,165 @@
+//! A cluster that is filled from a bucket: nodes with empty stores get the titles of record, and a
+//! node that is drained gives its copies to others while a viewer plays. The bucket is in memory,
+//! etcd is a real one.
+
+use crate::directed::{Part, etcd, eventually, free_address, report};
+use crate::program::{Run, TestDir, program};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Stdio};
+use testkit::bucket::TestBucket;
+
+const NODES: [&str; 3] = ["n1", "n2", "n3"];
+const TITLES: [&str; 3] = ["one", "two", "three"];
+
+struct Fleet {
+    dir: TestDir,
+    etcd: String,
+    bucket: String,
+}
+
+impl Fleet {
+    fn command(&self, line: &str) -> Command {
+        let mut command = program(&self.dir.path(""));
+        command
+            .args(line.split_whitespace())
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret");
+        command
+    }
+
+    fn run(&self, line: &str) -> Run {
+        Run::from(self.command(line).output().expect("tenuto runs"))
+    }
+
+    /// The options of a part of the cluster.
+    fn cluster(&self) -> String {
+        format!("--cluster http://{} --cluster-name c", self.etcd)
+    }
+
+    fn source(&self) -> String {
+        format!("--bucket s3://films --bucket-endpoint {}", self.bucket)
+    }
+
+    fn part(&self, address: String, line: &str) -> Part {
+        let secret = "--cluster-secret secret";
+        let line =
+            format!("{line} --listen {address} {} {} {secret}", self.cluster(), self.source());
+        Part::new(self.command(&line), address)
+    }
+
+    fn node(&self, name: &str) -> Part {
+        self.dir.ok(&format!("format {name}.store --size 64MiB"));
+        let address = free_address();
+        let own = format!("--node {name} --node-address http://{address} --fill-rate 800Mbps");
+        let disk = "--as-disk ssd-sata --grace 1s";
+        self.part(address, &format!("serve {name}.store {own} {disk}"))
+    }
+
+    fn nodes(&self) -> Value {
+        let run = self.run(&format!("cluster nodes {} --json", self.cluster()));
+        serde_json::from_str(&run.out).unwrap_or_default()
+    }
+
+    fn play(&self, at: &Part, title: &str) -> Child {
+        let from = format!("http://{}/t/{title}/master.m3u8", at.address);
+        let mut command = self.command(&format!("play {from} --viewers 1 --duration 20s --json"));
+        command.stdout(Stdio::piped()).spawn().expect("it plays")
+    }
+}
+
+/// The nodes that have each title, as a director knows them.
+fn ready(director: &Part) -> Vec<BTreeSet<String>> {
+    let listed = director.json("/titles");
+    let titles = listed["titles"].as_array().cloned().unwrap_or_default();
+    let names = |title: &Value| -> BTreeSet<String> {
+        let nodes = title["ready"].as_array().into_iter().flatten();
+        nodes.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+    };
+    titles.iter().map(names).collect()
+}
+
+#[test]
+fn nodes_are_filled_from_a_bucket_and_drained() {
+    testkit::needs!(Program("etcd"), Program("ffmpeg"));
+    let dir = TestDir::with_store();
+    dir.film_of(30, "one.mkv");
+    for copy in &TITLES[1..] {
+        std::fs::copy(dir.path("one.mkv"), dir.path(&format!("{copy}.mkv"))).unwrap();
+    }
+    TITLES.iter().for_each(|title| drop(dir.ok(&format!("ingest a.store {title}.mkv"))));
+    dir.write("secret", [b's'; 32]);
+    let only_mine = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(dir.path("secret"), only_mine).unwrap();
+    let bucket = TestBucket::default();
+    let bucket = bucket.listen(|_| None);
+    let fleet = Fleet { dir, etcd: free_address(), bucket };
+    let push = format!("bucket push s3://films a.store --endpoint {}", fleet.bucket);
+    assert_eq!(fleet.run(&push).code, Some(0));
+    let _etcd = etcd(&fleet.dir, &fleet.etcd, &free_address());
+    let parts = NODES.map(|name| fleet.node(name));
+    let line = "director --copies 2 --extra-copies 0";
+    let directors = [0, 1].map(|_| fleet.part(free_address(), line));
+
+    eventually("each title has two copies", || {
+        let ready = ready(&directors[0]);
+        ready.len() == 3 && ready.iter().all(|nodes| nodes.len() == 2)
+    });
+    let plan = |director: &Part| director.json("/status")["planning"]["here"]["plans"] == true;
+    eventually("one of the directors plans", || plan(&directors[0]) != plan(&directors[1]));
+    eventually("all is quiet", || {
+        let nodes = fleet.nodes();
+        let fills = nodes["nodes"].as_array().into_iter().flatten();
+        fills.filter(|node| node["fills_ordered"] == 0 && node["filling"] == 0).count() == 3
+    });
+    let nodes = fleet.nodes();
+    let copies: u64 = NODES
+        .iter()
+        .zip(0..)
+        .map(|(name, number)| {
+            let node = &nodes["nodes"][number];
+            assert_eq!(
+                (&node["name"], &node["registered"]),
+                (&(*name).into(), &true.into()),
+                "{nodes}"
+            );
+            node["copies"].as_u64().unwrap()
+        })
+        .sum();
+    assert_eq!((copies, &nodes["titles"]), (6, &3.into()), "{nodes}");
+
+    // A viewer plays from the node that is drained, or from another: none stalls.
+    let playing: Vec<Child> = TITLES.map(|title| fleet.play(&directors[1], title)).into();
+    eventually("they play", || {
+        let sessions = parts.iter().map(|node| node.json("/status")["admitted"].as_u64());
+        sessions.flatten().sum::<u64>() == 3
+    });
+    let drained = fleet.run(&format!("cluster drain n1 {}", fleet.cluster()));
+    let told = (drained.code, drained.out.as_str());
+    assert_eq!(
+        told,
+        (Some(0), "n1 has no copies any more, and can be stopped for good\n"),
+        "{}",
+        drained.err
+    );
+    let wanted = BTreeSet::from(["n2".to_owned(), "n3".to_owned()]);
+    assert!(ready(&directors[0]).iter().all(|nodes| *nodes == wanted));
+    for viewer in playing {
+        let totals = report(viewer)["totals"].take();
+        assert_eq!((&totals["admitted"], &totals["stalls"]), (&1.into(), &0.into()), "{totals}");
+    }
+    let undone = fleet.run(&format!("cluster drain n1 --undo {}", fleet.cluster()));
+    assert_eq!(undone.out, "n1 gets copies again\n");
+    eventually("it gets copies again", || {
+        ready(&directors[0]).iter().any(|nodes| nodes.contains("n1"))
+    });
+
+    // What cannot be done is said.
+    let unknown = fleet.run(&format!("cluster drain n9 {}", fleet.cluster()));
+    assert_eq!(unknown.code, Some(1));
+    assert!(unknown.err.contains("no node 'n9' is registered in 'c'"), "{}", unknown.err);
+    let other =
+        fleet.run(&format!("cluster nodes --cluster http://{} --cluster-name d", fleet.etcd));
+    assert!(other.err.contains("no records of a cluster 'd'"), "{}", other.err);
+}
