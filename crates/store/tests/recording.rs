@@ -484,6 +484,33 @@ fn many_recordings_commit_at_the_same_time() {
     assert_eq!(store.titles().len(), 8);
 }
 
+/// The catalogue of a store of 1 GiB has 256 KiB. Without a bound for all recordings together, each
+/// of these would have 16 KiB of index parts there.
+#[test]
+fn many_recordings_leave_the_catalogue_of_a_small_store_small() {
+    let device = PowerCutDevice::new(ByteCount::mib(1024));
+    let store = formatted(&device);
+    let names: Vec<String> = (0..20).map(|camera| format!("camera {camera}")).collect();
+    let mut all: Vec<Recorded<'_>> =
+        names.iter().map(|name| Recorded::start(&store, name, 1).unwrap()).collect();
+    for round in 0..100u32 {
+        for recorded in &mut all {
+            for ldu in 0..300u32 {
+                // Of sizes that do not repeat, which take the most to describe.
+                let size = 1 + (round * 7919 + ldu * 104_729) % 251;
+                recorded.write(0, &vec![1; size as usize], true).unwrap();
+            }
+            recorded.commit().unwrap();
+        }
+    }
+    for (name, recorded) in names.iter().zip(all) {
+        let expected = recorded.expected.clone();
+        let title = recorded.recorder.finish().unwrap().unwrap();
+        assert_recorded(&store, &title, &expected, name);
+    }
+    assert_sound(&store, "all ended");
+}
+
 /// A disk that gives one permit at a time, as a served one does in time that nobody keeps.
 #[derive(Clone, Default)]
 struct OneAtATime(Arc<(Mutex<Option<ThreadId>>, Condvar)>);
