@@ -41,8 +41,11 @@ def taken(process):
     files = len(os.listdir(f"/proc/{process}/fd"))
     children = 0
     for task in os.listdir(f"/proc/{process}/task"):
-        with open(f"/proc/{process}/task/{task}/children") as file:
-            children += len(file.read().split())
+        try:
+            with open(f"/proc/{process}/task/{task}/children") as file:
+                children += len(file.read().split())
+        except FileNotFoundError:  # It has ended.
+            pass
     return (
         f"{status['VmRSS'].strip()}, {status['Threads'].strip()} threads, {files} descriptors,"
         f" {seconds:.1f} s of processor time, {children} processes"
@@ -85,7 +88,8 @@ def main():
     with tempfile.TemporaryDirectory(dir=options.dir) as folder:
         data = stream(folder, options.rate)
         in_bytes = options.rate * 125_000
-        size = int(options.cameras * options.seconds * in_bytes * 2) + (1 << 30)
+        # Recordings hold more than they need while they go on.
+        size = int(options.cameras * (options.seconds * in_bytes * 2 + (32 << 20))) + (1 << 30)
         store = os.path.join(folder, "cameras.store")
         program = [options.program]
         quiet = {"stdout": subprocess.DEVNULL}
@@ -112,7 +116,8 @@ def main():
         codes = [recording.returncode for recording in recordings]
         titles = [json.loads(report)["title"] for report in reports if report.strip()]
         lengths = [title["duration"] for title in titles]
-        print(f"exit codes: { {code: codes.count(code) for code in set(codes)} }")
+        errors = {str(json.loads(report)["error"]) for report in reports if report.strip()}
+        print(f"exit codes: { {code: codes.count(code) for code in set(codes)} }, errors: {errors}")
         print(f"{len(titles)} titles, {min(lengths, default=0):.1f} s to {max(lengths, default=0):.1f} s")
         server.terminate()
         server.wait()
