@@ -35,9 +35,9 @@ impl Streams {
             ids.iter().map(|id| (*id, self.remove(*id))).collect();
         let mut longer: Vec<Stream> =
             before.iter().map(|(_, stream)| stream.lengthened(layout)).collect();
-        let too_early = before.iter().zip(&longer).filter_map(|((_, before), longer)| {
-            (before.end < longer.end).then(|| earliest.since(longer.deadline(before.end)))
-        });
+        let pairs = before.iter().map(|(_, before)| before.end).zip(&longer);
+        let with_more = pairs.filter(|(end, longer)| *end < longer.end);
+        let too_early = with_more.map(|(end, longer)| earliest.since(longer.deadline(end)));
         let slot = self.bookings.slot_length();
         let slots = too_early.max().unwrap_or_default().as_nanos().div_ceil(slot.as_nanos());
         let slots = u32::try_from(slots).unwrap_or(u32::MAX);
