@@ -28,7 +28,7 @@ new_enough='const [major, minor] = process.versions.node.split(".").map(Number);
 node -e "$new_enough" || without "Node.js is older than 20.19: $(node --version)"
 
 changed() { # whether a source is newer than what was built
-    [ ! -e dist/index.html ] ||
+    [ ! -e dist/index.html ] || [ ! -e dist/report.js ] ||
         find . \( -name node_modules -o -name dist -o -name tests -o -name test-results \) -prune \
             -o -type f -newer dist/index.html -print | grep -q .
 }

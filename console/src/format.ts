@@ -52,6 +52,18 @@ export function shortBytes(value: number): string {
   return `${shortest.format(value / KIB ** unit)} ${BYTE_UNITS[unit]}`;
 }
 
+const smallPercents = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 2 });
+const signedPercents = new Intl.NumberFormat(undefined, {
+  style: 'percent',
+  maximumFractionDigits: 1,
+  signDisplay: 'exceptZero',
+});
+
+/** A part that may be small: `0.03%`; a difference with its sign: `+1.5%`. */
+export function smallPercent(part: number, isDifference = false): string {
+  return (isDifference ? signedPercents : smallPercents).format(part);
+}
+
 export function percent(part: number): string {
   return percents.format(part);
 }
@@ -59,6 +71,13 @@ export function percent(part: number): string {
 /** A span of seconds with fractions: `0.42 s`. */
 export function seconds(value: number): string {
   return `${value < 10 ? twoDigits.format(value) : oneDigit.format(value)} s`;
+}
+
+/** A short time: `0.42 ms`, `42.0 ms`, `1.20 s`. */
+export function response(value: number): string {
+  const ms = value * 1e3;
+  if (ms >= 1000) return seconds(value);
+  return `${ms < 10 ? twoDigits.format(ms) : oneDigit.format(ms)} ms`;
 }
 
 /** A span of time in its two largest units: `41 s`, `3 min 20 s`, `2 h 5 min`, `4 d 3 h`. */

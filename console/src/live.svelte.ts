@@ -39,7 +39,7 @@ class Live implements FeedListener {
       if (document.hidden) {
         running?.abort();
         running = null;
-      } else if (!running && this.host !== 'director') {
+      } else if (!running && (this.host === null || this.host === 'server')) {
         running = new AbortController();
         void runFeed(this, this.host === 'server', running.signal);
       }
@@ -52,8 +52,8 @@ class Live implements FeedListener {
     };
   }
 
-  foundDirector(): void {
-    this.host = 'director';
+  found(host: 'director' | 'meter'): void {
+    this.host = host;
     this.answered();
   }
 

@@ -1,11 +1,11 @@
 // The pages of the console. Another page is a form of `Route`, a row here, and a branch in what shows
-// the pages of a server (ServerPages.svelte); a director has one page.
+// the pages of a server (ServerPages.svelte); a director and a meter have one page.
 
 import type { Route } from './route.svelte';
 import { text } from './text';
 
-/** What the page comes from: a server of titles, or the director of a cluster. */
-export type Host = 'server' | 'director';
+/** What the page comes from: a server of titles, the director of a cluster, or a meter. */
+export type Host = 'server' | 'director' | 'meter';
 
 interface Entry {
   readonly route: Route;
@@ -18,17 +18,19 @@ const ofServer: readonly Entry[] = [
   { route: { page: 'what-if', query: '' }, label: text.app.whatIf },
 ];
 const ofDirector: readonly Entry[] = [{ route: { page: 'cluster' }, label: text.app.cluster }];
+const ofMeter: readonly Entry[] = [{ route: { page: 'measure' }, label: text.app.measure }];
+const navigations = { server: ofServer, director: ofDirector, meter: ofMeter };
 
 /** The pages that the navigation names; none before it is known what the page comes from. */
 export function navigation(host: Host | null): readonly Entry[] {
-  if (host === null) return [];
-  return host === 'director' ? ofDirector : ofServer;
+  return host === null ? [] : navigations[host];
 }
 
-/** The page that is shown for an address: a server and a director have different ones. */
+/** The page that is shown for an address: a server and others have different ones. */
 export function routeOn(host: Host | null, route: Route): Route {
   if (host === 'director') return { page: 'cluster' };
-  return route.page === 'cluster' ? { page: 'now' } : route;
+  if (host === 'meter') return { page: 'measure' };
+  return route.page === 'cluster' || route.page === 'measure' ? { page: 'now' } : route;
 }
 
 /** The page that the navigation marks as the present one. */
@@ -46,6 +48,8 @@ export function headingOf(route: Route): string {
       return text.app.titles;
     case 'cluster':
       return text.app.cluster;
+    case 'measure':
+      return text.app.measure;
     case 'now':
       return text.app.now;
   }

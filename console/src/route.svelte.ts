@@ -7,7 +7,9 @@ export type Route =
   /** `query` has the settings of the page, which reads and writes them. */
   | { readonly page: 'what-if'; readonly query: string }
   /** Of a director, which has no other page. */
-  | { readonly page: 'cluster' };
+  | { readonly page: 'cluster' }
+  /** Of a meter, which has no other page. */
+  | { readonly page: 'measure' };
 
 export function parseRoute(hash: string): Route {
   const address = hash.replace(/^#?\/?/, '');
@@ -15,7 +17,7 @@ export function parseRoute(hash: string): Route {
   if (whatIf) return { page: 'what-if', query: whatIf[1] ?? '' };
   const parts = address.split('/').map(decode);
   const [page, disk, title] = parts;
-  if (page === 'cluster') return { page: 'cluster' };
+  if (page === 'cluster' || page === 'measure') return { page };
   if (page !== 'library') return { page: 'now' };
   return disk && title ? { page: 'title', disk, title } : { page: 'library' };
 }

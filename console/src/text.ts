@@ -1,5 +1,5 @@
-// All texts of the console but those of the page Cluster, which a server's page does not load. Another
-// language is another table of the same shape.
+// All texts of the console but those of the pages Cluster and Measure, which a server's page does not
+// load. Another language is another table of the same shape.
 
 import * as show from './format';
 
@@ -45,6 +45,7 @@ export const text = {
     titles: 'Library',
     whatIf: 'What if',
     cluster: 'Cluster',
+    measure: 'Measure',
     theme: (theme: string) =>
       `Colours: ${{ light: 'light', dark: 'dark' }[theme] ?? 'as the system'}`,
     version: (version: string) => `Version ${version}`,
@@ -84,6 +85,16 @@ export const text = {
         `The director has sent nothing that this page understands for ${show.span(seconds)}. It ` +
         'may be of another version: load the page again.',
       failing: (reason: string) => `The director reports an error: ${reason}`,
+    },
+    ofMeter: {
+      lostFor: (seconds: number) =>
+        `No connection to the meter for ${show.span(seconds)}. The values below are the last ones ` +
+        'known. This page tries again by itself.',
+      lostHint: 'Its measurement has ended with it. Start it again: tenuto meter console',
+      unreadable: (seconds: number) =>
+        `The meter has sent nothing that this page understands for ${show.span(seconds)}. It may ` +
+        'be of another version: load the page again.',
+      failing: (reason: string) => `The meter reports an error: ${reason}`,
     },
     denied: 'The server does not permit this page to read its state.',
     deniedHint:

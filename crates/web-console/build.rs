@@ -13,13 +13,23 @@ fn main() {
     let mut files = Vec::new();
     add_files(&bundle, "", &mut files);
     files.sort();
+    // Apart, because the meter's agent has the reports and not the console.
+    let script = files.iter().position(|(name, _)| name == REPORT).map(|at| files.remove(at).1);
+    let script = script.map_or("None".to_owned(), |path| format!("Some(include_str!({path:?}))"));
     let mut table = String::from("&[\n");
     for (name, path) in files {
         writeln!(table, "    ({name:?}, include_bytes!({path:?})),").expect("a string grows");
     }
     table.push_str("]\n");
-    fs::write(variable("OUT_DIR").join("console_files.rs"), table).expect("OUT_DIR is writable");
+    let write = |name: &str, text: &str| {
+        fs::write(variable("OUT_DIR").join(name), text).expect("OUT_DIR is writable");
+    };
+    write("console_files.rs", &table);
+    write("report_script.rs", &script);
 }
+
+/// The name of the reports' script in the bundle.
+const REPORT: &str = "report.js";
 
 /// Adds the files below a directory with their names from its top, except hidden ones.
 fn add_files(directory: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) {

@@ -1,16 +1,18 @@
 // The live data of the server: the stream of events, or where the server has none its status each
-// second. A feed reconnects for as long as it runs. A director has no such data: there a feed ends.
+// second. A feed reconnects for as long as it runs. A director and a meter have no such data: there
+// a feed ends.
 
 import { isDirectorStatus } from './cluster';
 import { type Decision, decodeDecision, loadDecisions } from './decisions';
 import { EventParser, type ServerEvent } from './event_stream';
 import { asFailure, Failure } from './failure';
+import { isMeterStatus } from './meter';
 import { request, send } from './request';
 import { decodeStatus, loadStatus, type ServerStatus } from './status';
 
 export interface FeedListener {
-  /** The page comes from a director. The feed has ended. */
-  foundDirector(): void;
+  /** The page comes from a director, or from the console of a meter. The feed has ended. */
+  found(host: 'director' | 'meter'): void;
   status(status: ServerStatus): void;
   /** The latest decisions, the newest first, after each connection. */
   decisions(latest: Decision[]): void;
@@ -28,7 +30,7 @@ const RETRY_MS = { first: 500, most: 5_000, denied: 15_000 };
 
 /**
  * Runs a feed until the signal is aborted. If it is not yet known that there is a server, it begins
- * with the status, which tells a director: nothing else may be asked of one.
+ * with the status, which tells what answers: nothing else may be asked of others.
  */
 export async function runFeed(
   listener: FeedListener,
@@ -46,7 +48,8 @@ export async function runFeed(
       if (!isKnown) {
         const status = await request('/status', { signal: stop });
         if (stop.aborted) return;
-        if (isDirectorStatus(status)) return listener.foundDirector();
+        if (isDirectorStatus(status)) return listener.found('director');
+        if (isMeterStatus(status)) return listener.found('meter');
         listener.status(decodeStatus(status));
         isKnown = true;
       }

@@ -55,6 +55,11 @@ export class Fields {
     throw new Failure('unreadable', `the response has no list "${name}"`);
   }
 
+  /** Whether the field is there and not `null`. */
+  hasValue(name: string): boolean {
+    return this.fields[name] !== undefined && this.fields[name] !== null;
+  }
+
   hasList(name: string): boolean {
     return Array.isArray(this.fields[name]);
   }

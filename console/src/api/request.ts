@@ -9,7 +9,7 @@ import { Fields } from './fields';
 const TIMEOUT_MS = 15_000;
 
 export interface RequestOptions {
-  method?: 'GET' | 'DELETE' | 'PATCH' | 'PUT';
+  method?: 'GET' | 'DELETE' | 'PATCH' | 'POST' | 'PUT';
   /** Sent as JSON. */
   json?: unknown;
   signal?: AbortSignal;
@@ -35,14 +35,19 @@ export async function request(address: string, options: RequestOptions = {}): Pr
 export async function send(address: string, options: RequestOptions = {}): Promise<Response> {
   const { signal, timeoutMs = TIMEOUT_MS } = options;
   const timeout = timeoutMs === null ? [] : [AbortSignal.timeout(timeoutMs)];
+  const method = options.method ?? 'GET';
+  const headers: Record<string, string> = {};
+  // A page of another origin cannot send it: the meter's console asks for it where it has no token.
+  if (method !== 'GET') headers['Tenuto-Console'] = '1';
   const init: RequestInit = {
-    method: options.method ?? 'GET',
+    method,
+    headers,
     signal: AbortSignal.any(signal ? [signal, ...timeout] : timeout),
     cache: 'no-store',
   };
   if (options.json !== undefined) {
     init.body = JSON.stringify(options.json);
-    init.headers = { 'Content-Type': 'application/json' };
+    headers['Content-Type'] = 'application/json';
   }
   const response = await fetch(withToken(address), init).catch(() => {
     throw new Failure('silent', 'no response');

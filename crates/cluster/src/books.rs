@@ -4,7 +4,7 @@
 //! ```text
 //!   disk 0   |########reserved########|......free......|kept|
 //!   disk 1   |####reserved####|..........free...........|kept|    kept: for viewers whose node
-//!   network  |#############reserved#############|.free.......|          is lost, not for new ones
+//!   network  |#############reserved#############|.free..|kept|          is lost, not for new ones
 //!   memory   |######reserved######|.............free.........|
 //! ```
 //!
@@ -66,7 +66,8 @@ pub struct NodeBooks {
 }
 
 impl NodeBooks {
-    /// Empty books. `kept` is the part of each disk, from 0 to 1, that new viewers leave free.
+    /// Empty books. `kept` is the part of each disk and of the network, from 0 to 1, that new
+    /// viewers leave free.
     pub fn new(
         disks: impl IntoIterator<Item = BitRate>,
         network: BitRate,
@@ -93,13 +94,14 @@ impl NodeBooks {
         let Some(books) = self.disks.get_mut(usize::from(disk.0)) else {
             return BooksAnswer::NoDisk;
         };
-        let limit = match class {
-            AdmissionClass::New => books.guaranteed.0 - kept_of(books.guaranteed.0, kept),
-            AdmissionClass::Again => books.guaranteed.0,
+        let kept = |guaranteed| match class {
+            AdmissionClass::New => kept_of(guaranteed, kept),
+            AdmissionClass::Again => 0,
         };
         let reserved = books.reserved.0.saturating_add(need.disk.0);
-        let fits = reserved <= limit
-            && need.network.0 <= self.network.free
+        let network = need.network.0.saturating_add(kept(self.network.guaranteed));
+        let fits = reserved <= books.guaranteed.0 - kept(books.guaranteed.0)
+            && network <= self.network.free
             && need.memory.0 <= self.memory.free;
         if !fits {
             return BooksAnswer::Full;
@@ -134,7 +136,7 @@ impl NodeBooks {
     }
 }
 
-/// The part of a disk that new viewers leave free.
+/// What new viewers leave free of a disk or a network.
 #[inline]
 pub(crate) fn kept_of(guaranteed: u64, kept: f64) -> u64 {
     if kept == 0.0 { 0 } else { units::rounded(units::float(guaranteed) * kept).min(guaranteed) }
@@ -159,11 +161,12 @@ mod tests {
         assert_eq!(books.reserve(NodeDisk(0), NEED, Again), Reserved);
         assert_eq!(books.reserve(NodeDisk(0), NEED, Again), Full);
         assert_eq!(books.reserve(NodeDisk(2), NEED, Again), NoDisk);
-        assert_eq!(books.reserve(NodeDisk(1), NEED, New), Reserved);
-        assert_eq!(books.reserve(NodeDisk(1), NEED, New), Reserved, "the network's 30 are full");
-        assert_eq!(books.reserve(NodeDisk(1), NEED, New), Full);
+        assert_eq!(books.reserve(NodeDisk(1), NEED, New), Full, "8 of the network's 30 are kept");
+        assert_eq!(books.reserve(NodeDisk(1), NEED, Again), Reserved);
+        assert_eq!(books.reserve(NodeDisk(1), NEED, Again), Reserved);
+        assert_eq!(books.reserve(NodeDisk(1), NEED, Again), Full, "the network's 30 are full");
         books.release(NodeDisk(0), NEED);
-        assert_eq!(books.reserve(NodeDisk(1), NEED, New), Reserved);
+        assert_eq!(books.reserve(NodeDisk(1), NEED, Again), Reserved);
         let (disks, network, memory) = books.shares();
         assert_eq!(disks.map(|disk| disk.free).collect::<Vec<_>>(), [5, 5]);
         assert_eq!((network.free, memory.free), (0, 3));

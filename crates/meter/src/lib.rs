@@ -8,6 +8,7 @@
 //!                   ├─ capacity, compare, study, bottleneck        the conclusions
 //!                   ├─ blame, log, live                            records of a run
 //!                   └─ report                                      text, JSON, HTML with plots
+//!   console                       a web page that starts these experiments, and their reports
 //! ```
 //!
 //! The path of `tenuto meter run`, in reading order:
@@ -27,11 +28,13 @@
 //! The meter does not know the store's format and shares no code with the server: its figures of
 //! the server are those that any other client would measure. It prints nothing.
 
+mod allowed;
 mod blame;
 mod bottleneck;
 mod bucket;
 mod capacity;
 pub mod compare;
+pub mod console;
 pub mod emulated;
 mod error;
 mod experiment;

@@ -108,10 +108,8 @@ impl NodeRecords {
             self.catalogue.update(stores);
             // A plan takes up to seconds, and the lease waits for it: one at a time.
             let mut may_plan = true;
-            let mut booked_of_all = 0;
             for (number, (opened, disk)) in stores.iter().zip(&engine.disks).enumerate() {
                 let booked = disk.booked_rate.0;
-                booked_of_all += booked;
                 if !(disk.lost || disk.draining) {
                     let guaranteed =
                         self.guaranteed_rate(number, opened, disk.min_read, &mut may_plan);
@@ -119,7 +117,7 @@ impl NodeRecords {
                 }
             }
             let network = self.network.map_or(UNLIMITED, |rate| rate.0);
-            digest.network = share(network, booked_of_all);
+            digest.network = share(network, engine.sent_rate.0);
             digest.memory = share(engine.buffers_limit, engine.buffers_used);
             digest.space = stores.iter().map(space).collect();
             viewers = viewers_of(&snapshot.playing);

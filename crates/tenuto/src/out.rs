@@ -36,7 +36,16 @@ pub(crate) fn print_json(value: &impl Serialize) {
 
 /// Writes an event of a running command with `--json`: a line of JSON on standard error.
 pub(crate) fn event(value: &impl Serialize) {
-    eprintln!("{}", serde_json::to_string(value).expect("an event is plain JSON"));
+    eprintln!("{}", event_line(value));
+}
+
+/// Writes an event as [`event`] does; false where nobody reads standard error any more.
+pub(crate) fn try_event(value: &impl Serialize) -> bool {
+    writeln!(io::stderr(), "{}", event_line(value)).is_ok()
+}
+
+fn event_line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("an event is plain JSON")
 }
 
 /// Writes a file, and a note that names it.

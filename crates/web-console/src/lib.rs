@@ -1,6 +1,6 @@
-//! `/console/`: a page that shows what a server or a director does. It is part of the program and
-//! loads nothing from other origins; its source is in `console/`, and `build.rs` lists what was
-//! made of it.
+//! `/console/`: a page that shows what a server, a director or a meter does, and the script that
+//! makes the plots of reports interactive. They are part of the program and load nothing from other
+//! origins; their source is in `console/`, and `build.rs` lists what was made of it.
 
 #![warn(missing_docs)]
 
@@ -43,10 +43,19 @@ pub fn file(name: &str) -> Option<ConsoleFile> {
     Some(ConsoleFile { content_type, cache_control, bytes })
 }
 
+/// The script that makes the plots of a self-contained report interactive, to be written between
+/// `<script>` and `</script>`. `None` of a program that was built without the console.
+pub fn report_script() -> Option<&'static str> {
+    // The end tag within the script would end it, and the rest would be text of the page.
+    SCRIPT.filter(|script| !script.contains("</script"))
+}
+
 /// The name of the page in the bundle.
 const PAGE: &str = "index.html";
 /// The files of `console/dist` with their names.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/console_files.rs"));
+/// The reports' script, a file of its own in `console/dist`.
+static SCRIPT: Option<&str> = include!(concat!(env!("OUT_DIR"), "/report_script.rs"));
 
 /// Nothing of other origins and no script or style in the page itself; hls.js plays from blobs, in
 /// a worker that it makes.

@@ -48,7 +48,8 @@ pub struct DirectorSettings {
     /// Moves that are tried to make room for one viewer, at most; 0 for none. More than tries: the
     /// director does not know which viewers a disk has, and a node without such a viewer refuses.
     pub moves: usize,
-    /// The part of each disk that new viewers leave free, for viewers whose node is lost.
+    /// The part of each disk and network that new viewers leave free, for viewers whose node is
+    /// lost.
     pub kept: f64,
     /// Whether a new viewer is refused when the free rate of all disks would no longer be enough
     /// for the streams of any one node.

@@ -30,14 +30,14 @@ impl Search<'_> {
         }
         let digest = node.digest()?;
         let disk = digest.disks.get(usize::from(place.disk.0))?;
-        let kept = match self.class {
-            AdmissionClass::New => kept_of(disk.guaranteed, self.settings.kept),
+        let kept = |guaranteed| match self.class {
+            AdmissionClass::New => kept_of(guaranteed, self.settings.kept),
             AdmissionClass::Again => 0,
         };
         let streams = |free: u64, need: u64| free.checked_div(need).unwrap_or(u64::MAX);
-        let mut room = streams(disk.free.saturating_sub(kept), self.need.disk.0);
-        let others =
-            [(digest.network.free, self.need.network.0), (digest.memory.free, self.need.memory.0)];
+        let mut room = streams(disk.free.saturating_sub(kept(disk.guaranteed)), self.need.disk.0);
+        let network = digest.network.free.saturating_sub(kept(digest.network.guaranteed));
+        let others = [(network, self.need.network.0), (digest.memory.free, self.need.memory.0)];
         for (free, need) in others {
             // Divided only where it is short: most often the disk is.
             if room.saturating_mul(need) > free {

@@ -304,11 +304,15 @@ fn node_call(demo: &ClusterDemo, number: usize) -> Call {
 }
 
 fn director_call(demo: &ClusterDemo, number: usize) -> Call {
-    in_cluster(demo, demo.call("director").args(["--listen", &director_address(number)]))
+    let call = demo.call("director").args(["--listen", &director_address(number)]);
+    in_cluster(demo, call.args(["--keep-free", KEEP_FREE]))
 }
 
 /// Members of etcd.
 const MEMBERS: usize = 3;
+
+/// Per cent of each node that new viewers leave to those who lose theirs.
+const KEEP_FREE: &str = "30";
 
 /// Time for the cluster to be complete: leases of 10 s, and a leader that is chosen.
 const START: Duration = Duration::from_secs(60);

@@ -50,7 +50,8 @@ pub struct ServiceConfig {
     pub secret: ClusterSecret,
     /// Whether new viewers leave enough free for the streams of any one node.
     pub survive_loss: bool,
-    /// The part of each disk that new viewers leave free, for viewers whose node is lost.
+    /// The part of each disk and network that new viewers leave free, for viewers whose node is
+    /// lost.
     pub keep_free: f64,
     /// What the director needs to plan placement; `None`: others do, or nobody.
     pub planning: Option<PlanningConfig>,

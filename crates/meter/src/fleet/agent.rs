@@ -4,20 +4,20 @@ use super::channel::{self, Token, WireError};
 use super::messages::{About, AgentReply, AgentRequest, WorkerOrder, WorkerTask};
 use super::reply_writer::ReplyWriter;
 use super::worker::WorkerProcess;
+use crate::allowed::AllowedDirectories;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use units::Reason;
 use units::nanos;
-use units::{Hinted, Reason};
 
 /// An agent: accepts one controller at a time and runs workers for it.
 pub(crate) struct Agent {
     token: Token,
-    /// Absolute paths without symbolic links.
-    allowed: Vec<PathBuf>,
+    allowed: AllowedDirectories,
     /// The command line that starts a worker.
     worker: Vec<OsString>,
     started: Instant,
@@ -56,14 +56,7 @@ impl Agent {
         allowed: &[PathBuf],
         worker: Vec<OsString>,
     ) -> Result<Self, Reason> {
-        let full = |path: &PathBuf| {
-            path.canonicalize().map_err(|error| {
-                let message = format!("{} cannot be allowed: {error}", path.display());
-                Reason::new(message, "name a directory that is there")
-            })
-        };
-        // Resolved once at the start: a link that is changed later must not widen what is allowed.
-        let allowed = allowed.iter().map(full).collect::<Result<_, _>>()?;
+        let allowed = AllowedDirectories::new(allowed)?;
         let started = Instant::now();
         let (busy, silence) = (AtomicBool::new(false), CONTROLLER_SILENCE);
         Ok(Self { token, allowed, worker, started, silence, busy })
@@ -176,7 +169,7 @@ impl Agent {
         // The resolved path is what the worker gets, so that the check and the use see the same
         // file.
         for task in &mut tasks {
-            task.target = self.inside(&task.target)?;
+            task.target = self.allowed.inside(&task.target, "this agent")?;
         }
         // Two runs at once would measure each other.
         if self.busy.swap(true, Ordering::Relaxed) {
@@ -197,20 +190,6 @@ impl Agent {
             group.workers.push(worker.map_err(failed)?);
         }
         Ok(())
-    }
-
-    /// The target after resolving links, if it is in an allowed directory.
-    fn inside(&self, target: &str) -> Result<String, Reason> {
-        let full =
-            Path::new(target).canonicalize().map_err(|error| error.reason().about(target))?;
-        let inside = self.allowed.iter().any(|allowed| full.starts_with(allowed));
-        let text = full.to_str().filter(|_| inside).map(str::to_owned);
-        text.ok_or_else(|| {
-            let allowed: Vec<String> =
-                self.allowed.iter().map(|path| path.display().to_string()).collect();
-            let allowed = allowed.join(", ");
-            format!("{target} lies outside of what this agent may touch: {allowed}").into()
-        })
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn heat_block(
         by side are places that answer differently, such as a cache and the disk behind it; a \
         column that reaches up is a moment when all waited.";
     let limit = if limit.is_some() { " Above the dashed line is late." } else { "" };
-    Ok(Block::Plot { svg: map.svg()?, explanation: format!("{explanation}{limit}") })
+    map.block(format!("{explanation}{limit}"))
 }
 
 /// Columns of a heat map: fine enough to show changes, few enough for a page.

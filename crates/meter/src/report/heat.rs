@@ -1,7 +1,9 @@
 //! A heat map as SVG text: counts by time and duration.
 
+use super::Block;
 use super::plot::{FONT, SIZE, not_drawn, number};
 use plotters::prelude::*;
+use serde_json::{Value, json};
 use units::Reason;
 
 /// A heat map over time with a logarithmic vertical axis.
@@ -38,6 +40,25 @@ impl HeatMap {
         let mut text = String::new();
         let drawn = self.draw(&mut text);
         drawn.map(|()| text).map_err(|error| not_drawn(&self.title, &*error))
+    }
+
+    /// The map on a page, with a caption on how to read it.
+    pub fn block(&self, explanation: String) -> Result<Block, Reason> {
+        Ok(Block::Plot { svg: self.svg()?, data: self.data(), explanation })
+    }
+
+    /// The map as data, of which the page's script draws it.
+    fn data(&self) -> Value {
+        let cell = |Square { x, y, weight }: &Square| [x.0, x.1, y.0, y.1, *weight];
+        json!({
+            "kind": "heat",
+            "title": self.title,
+            "x": self.x_label,
+            "y": self.y_label,
+            "cells": self.cells.iter().map(cell).collect::<Vec<_>>(),
+            "limit": self.limit,
+            "end": self.end,
+        })
     }
 
     fn draw(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
@@ -115,6 +136,7 @@ mod tests {
             limit: Some(40.0),
             ..HeatMap::default()
         };
+        assert_eq!(map.data()["cells"][1], json!([1.0, 2.0, 0.0, 2.0, 50.0]));
         let svg = map.svg().unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("Responses"), "{svg}");
         // The background, and one square for each cell.

@@ -1,6 +1,6 @@
-//! Turns numbers into one HTML page that needs nothing else: no script, no network, no further
-//! files. A page is a title, a summary, tables, and plots with captions that explain how to read
-//! them. [`Report`] is a reproduced result, which also becomes a page.
+//! Turns numbers into one HTML page that needs nothing else: no network, no further files. A page
+//! is a title, a summary, tables, and plots with captions that explain how to read them. [`Report`]
+//! is a reproduced result, which also becomes a page.
 //!
 //! The module does not interpret the numbers; the caller writes the text.
 

@@ -1,5 +1,15 @@
-//! The HTML page: blocks from top to bottom.
+//! The HTML page: blocks from top to bottom, in one file.
+//!
+//! A plot is in the page twice: as a fixed picture, and as data in JSON, of which the script of the
+//! page draws an interactive one in the picture's place. The script is that of the web console, so
+//! that a plot looks and behaves the same in both. The picture is seen where no script runs, and of
+//! a program that was built without the console the page has pictures only. The policy of the page
+//! allows its own script and style by their digests, and no request to anywhere.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
 /// One HTML page.
@@ -33,10 +43,12 @@ pub enum Block {
         /// The rows.
         rows: Vec<Vec<String>>,
     },
-    /// A plot drawn by `Plot::svg`, with an explanation.
+    /// A plot with an explanation.
     Plot {
-        /// The SVG text from `<svg` to `</svg>`.
+        /// The picture: the SVG text from `<svg` to `</svg>`.
         svg: String,
+        /// The data, of which the script of the page draws the plot (console/src/plots/data.ts).
+        data: Value,
         /// What the plot shows, and what a bad result looks like.
         explanation: String,
     },
@@ -67,16 +79,28 @@ pub struct KeyFigure {
 impl Page {
     /// The page as HTML text.
     pub fn html(&self) -> String {
+        let has_plots = self.blocks.iter().any(|block| matches!(block, Block::Plot { .. }));
+        self.html_with(web_console::report_script().filter(|_| has_plots))
+    }
+
+    /// The page with this script for its plots, or with fixed pictures of them.
+    fn html_with(&self, script: Option<&str>) -> String {
         let title = escape(&self.title);
         let summary = escape(&self.summary);
+        let policy = policy(script);
         let mut out = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
-             <style>{STYLE}</style>\n<h1>{title}</h1>\n<p class=\"summary\">{summary}</p>\n"
+             <style>{STYLE}</style>\n<main>\n<h1>{title}</h1>\n<p class=\"summary\">{summary}</p>\n"
         );
         for block in &self.blocks {
-            block.write(&mut out);
+            block.write(&mut out, script.is_some());
+        }
+        out.push_str("</main>\n");
+        if let Some(script) = script {
+            let _ = writeln!(out, "<script>{script}</script>");
         }
         out.push_str("</html>\n");
         out
@@ -96,7 +120,7 @@ impl Block {
         Self::table(&head, lines.into_iter().map(row).collect())
     }
 
-    fn write(&self, out: &mut String) {
+    fn write(&self, out: &mut String, has_script: bool) {
         let written = match self {
             Self::Heading(text) => writeln!(out, "<h2>{}</h2>", escape(text)),
             Self::Text(text) => writeln!(out, "<p>{}</p>", escape(text)),
@@ -127,13 +151,21 @@ impl Block {
                 let head = line("th", head);
                 let rows: String =
                     rows.iter().map(|row| format!("<tr>{}</tr>\n", line("td", row))).collect();
-                writeln!(out, "<div class=\"wide\"><table>\n<tr>{head}</tr>\n{rows}</table></div>")
+                // The keyboard scrolls what has the focus.
+                writeln!(
+                    out,
+                    "<div class=\"wide\" tabindex=\"0\"><table>\n<tr>{head}</tr>\n{rows}</table></div>"
+                )
             }
-            Self::Plot { svg, explanation } => writeln!(
-                out,
-                "<figure>\n<div class=\"wide\">{svg}</div><figcaption>{}</figcaption>\n</figure>",
-                escape(explanation)
-            ),
+            Self::Plot { svg, data, explanation } => {
+                let data = if has_script { data_element(data) } else { String::new() };
+                let picture = format!("<div class=\"wide\">{svg}</div>");
+                let caption = escape(explanation);
+                writeln!(
+                    out,
+                    "<figure>\n{data}{picture}<figcaption>{caption}</figcaption>\n</figure>"
+                )
+            }
         };
         written.expect("writing to a string cannot fail");
     }
@@ -161,15 +193,36 @@ fn tag(name: &str, text: &str, right: bool) -> String {
     format!("<{name}{class}>{}</{name}>", escape(text))
 }
 
+/// Data for the script of the page. A name within it cannot end the element: JSON has another way
+/// to write a `<`.
+fn data_element(data: &Value) -> String {
+    let json = data.to_string().replace('<', "\\u003c");
+    format!("<script type=\"application/json\">{json}</script>\n")
+}
+
+/// The content-security policy: this style and this script, and nothing else.
+fn policy(script: Option<&str>) -> String {
+    let digest = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+    let script = script.map_or("'none'".to_owned(), digest);
+    let style = digest(STYLE);
+    // Nothing of `default-src` is a picture, a font, or a request.
+    format!(
+        "default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; \
+         form-action 'none'"
+    )
+}
+
 /// Escapes text for HTML.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// The style sheet, for paper and telephones: what is wider than the page scrolls by itself, and a
-/// plot stays large enough to be read. Where the reader prefers a dark screen, plots are shown with
-/// inverted brightness and the same hues; on paper everything is light.
+/// fixed picture stays large enough to be read. Where the reader prefers a dark screen, it is shown
+/// with inverted brightness and the same hues; on paper everything is light. The script brings the
+/// styles of its plots.
 const STYLE: &str = "
+:root { color-scheme: light dark }
 body { --ink: #222; --paper: #fff; --dim: #555; --line: #ccc; --box: #f4f4f4; --accent: #0072b2;
   --good: #00664b; --bad: #a33c00;
   font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -186,7 +239,7 @@ th, td { text-align: left; vertical-align: top; padding: .2rem .8rem;
   border-bottom: 1px solid var(--line) }
 th { vertical-align: bottom; border-bottom: 2px solid var(--dim) }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
-figure { margin: 2rem 0 } svg { max-width: 100%; height: auto; display: block }
+figure { margin: 2rem 0 } .wide svg { max-width: 100%; height: auto; display: block }
 figcaption { color: var(--dim); margin-top: .4rem }
 pre { background: var(--box); padding: .6rem; overflow-x: auto }
 .findings { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 1rem;
@@ -194,12 +247,12 @@ pre { background: var(--box); padding: .6rem; overflow-x: auto }
 .findings div { border: 1px solid var(--line); border-top: 4px solid var(--accent); padding: .6rem .9rem }
 .findings p { margin: 0; color: var(--dim); font-size: .95em }
 .findings .value { color: var(--ink); font-size: 1.6rem; font-weight: 600; line-height: 1.3 }
-@media (max-width: 45rem) { svg { max-width: none; width: 44rem } }
+@media (max-width: 45rem) { .wide svg { max-width: none; width: 44rem } }
 @media screen and (prefers-color-scheme: dark) {
   body { --ink: #e6e6e6; --paper: #161616; --dim: #a8a8a8; --line: #444; --box: #262626;
     --accent: #56b4e9; --good: #4dd2a5; --bad: #ff9d66 }
-  svg { filter: invert(.91) hue-rotate(180deg) } }
-@media print { body { max-width: none; margin: 0; font-size: 11pt }
+  .wide svg { filter: invert(.91) hue-rotate(180deg) } }
+@media print { :root { color-scheme: light } body { max-width: none; margin: 0; font-size: 11pt }
   figure, tr, .findings div { break-inside: avoid } h2 { break-after: avoid } }
 ";
 
@@ -229,10 +282,10 @@ mod tests {
                         vec!["refused".into(), "-".into()],
                     ],
                 },
-                Block::Plot { svg: "<svg></svg>\n".into(), explanation: "Up is <good>.".into() },
+                plot("a </script><b>"),
             ],
         };
-        let html = page.html();
+        let html = page.html_with(None);
         assert!(html.contains("prefers-color-scheme: dark"), "{html}");
         let body = &html[html.find("<h1>").unwrap()..];
         expect![[r#"
@@ -244,7 +297,7 @@ mod tests {
             <div class="findings">
             <div><p>holds</p><p class="value">&gt; 3</p><p>Sure.</p></div>
             </div>
-            <div class="wide"><table>
+            <div class="wide" tabindex="0"><table>
             <tr><th>what</th><th class="number">count</th></tr>
             <tr><td>admitted</td><td class="number">42</td></tr>
             <tr><td>refused</td><td class="number">-</td></tr>
@@ -253,8 +306,37 @@ mod tests {
             <div class="wide"><svg></svg>
             </div><figcaption>Up is &lt;good&gt;.</figcaption>
             </figure>
+            </main>
             </html>
         "#]]
         .assert_eq(body);
+    }
+
+    fn plot(name: &str) -> Block {
+        let data = serde_json::json!({ "kind": "lines", "title": name });
+        Block::Plot { svg: "<svg></svg>\n".into(), data, explanation: "Up is <good>.".into() }
+    }
+
+    #[test]
+    fn the_data_of_a_plot_cannot_end_its_element_and_the_policy_names_the_only_script() {
+        let page = Page { blocks: vec![plot("a </script><b>")], ..Page::default() };
+        let html = page.html_with(Some("draw()"));
+        let body = &html[html.find("<figure>").unwrap()..];
+        expect![[r#"
+            <figure>
+            <script type="application/json">{"kind":"lines","title":"a \u003c/script>\u003cb>"}</script>
+            <div class="wide"><svg></svg>
+            </div><figcaption>Up is &lt;good&gt;.</figcaption>
+            </figure>
+            </main>
+            <script>draw()</script>
+            </html>
+        "#]]
+        .assert_eq(body);
+        // printf 'draw()' | openssl dgst -sha256 -binary | base64
+        let digest = "script-src 'sha256-jm3FkV4tNIdBUr8jRVVl5n9PUixlaxTWD0pdpFiSH5A=';";
+        assert!(html.contains(digest), "{html}");
+        let without = page.html_with(None);
+        assert!(without.contains("script-src 'none'") && !without.contains("<script"), "{without}");
     }
 }

@@ -4,6 +4,7 @@ use super::Block;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use units::Reason;
 
@@ -54,6 +55,20 @@ pub enum LineShape {
     Spans,
     /// A limit: a dashed line from side to side at the first point's height.
     Limit,
+}
+
+impl LineShape {
+    /// The word for programs.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Line => "line",
+            Self::Step => "step",
+            Self::Area => "area",
+            Self::Dots => "dots",
+            Self::Spans => "spans",
+            Self::Limit => "limit",
+        }
+    }
 }
 
 /// Why a plot with this title could not be drawn.
@@ -114,7 +129,21 @@ impl Plot {
 
     /// The plot on a page, with a caption on how to read it.
     pub fn block(&self, explanation: &str) -> Result<Block, Reason> {
-        Ok(Block::Plot { svg: self.svg()?, explanation: explanation.to_owned() })
+        let explanation = explanation.to_owned();
+        Ok(Block::Plot { svg: self.svg()?, data: self.data(), explanation })
+    }
+
+    /// The plot as data, of which the page's script draws it.
+    fn data(&self) -> Value {
+        let series = |Series { name, shape, points }: &Series| json!({ "name": name, "shape": shape.word(), "points": points });
+        json!({
+            "kind": "lines",
+            "title": self.title,
+            "x": self.x_label,
+            "y": self.y_label,
+            "series": self.series.iter().map(series).collect::<Vec<_>>(),
+            "top": self.least_top,
+        })
     }
 
     fn draw(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
@@ -286,6 +315,10 @@ mod tests {
         }
         assert!(!svg.contains("NaN"), "{svg}");
         assert_eq!(svg, plot.svg().unwrap());
+        let data = plot.data();
+        let points = json!([[0.0, 1.0], [1.0, 3.0], [2.0, null]]);
+        let area = json!({ "name": "a < b", "shape": "area", "points": points });
+        assert_eq!((&data["series"][0], &data["y"]), (&area, &json!("viewers")));
     }
 
     #[test]

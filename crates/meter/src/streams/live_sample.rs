@@ -3,6 +3,7 @@
 //! Nothing is counted for them: a few times a second the measuring thread copies what it has
 //! counted anyway, which takes it some ten microseconds.
 
+use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
 use units::{BitRate, Moment, locked};
@@ -61,6 +62,32 @@ impl LiveFigures {
 
     /// The interval of figures: a reader follows no more, and the run notices nothing.
     pub(crate) const EVERY: Duration = Duration::from_millis(200);
+
+    /// The figures for programs, without the heat map; times in seconds.
+    pub fn json(&self) -> Value {
+        let [p50, p99, max] = self.response.map(|time| time.as_secs_f64());
+        let kind = match self.kind {
+            LiveKind::Streams => "streams",
+            LiveKind::Clients => "clients",
+        };
+        json!({
+            "name": self.name,
+            "kind": kind,
+            "streams": self.streams,
+            "asked_bits_per_s": self.asked.0,
+            "bits_per_s": self.rate.0,
+            "elapsed": self.elapsed.as_secs_f64(),
+            "duration": self.duration.as_secs_f64(),
+            "allowed": self.allowed.as_secs_f64(),
+            "frames": self.frames,
+            "late": self.late,
+            "late_by_meter": self.late_by_meter,
+            "failed": self.failed,
+            "response": { "p50": p50, "p99": p99, "max": max },
+            "in_flight": self.in_flight,
+            "waiting": self.waiting,
+        })
+    }
 }
 
 /// The place where a run leaves its latest figures for another thread or for its caller.

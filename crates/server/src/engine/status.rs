@@ -36,6 +36,9 @@ pub struct Status {
     /// Bytes of buffers that there are to be, by [`Engine::set_memory`]; less than there are while
     /// admitted sessions need more.
     pub buffers_limit: u64,
+    /// Mean rates of all streams that hold a reservation which newcomers cannot take, also of those
+    /// that need no disk: what the network carries for them.
+    pub sent_rate: BitRate,
     /// The state of each disk.
     pub disks: Vec<DiskStatus>,
 }
@@ -143,7 +146,8 @@ pub struct DiskStatus {
     pub in_flight: u32,
     /// Sessions that are read from it.
     pub sessions: u64,
-    /// Mean rate of the streams that hold a reservation of it and are read from it themselves.
+    /// Mean rate of the streams that are read from it themselves and hold a reservation which
+    /// newcomers cannot take.
     pub booked_rate: BitRate,
     /// Whether the disk is lost.
     pub lost: bool,
@@ -233,7 +237,12 @@ impl Engine {
             |session: &&Session| session.streams.iter().any(|id| self.streams[id].fed.is_some());
         let revocable =
             |session: &&Session| holds(session) && self.revocable_since(session, now).is_some();
+        let stays = |session: &&Session| self.revocable_since(session, now).is_none();
+        let staying = self.sessions.values().filter(stays);
+        let streams = staying.flat_map(|session| &session.streams);
+        let sent = streams.map(|id| &self.streams[id]).filter(|stream| !stream.is_done());
         Status {
+            sent_rate: BitRate(sent.map(|stream| stream.mean_rate().0).sum()),
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
             revocable: self.sessions.values().filter(revocable).count() as u64,
@@ -257,7 +266,9 @@ impl Engine {
     fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {
         let here = |session: &&Session| usize::from(session.layout.disk.0) == disk;
         let sessions = self.sessions.values().filter(here).count() as u64;
-        let streams = self.sessions.values().filter(here).flat_map(|session| &session.streams);
+        let stays = |session: &&Session| self.revocable_since(session, now).is_none();
+        let staying = self.sessions.values().filter(here).filter(stays);
+        let streams = staying.flat_map(|session| &session.streams);
         let read = streams.map(|id| &self.streams[id]).filter(|stream| stream.is_read());
         let booked_rate = BitRate(read.map(|stream| stream.mean_rate().0).sum());
         let bookings = &self.streams.bookings;

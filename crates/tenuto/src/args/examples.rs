@@ -169,6 +169,10 @@ mod tests {
         ),
         ("meter study writes", "--target is missing"),
         ("meter agent .", "--token-file is missing"),
+        (
+            "meter console --listen 0.0.0.0:8099",
+            "--listen 0.0.0.0:8099 can be reached from other machines: anybody could measure",
+        ),
         ("meter profiles --toml", "--toml needs the name of a profile"),
         ("man flying", "there is no command 'flying'"),
     ];

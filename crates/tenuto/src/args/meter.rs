@@ -133,6 +133,18 @@ pub(crate) enum MeterCommand {
     /// runs at a time, and ends when its controller is gone or silent for 4 s. Ctrl-C stops the
     /// agent.
     Agent(AgentArgs),
+    /// Measure in a web browser, and keep the reports.
+    ///
+    /// Serves a page at http://127.0.0.1:8099/console/ that starts a run or a search, shows it
+    /// while it runs, and opens, compares and removes the reports in DIR. Each report is a
+    /// directory as --out makes it; those of earlier commands are listed, too. A measurement is a
+    /// process of this program with the same options, and gives the same report.
+    ///
+    /// Measured are simulated disks (sim:MODEL), null:, and what is inside the directories of
+    /// --allow. Nothing is overwritten and no other machine is loaded; for that there is the
+    /// command line. Only this machine can connect unless --listen says otherwise. Ctrl-C stops
+    /// the console, and the measurement that runs.
+    Console(ConsoleArgs),
     /// Measure the effect of one factor, with all others equal.
     #[command(subcommand)]
     Study(StudyCommand),
@@ -322,13 +334,14 @@ pub(crate) struct StreamsArgs {
     pub(crate) view: LiveArgs,
 }
 
-/// `--live`, a view of runs on a terminal.
+/// `--live`, a view of runs.
 #[derive(clap::Args)]
 pub(crate) struct LiveArgs {
     /// Show figures and a heat map of responses during runs.
     ///
     /// Streams or clients, what they do in a second, and the responses of each of the last 60
-    /// seconds by length, late ones in red. On a terminal; elsewhere nothing is shown.
+    /// seconds by length, late ones in red. On a terminal; elsewhere with --json lines of JSON on
+    /// standard error, and otherwise nothing is shown.
     #[arg(long)]
     pub(crate) live: bool,
 }
@@ -705,6 +718,33 @@ pub(crate) struct CompareArgs {
     pub(crate) random: SeedArgs,
     #[command(flatten)]
     pub(crate) saved: SavedReportArgs,
+}
+
+/// Arguments of `tenuto meter console`.
+#[derive(clap::Args)]
+pub(crate) struct ConsoleArgs {
+    /// The directory of the reports.
+    #[arg(default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// A directory in which may be measured; once for each.
+    ///
+    /// Files and devices in it can be read, and files are made in it and removed afterwards.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) allow: Vec<PathBuf>,
+    /// Where browsers connect.
+    ///
+    /// Port 0 takes any free port. An address that other machines can reach needs --token-file.
+    /// Nothing is encrypted: `ssh -L 8099:127.0.0.1:8099 HOST` is better than such an address.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8099", value_parser = address)]
+    pub(crate) listen: SocketAddr,
+    /// A file with the token that browsers must have.
+    ///
+    /// 16 bytes or more: openssl rand -hex 32 > secret; chmod 600 secret. The page is then opened
+    /// as /console/?token=TOKEN.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) token_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
 }
 
 /// Arguments of `tenuto meter profile-from`.

@@ -13,6 +13,7 @@ mod fleet;
 mod fleet_ssh;
 mod library;
 mod measuring;
+mod meter_console;
 mod mounted;
 mod mounted_errors;
 mod mounted_random;

@@ -134,7 +134,8 @@ fn stays(command: &str) -> bool {
             .split_once("tenuto ")
             .is_some_and(|(_, words)| words.trim_start().starts_with(*what))
     };
-    ["serve ", "meter agent "].iter().any(begins) && !command.contains("--check-config")
+    ["serve ", "meter agent ", "meter console "].iter().any(begins)
+        && !command.contains("--check-config")
 }
 
 fn list_what_does_not_run(page: &Page) {

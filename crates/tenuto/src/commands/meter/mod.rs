@@ -1,5 +1,6 @@
 //! The commands of `tenuto meter`: typed arguments in, one call of the meter, its report out.
 
+mod console;
 mod live;
 mod options;
 mod profiles;
@@ -28,6 +29,7 @@ pub(super) fn run(command: MeterCommand) -> Result<(), Failure> {
         MeterCommand::Compare(args) => runs::compare(&args),
         MeterCommand::ProfileFrom(args) => runs::profile_from(&args),
         MeterCommand::Agent(args) => Ok(tenuto_agent::run(&args, &["meter", "agent"])?),
+        MeterCommand::Console(args) => console::console(&args),
         MeterCommand::Study(StudyCommand::Storage(study, args)) => runs::study(study, &args),
         MeterCommand::Study(StudyCommand::Network(args)) => runs::network(&args),
     }

@@ -7,10 +7,11 @@ use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
 use meter::report::LiveFigures;
 use meter::{ExperimentReport, MeterError, MeterErrorKind, Observer, new_directory, save_summary};
-use serde_json::Value;
-use std::cell::RefCell;
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tenuto_agent::stop_on_signals;
 
 /// Runs an experiment with Ctrl-C as its stop, and prints its report.
@@ -38,8 +39,8 @@ pub(super) fn show_saved(
     })
 }
 
-/// Runs an experiment as [`show`] does; `live`: with its figures while it is in progress, where
-/// standard error is a terminal.
+/// Runs an experiment as [`show`] does; `live`: with its figures while it is in progress, on a
+/// terminal as a screen, and elsewhere with `--json` as events.
 pub(super) fn show_live(
     report: &ReportArgs,
     live: bool,
@@ -49,6 +50,7 @@ pub(super) fn show_live(
         json: report.json,
         stop: stop_on_signals()?,
         live: live && out::is_terminal(),
+        events: (live && report.json && !out::is_terminal()).then(LiveEvents::default),
         bar: RefCell::default(),
         screen: RefCell::default(),
     };
@@ -75,11 +77,43 @@ struct Terminal {
     bar: RefCell<Option<Bar>>,
     /// Whether the figures of runs are shown.
     live: bool,
+    /// Present where the progress of runs is written for a program.
+    events: Option<LiveEvents>,
     /// Present while figures are shown, in place of the bar.
     screen: RefCell<Option<LiveScreen>>,
 }
 
+/// Lines of JSON for the program that started this one (docs/reference/json.md). Virtual time
+/// passes so fast that only some can be written.
+#[derive(Default)]
+struct LiveEvents {
+    state: Cell<Option<Instant>>,
+    figures: Cell<Option<Instant>>,
+}
+
+/// The shortest time between two events of a kind.
+const BETWEEN: Duration = Duration::from_millis(250);
+
+impl LiveEvents {
+    /// Whether an event of a kind is due, whose last one was at a time.
+    fn is_due(last: &Cell<Option<Instant>>) -> bool {
+        let now = Instant::now();
+        let is_due = last.get().is_none_or(|last| now.duration_since(last) >= BETWEEN);
+        if is_due {
+            last.set(Some(now));
+        }
+        is_due
+    }
+}
+
 impl Terminal {
+    /// Writes an event. A program that has gone needs no measurement.
+    fn tell(&self, event: &Value) {
+        if !out::try_event(event) {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
     fn clear(&self) {
         self.bar.take();
         // The last figures stay above what follows.
@@ -89,6 +123,12 @@ impl Terminal {
 
 impl Observer for Terminal {
     fn status(&self, line: &str) {
+        if let Some(events) = &self.events {
+            if LiveEvents::is_due(&events.state) {
+                self.tell(&json!({ "event": "state", "text": line }));
+            }
+            return;
+        }
         if self.screen.borrow().is_some() {
             return;
         }
@@ -96,19 +136,37 @@ impl Observer for Terminal {
     }
 
     fn wants_figures(&self) -> bool {
-        self.live
+        self.live || self.events.is_some()
     }
 
     fn figures(&self, groups: &[LiveFigures]) {
+        if let Some(events) = &self.events {
+            if LiveEvents::is_due(&events.figures) {
+                let groups: Vec<Value> = groups.iter().map(LiveFigures::json).collect();
+                self.tell(&json!({ "event": "figures", "groups": groups }));
+            }
+            return;
+        }
         self.bar.take();
         self.screen.borrow_mut().get_or_insert_with(LiveScreen::open).show(groups);
     }
 
     fn bytes(&self, stage: &str, done: u64, total: u64) {
+        if let Some(events) = &self.events {
+            if LiveEvents::is_due(&events.state) {
+                let event = json!({ "event": "fill", "text": stage, "done": done, "total": total });
+                self.tell(&event);
+            }
+            return;
+        }
         self.bar.borrow_mut().get_or_insert_with(Bar::new).bytes(stage, done, Some(total));
     }
 
     fn run_done(&self, line: &str) {
+        if self.events.is_some() {
+            self.tell(&json!({ "event": "run", "text": line }));
+            return;
+        }
         self.clear();
         out::live(line);
     }
