@@ -26,9 +26,18 @@ use units::{BitRate, ByteCount, MediaTime, align_up, locked};
 /// The recordings that players have asked for.
 #[derive(Debug, Default)]
 pub(crate) struct GrowingTitles {
-    newest: Mutex<BTreeMap<StoredCopy, (LookResult, Instant)>>,
+    newest: Mutex<BTreeMap<StoredCopy, LastLook>>,
     /// Locked during a look: there is one at a time.
     readers: Mutex<BTreeMap<StoredCopy, RecordingReader>>,
+}
+
+/// The newest look at a recording.
+#[derive(Debug)]
+struct LastLook {
+    result: LookResult,
+    at: Instant,
+    /// The time that it took.
+    took: Duration,
 }
 
 /// A recording as it was at a look, or why there is nothing to play.
@@ -58,20 +67,22 @@ impl Library {
     /// The result of the newest look at a recording; `None` where it is time for another.
     pub(crate) fn newest(&self, copy: StoredCopy) -> Option<LookResult> {
         let newest = locked(&self.growing.newest);
-        let (result, at) = newest.get(&copy)?;
+        let LastLook { result, at, took } = newest.get(&copy)?;
         let has_ended = result.as_ref().is_ok_and(|title| title.grows().is_none());
-        (has_ended || at.elapsed() < LOOK_TIME).then(|| result.clone())
+        (has_ended || at.elapsed() < time_of_look(*took)).then(|| result.clone())
     }
 
     /// Looks at a recording. May wait for the disk, and takes time in proportion to the length of
-    /// the recording.
+    /// the recording: the longer it takes, the later is the next.
     pub(crate) fn look(&self, copy: StoredCopy, name: &str, reads: &dyn IndexReads) -> LookResult {
         let mut readers = locked(&self.growing.readers);
         // Another player's look may have been made while this one waited.
         if let Some(result) = self.newest(copy) {
             return result;
         }
-        let before = locked(&self.growing.newest).get(&copy).and_then(|(it, _)| it.clone().ok());
+        let last = |last: &LastLook| last.result.clone().ok();
+        let before = locked(&self.growing.newest).get(&copy).and_then(last);
+        let begun = Instant::now();
         let reader = readers.entry(copy).or_insert_with(|| RecordingReader::new(copy.id));
         let look = match self.is_encrypted(name) {
             true => Err(OpenError::NotEncryptedYet),
@@ -84,8 +95,9 @@ impl Library {
             (look, _) => look.and_then(|look| self.open_look(copy, name, look)),
         };
         let mut newest = locked(&self.growing.newest);
-        newest.retain(|_, (_, at)| at.elapsed() < KEPT);
-        newest.insert(copy, (result.clone(), Instant::now()));
+        newest.retain(|_, last| last.at.elapsed() < KEPT);
+        let (at, took) = (Instant::now(), begun.elapsed());
+        newest.insert(copy, LastLook { result: result.clone(), at, took });
         readers.retain(|copy, _| newest.contains_key(copy));
         result
     }
@@ -191,6 +203,11 @@ fn is_more(before: &OpenTitle, look: &Look) -> bool {
     look.growth == Growth::Grown || tracks.into_iter().any(|(a, b)| a.data_len != b.data_len)
 }
 
+/// How long a look is new that took so long.
+fn time_of_look(took: Duration) -> Duration {
+    LOOK_TIME.max(took.saturating_mul(LOOK_SHARE)).min(KEPT / 2)
+}
+
 /// The bytes of a piece of a track whose LDUs of the first `beginning` have its rate, at most
 /// `most`.
 fn piece_size(track: &TrackIndex, beginning: Duration, most: u64) -> u32 {
@@ -208,8 +225,10 @@ fn decoded_at(track: &TrackIndex, ticks: u64) -> Duration {
 
 /// The most media in a piece. Sound of 128 kb/s has four seconds in the smallest.
 const PIECE_TIME: Duration = Duration::from_secs(2);
-/// How long a look is new: players look again about every segment.
+/// How long a look is new at least: players look again about every segment.
 const LOOK_TIME: Duration = Duration::from_secs(1);
+/// The looks at one recording take this part of a processor's time at most, however long it is.
+const LOOK_SHARE: u32 = 20;
 /// How long a look is kept for the next.
 const KEPT: Duration = Duration::from_secs(60);
 /// How long a look may wait for a busy disk.
@@ -228,6 +247,15 @@ mod tests {
         let description = TrackDescription::plain(TrackKind::Video, Timescale(25));
         let (data_len, checksums) = (index.data_len(), Vec::new());
         TrackIndex { description, ldus: index, data_len, checksums }
+    }
+
+    #[test]
+    fn the_longer_a_look_takes_the_later_is_the_next() {
+        // Milliseconds.
+        for (took, next) in [(0, 1000), (50, 1000), (80, 1600), (1000, 20_000), (9000, 30_000)] {
+            let time = time_of_look(Duration::from_millis(took));
+            assert_eq!(time, Duration::from_millis(next), "after {took} ms");
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use store::{Content, Permit, Store, StoreError, TitleId, TitleRecord};
+use store::{Content, Permit, RunningRecording, Store, StoreError, TitleId, TitleRecord};
 use units::show::http_date;
 use units::{ByteCount, Hinted};
 
@@ -386,6 +386,21 @@ impl Library {
             }
         }
         all.into_values().map(|(_, title)| title).collect()
+    }
+
+    /// The recordings that players may ask for by their names, at a time in Unix seconds.
+    pub(crate) fn list_growing(&self, now: u64) -> Vec<wire::ListedTitle> {
+        let stores = self.stores.iter().enumerate();
+        let all = stores.flat_map(|(store, opened)| {
+            opened.store.recordings().into_iter().map(move |recording| (store, recording))
+        });
+        // As players find them: not where a title of another store has the name.
+        let is_found = |(store, recording): &(usize, RunningRecording)| {
+            let copy = StoredCopy { store: *store, id: recording.id };
+            self.recording(&recording.title) == Some(copy)
+        };
+        let found = all.filter(is_found);
+        found.map(|(_, recording)| wire::ListedTitle::growing(&recording, now)).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenTitles> {

@@ -124,6 +124,10 @@ impl Scrape {
         let refused = of_priority(counters.refused_by_priority);
         let help = "Admission requests and seeks refused, by priority";
         out.family("refused_by_priority", help, None, "priority", &refused, ConstCounter::new)?;
+        let help = "Sessions that went on with more of a title that is being recorded";
+        out.counter("extensions", help, counters.extended)?;
+        let help = "Extensions of sessions that did not fit; their players ask again";
+        out.counter("extensions_refused", help, counters.extensions_refused)?;
         out.gauge("fills", "Fills of caches admitted and not ended", engine.fills)?;
         let limit = u64::from(self.0.settings().fills.unwrap_or(0));
         out.gauge("fills_limit", "The most fills of caches at a time", limit)?;

@@ -53,10 +53,34 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
         background.recordings = rng.u32(1..6);
         background.recording_period = pick(rng, &[100, 300, 1000]);
         background.recording_round = ByteCount(rng.u64(1..=64) << 13);
+        make_house(&mut scenario, rng);
+    }
+    if GROWING_AT.contains(&(seed % GROWING_EVERY)) && !scenario.survive_loss {
+        let rng = &mut fastrand::Rng::with_seed(seed ^ GROWING_SALT);
+        scenario.titles.growing = [0.3, 0.7, 1.0][rng.usize(..3)];
+        let background = &mut scenario.background;
+        background.recordings = rng.u32(1..4);
+        background.recording_period = Duration::from_millis(400);
+        background.recording_round = ByteCount(rng.u64(1..=32) << 13);
+        make_house(&mut scenario, rng);
     }
     // Draws nothing, so that all else in these worlds is as it was without leads.
     scenario.titles.leads = LEADS_AT.contains(&(seed % LEADS_EVERY));
     scenario
+}
+
+/// Recordings of constant and of variable rate, beside best-effort work; the power may fail.
+fn make_house(scenario: &mut Scenario, rng: &mut fastrand::Rng) {
+    let arrivals = scenario.viewers.every * scenario.viewers.count;
+    let background = &mut scenario.background;
+    background.recordings_vary = share(rng);
+    if background.best_effort_every.is_zero() && rng.bool() {
+        background.best_effort_every = Duration::from_millis(rng.u64(10..2000));
+    }
+    if rng.u8(..6) == 0 {
+        let at = arrivals.mul_f64(0.2 + 0.8 * rng.f64());
+        background.power_fails_at = at.max(Duration::from_secs(1));
+    }
 }
 
 /// A crowd on few titles, whose viewers follow each other at short intervals; some seek again and
@@ -319,6 +343,14 @@ const PRIORITIES_EVERY: u64 = 60;
 /// seed of `ONCE_BROKEN` is one of them.
 const RECORDINGS_AT: [u64; 12] = [3, 4, 7, 8, 13, 16, 19, 21, 22, 39, 43, 49];
 const RECORDINGS_EVERY: u64 = 60;
+
+/// Titles grow in worlds with these seeds, modulo the number below; no seed of `ONCE_BROKEN` is one
+/// of them.
+const GROWING_AT: [u64; 12] = [0, 5, 6, 11, 14, 28, 31, 36, 51, 55, 57, 58];
+const GROWING_EVERY: u64 = 60;
+
+/// Separates the random stream of titles that grow.
+const GROWING_SALT: u64 = 0x0006_2030;
 
 /// Separates the random stream of recordings.
 const RECORDINGS_SALT: u64 = 0x0002_ec02;

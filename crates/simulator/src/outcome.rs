@@ -72,6 +72,18 @@ pub struct WorldOutcome {
     pub recordings: u64,
     /// Recordings that were refused.
     pub refused_recordings: u64,
+    /// Bytes that recordings had written when they ended.
+    pub recorded: u64,
+    /// Bytes that came while the buffer of a recording was full, or whose write failed.
+    pub not_recorded: u64,
+    /// Failures of the power while there were viewers; the world ends with it.
+    pub power_failures: u64,
+    /// The longest time for which a byte of a recording had been there that a power failure took.
+    pub most_lost: Duration,
+    /// Sessions that went on with more of a title that is being recorded.
+    pub extended: u64,
+    /// Extensions that were refused.
+    pub refused_extensions: u64,
     /// Rounds of writes of recordings.
     pub rounds: u64,
     /// The longest time from when a round was due to its end, in periods.

@@ -87,6 +87,9 @@ pub struct Titles {
     pub leads: bool,
     /// Share of titles with a replica on a second disk (0 to 1).
     pub copies: f64,
+    /// Share of titles in segments that are being recorded while the viewers come (0 to 1): their
+    /// segments are offered one after the other, and sessions are extended to them.
+    pub growing: f64,
 }
 
 /// The audience. Shares are of all viewers, 0 to 1, drawn independently.
@@ -172,6 +175,12 @@ pub struct BackgroundWork {
     /// Bytes of a round, to two places; another write of two blocks and a flush follows.
     #[serde(with = "quantity::text")]
     pub recording_round: ByteCount,
+    /// Share of recordings whose rate varies (0 to 1): a round has any part of `recording_round`,
+    /// or nothing.
+    pub recordings_vary: f64,
+    /// Time at which the power fails, and the world ends; zero: never.
+    #[serde(with = "quantity::time")]
+    pub power_fails_at: Duration,
 }
 
 /// A disk: its guarantee, its actual behaviour and its faults.
@@ -361,6 +370,7 @@ impl Default for Titles {
             partial: 0.0,
             leads: false,
             copies: 0.0,
+            growing: 0.0,
         }
     }
 }
@@ -406,6 +416,8 @@ impl Default for BackgroundWork {
             recordings: 0,
             recording_period: Duration::from_millis(300),
             recording_round: ByteCount(64 << 10),
+            recordings_vary: 0.0,
+            power_fails_at: Duration::ZERO,
         }
     }
 }

@@ -18,7 +18,7 @@ use server::engine::{DiskNumber, Layout, Part, TitleKey, TrackLayout, TrackNumbe
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use units::{BitRate, ByteCount, align_up};
+use units::{BitRate, ByteCount, Moment, align_up};
 
 /// A title as the world knows it.
 #[derive(Debug)]
@@ -38,6 +38,23 @@ pub(crate) struct Title {
     pub(crate) segments: Arc<Segments>,
     /// The title was removed from the library; no new session may play it.
     pub(crate) withdrawn: bool,
+    /// The title is being recorded; `None`: it is complete.
+    growth: Option<GrowingOffer>,
+}
+
+/// What is offered of a title while it is recorded.
+///
+/// ```text
+///   recorded   |· · · · · · · · · · · ·|           a step each half second
+///   pieces     ├───┼───┼───┼───┼───┼───            whole ones can be read
+///   offered    ├── fetch 0 ──┼─ fetch 1 ─┤         all of its pieces are whole
+/// ```
+#[derive(Debug)]
+struct GrowingOffer {
+    /// By fetch: when it is offered first. The last few are offered with the end of the recording.
+    offered_at: Vec<Moment>,
+    /// By number of fetches, from one on: the layout of what is offered then.
+    layouts: Vec<Arc<Layout>>,
 }
 
 /// The bytes of a track by time.
@@ -73,6 +90,29 @@ impl Title {
             .map(|&track| Part { track, bytes: self.tracks[usize::from(track)].bytes(&steps) })
             .filter(|part| !part.bytes.is_empty())
             .collect()
+    }
+
+    /// Whether only a part of it is offered at some time.
+    pub(crate) fn grows(&self) -> bool {
+        self.growth.is_some()
+    }
+
+    /// Number of fetches of each row that are offered at a time.
+    pub(crate) fn offered(&self, now: Moment) -> usize {
+        match &self.growth {
+            None => self.fetches(),
+            Some(growth) => growth.offered_at.partition_point(|at| *at <= now),
+        }
+    }
+
+    /// When a fetch is offered first.
+    pub(crate) fn offered_at(&self, fetch: usize) -> Moment {
+        self.growth.as_ref().map_or(Moment::ZERO, |growth| growth.offered_at[fetch])
+    }
+
+    /// The layout of so many fetches, at least one.
+    pub(crate) fn layout_of(&self, fetches: usize) -> &Arc<Layout> {
+        self.growth.as_ref().map_or(&self.layout, |growth| &growth.layouts[fetches - 1])
     }
 
     /// Media time at which fetch number `fetch` starts.
@@ -236,6 +276,8 @@ fn draw_title(
     };
     // Without the share nothing is drawn, so that worlds from before this feature keep their seed.
     let part = (spec.partial > 0.0 && rng.f64() < spec.partial).then(|| PlayedPart::draw(rng));
+    let grows = spec.growing > 0.0 && !progressive && part.is_none() && steps > 1;
+    let grows = grows && rng.f64() < spec.growing;
     let step = part.as_ref().map_or(STEP, |part| STEP * part.quarters / 4);
     let offers = if tracks.len() > 2 { vec![vec![0, 1], vec![2, 1]] } else { vec![vec![0, 1]] };
     let layouts = tracks
@@ -249,7 +291,7 @@ fn draw_title(
             let stored = part.as_ref().map_or_else(Vec::new, |part| part.pieces(count));
             // Pieces that are not played take space on the disk, too.
             let stored_bytes = stored.iter().max().map_or(0, |last| (u64::from(*last) + 1) * size);
-            let cuts = spec.leads && !progressive && part.is_none();
+            let cuts = spec.leads && !progressive && part.is_none() && !grows;
             let lead = if cuts { track.lead(size, steps_per_fetch) } else { 0 };
             TrackLayout {
                 bytes: track.total(),
@@ -265,8 +307,10 @@ fn draw_title(
         .collect();
     let duration = step * u32::try_from(tracks[0].bounds.len() - 1).expect("at most a day");
     let disk = DiskNumber(u16::try_from(disk).expect("few disks"));
+    let layout = Arc::new(Layout { title, disk, duration, tracks: layouts });
+    let growth = grows.then(|| GrowingOffer::draw(&layout, &tracks, steps_per_fetch, rng));
     Title {
-        layout: Arc::new(Layout { title, disk, duration, tracks: layouts }),
+        layout,
         copies: Vec::new(),
         offers,
         progressive,
@@ -275,6 +319,61 @@ fn draw_title(
         segments: Arc::new(segments(&tracks, steps_per_fetch, step)),
         tracks,
         withdrawn: false,
+        growth,
+    }
+}
+
+impl GrowingOffer {
+    /// Draws how much was recorded before the world begins: at least one fetch, at most all.
+    fn draw(
+        whole: &Layout,
+        tracks: &[TrackBytes],
+        steps_per_fetch: usize,
+        rng: &mut fastrand::Rng,
+    ) -> Self {
+        let steps = tracks[0].bounds.len() - 1;
+        let fetches = steps.div_ceil(steps_per_fetch);
+        // The bytes of a track up to the end of a fetch, in whole pieces.
+        let bytes = |track: usize, fetch: usize| {
+            let end = ((fetch + 1) * steps_per_fetch).min(steps);
+            let piece = u64::from(whole.tracks[track].piece);
+            align_up(tracks[track].bounds[end], piece).min(tracks[track].total())
+        };
+        // The steps that are recorded when a fetch is offered.
+        let recorded = |fetch: usize| {
+            let ends = tracks.iter().enumerate().map(|(number, track)| {
+                track.bounds.partition_point(|bound| *bound < bytes(number, fetch))
+            });
+            ends.max().expect("there are tracks")
+        };
+        let before = rng.usize(recorded(0)..=steps);
+        let later = |fetch: usize| u32::try_from(recorded(fetch).saturating_sub(before));
+        let at = |fetch| Moment::ZERO + STEP * later(fetch).expect("at most a day");
+        let layout = |fetch: usize| {
+            let part = |(number, track): (usize, &TrackLayout)| {
+                let bytes = bytes(number, fetch);
+                let pieces = usize::try_from(bytes.div_ceil(track.piece.into()));
+                let due = track.due[..pieces.expect("few pieces")].to_vec();
+                TrackLayout {
+                    bytes,
+                    piece: track.piece,
+                    lead: track.lead,
+                    runs: track.runs.clone(),
+                    due,
+                    stored: Vec::new(),
+                    key_frames_of: None,
+                    times: OnceLock::new(),
+                }
+            };
+            let end = ((fetch + 1) * steps_per_fetch).min(steps);
+            let duration = STEP * u32::try_from(end).expect("at most a day");
+            let tracks = whole.tracks.iter().enumerate().map(part).collect();
+            Arc::new(Layout { title: whole.title, disk: whole.disk, duration, tracks })
+        };
+        Self {
+            offered_at: (0..fetches).map(at).collect(),
+            layouts: (0..fetches).map(layout).collect(),
+        }
     }
 }
 

@@ -19,6 +19,9 @@ pub(crate) struct ViewerProfile {
     /// Media time at which it starts.
     pub(crate) from: Duration,
     pub(crate) behaviour: Behaviour,
+    /// The viewer starts three fetches before the end of what is offered, if the title is being
+    /// recorded.
+    pub(crate) live: bool,
     /// When it seeks or leaves; its open requests are cancelled then.
     pub(crate) cancels_at: Vec<Duration>,
     pub(crate) link: BitRate,
@@ -64,6 +67,8 @@ impl ViewerProfile {
             [shares.slow, shares.silent, shares.stalled_socket].map(&mut happens);
         let [closes_session, starts_late] = [shares.close, 0.1].map(happens);
         let from = resumes.then(|| part_of(length, rng));
+        // What it would seek to may not be offered yet.
+        let seeks = seeks && !titles[title].grows();
         let (steps, cancels_at) = steps(scenario, length, from, [seeks, pauses, quits], rng);
         let link = if slow {
             // Too slow for any offer of the title, so that play-out stalls. The 1,000 bit/s are for
@@ -80,10 +85,11 @@ impl ViewerProfile {
         } else {
             Duration::ZERO
         };
-        Self {
+        let mut profile = Self {
             title,
             from: from.unwrap_or_default(),
             behaviour: Behaviour::new(steps),
+            live: false,
             cancels_at,
             link,
             start_delay,
@@ -107,7 +113,22 @@ impl ViewerProfile {
                 (false, true) => Priority::High,
                 (false, false) => Priority::Normal,
             },
+        };
+        if titles[title].grows() {
+            profile.live = rng.bool();
         }
+        profile
+    }
+
+    /// Starts at a media time, whatever was drawn.
+    pub(crate) fn start_at(&mut self, from: Duration) {
+        let others = self.behaviour.steps().iter().copied();
+        let mut steps: Vec<TimedAction> =
+            others.filter(|step| !matches!(step.action, ViewerAction::Seek(_))).collect();
+        if !from.is_zero() {
+            steps.insert(0, TimedAction { at: Duration::ZERO, action: ViewerAction::Seek(from) });
+        }
+        (self.from, self.behaviour) = (from, Behaviour::new(steps));
     }
 }
 
@@ -173,6 +194,8 @@ pub(crate) struct Viewer {
     pub(crate) profile: ViewerProfile,
     pub(crate) session: Option<SessionId>,
     pub(crate) tracks: Vec<TrackNumber>,
+    /// Number of fetches of each row that its session was admitted or extended to.
+    pub(crate) granted: usize,
     pub(crate) player: Option<Player>,
     /// Open requests.
     pub(crate) requests: Vec<RequestId>,
@@ -221,6 +244,7 @@ impl Viewer {
             profile,
             session: None,
             tracks: Vec::new(),
+            granted: 0,
             player: None,
             requests: Vec::new(),
             to_retry: Vec::new(),

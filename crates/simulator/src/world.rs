@@ -91,6 +91,8 @@ enum Event {
     StartRecording(usize),
     RecordingRound(usize),
     EndRecording(usize),
+    /// The power fails, with which the world ends.
+    FailPower,
     /// A title is removed from the library.
     RemoveTitle,
     /// The first disk gets a new calibration.
@@ -149,6 +151,7 @@ struct World<'a> {
     permit_requests: BTreeMap<PermitId, PermitRequest>,
     recordings: Vec<Recording>,
     group_writes: Vec<GroupWrite>,
+    power_has_failed: bool,
     rng: fastrand::Rng,
     /// Viewers that have not left, those who have not arrived yet included.
     present: usize,
@@ -203,6 +206,7 @@ impl<'a> World<'a> {
             permit_requests: BTreeMap::new(),
             recordings: Vec::new(),
             group_writes: Vec::new(),
+            power_has_failed: false,
             present: 0,
             trace: Trace::new(KEPT_LINES),
             violations: ViolationLog::default(),
@@ -252,7 +256,7 @@ impl<'a> World<'a> {
     fn run(&mut self) {
         let timeout = self.progress_timeout();
         let (mut iterations, mut at_this_moment) = (0u64, 0);
-        while !self.is_at_rest() && self.lowered_is_admitted.is_none() {
+        while !self.is_at_rest() && !self.power_has_failed && self.lowered_is_admitted.is_none() {
             let event = self.events.first_key_value().map(|(key, _)| (key.at, key.is_check));
             let wakeup = self.engine.next_wakeup().max(self.now);
             // The tick is later than the events of its moment and earlier than the checks.
@@ -352,6 +356,7 @@ impl<'a> World<'a> {
             Event::StartRecording(number) => self.start_recording(number),
             Event::RecordingRound(number) => self.recording_round(number),
             Event::EndRecording(number) => self.end_recording(number),
+            Event::FailPower => self.fail_power(),
             Event::RemoveTitle => self.remove_title(),
             Event::Recalibrate => self.recalibrate(),
             Event::ChangeMemory => self.change_memory(),
@@ -447,6 +452,7 @@ impl<'a> World<'a> {
             // too.
             && self.memory.in_flight == 0
             && self.requests.is_empty()
+            && self.has_recorded_all()
             && self.liveness.is_at_rest()
     }
 
@@ -459,27 +465,10 @@ impl<'a> World<'a> {
     }
 
     fn finish(mut self) -> WorldOutcome {
-        // The audit also copies the last counters of the engine into the outcome, which is returned
-        // below.
-        // Memory that is still to be given back is when the next slot begins.
-        self.engine.tick(self.now + self.scenario.slot);
-        self.execute_actions();
-        let status = self.audit();
-        self.violations.require(
-            status.buffers_total == status.buffers_limit,
-            "no more memory is kept than there is to be when nobody needs it",
-            || format!("{status:?}"),
-        );
-        self.violations.require(
-            status.active == 0,
-            "no session is active after all viewers have left",
-            || format!("{status:?}"),
-        );
-        self.violations.require(
-            self.engine.is_empty(),
-            "nothing is booked after all viewers have left",
-            || format!("{status:?}"),
-        );
+        // Nothing comes to rest where the power has failed.
+        if !self.power_has_failed {
+            self.come_to_rest();
+        }
         WorldOutcome {
             ended: self.now,
             reads: self.memory.reads,
@@ -496,6 +485,36 @@ impl<'a> World<'a> {
             last_lines: self.trace.into_last(),
             ..self.outcome
         }
+    }
+
+    /// Whether the books are empty when all viewers have left and all is written.
+    fn come_to_rest(&mut self) {
+        // Memory that is still to be given back is when the next slot begins.
+        self.engine.tick(self.now + self.scenario.slot);
+        self.execute_actions();
+        self.check_recordings();
+        let status = self.audit();
+        let kept = &status.disks;
+        self.violations.require(
+            kept.iter().all(|disk| disk.recordings == 0 && !disk.write_share.is_some()),
+            "no disk time is kept when all recordings have ended",
+            || format!("{kept:?}"),
+        );
+        self.violations.require(
+            status.buffers_total == status.buffers_limit,
+            "no more memory is kept than there is to be when nobody needs it",
+            || format!("{status:?}"),
+        );
+        self.violations.require(
+            status.active == 0,
+            "no session is active after all viewers have left",
+            || format!("{status:?}"),
+        );
+        self.violations.require(
+            self.engine.is_empty(),
+            "nothing is booked after all viewers have left",
+            || format!("{status:?}"),
+        );
     }
 
     fn schedule(&mut self, at: Moment, event: Event) {

@@ -10,6 +10,7 @@ mod seeds;
 use simulator::{FaultClass, Scenario, WorldOutcome, draw, run};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 #[test]
 fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
@@ -17,6 +18,8 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
     let (mut for_ever, mut exact) = (0, 0);
     let (mut waited, mut replaced, mut memory_changes, mut preempted) = (0, 0, 0, 0);
     let (mut recordings, mut refused_recordings, mut rounds, mut slowest) = (0, 0, 0, 0.0_f64);
+    let (mut recorded, mut not_recorded, mut power_failures, mut lost) = (0, 0, 0, Duration::ZERO);
+    let (mut extended, mut refused_extensions) = (0, 0);
     for outcome in all_seeds(FaultClass::FaultFree, FAULT_FREE_SEEDS) {
         pieces += outcome.checked_on_time;
         admitted += outcome.admitted;
@@ -28,6 +31,12 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         refused_recordings += outcome.refused_recordings;
         rounds += outcome.rounds;
         slowest = slowest.max(outcome.slowest_round);
+        recorded += outcome.recorded;
+        not_recorded += outcome.not_recorded;
+        power_failures += outcome.power_failures;
+        lost = lost.max(outcome.most_lost);
+        extended += outcome.extended;
+        refused_extensions += outcome.refused_extensions;
         guaranteed += outcome.with_guarantee;
         refused += outcome.refused.iter().sum::<u64>();
         for_ever += outcome.refused_for_ever;
@@ -38,6 +47,11 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         "{recordings} recordings admitted, {refused_recordings} refused, {rounds} rounds of writes, the \
          slowest took {slowest:.2} periods"
     );
+    println!(
+        "{recorded} bytes recorded, {not_recorded} not; {power_failures} power failures, which took \
+         {lost:?} at most"
+    );
+    println!("{extended} extensions of sessions, {refused_extensions} refused");
     // The property proves something only if many viewers were admitted and many were refused.
     if seeds::single().is_none() {
         assert!(pieces > 100_000, "only {pieces} pieces were checked");
@@ -46,9 +60,13 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         assert!(waited > 50 && replaced > 50, "{waited} waited, {replaced} replaced");
         assert!(preempted > 200, "only {preempted} ended for others");
         assert!(memory_changes > 1_000, "the memory changed {memory_changes} times");
-        let recorded = (recordings, refused_recordings, rounds);
+        let counted = (recordings, refused_recordings, rounds);
         let enough = recordings > 200 && refused_recordings > 50 && rounds > 20_000;
-        assert!(enough, "{recorded:?} recordings, refused, rounds");
+        assert!(enough, "{counted:?} recordings, refused, rounds");
+        assert_eq!(not_recorded, 0, "bytes of recordings were dropped");
+        assert!(power_failures > 20, "only {power_failures} power failures");
+        let extensions = (extended, refused_extensions);
+        assert!(extended > 500 && refused_extensions > 100, "{extensions:?} extensions, refused");
         assert!(guaranteed > 1_000, "only {guaranteed} sessions had a guaranteed slack");
     }
 }

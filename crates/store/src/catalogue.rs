@@ -8,6 +8,7 @@ use crate::format::{BLOCK, checkpoint, label};
 use crate::free::FreeMap;
 use crate::{RunningRecording, ScrubState, TitleId, TitleRecord};
 use disk::Calibration;
+use media::TitleIndex;
 use std::collections::BTreeMap;
 use units::{Encoder, Extent};
 
@@ -72,6 +73,7 @@ impl RecordingLog {
             title: self.start.name.clone(),
             since: self.start.created,
             bytes: tracks.values().sum(),
+            tracks: TitleIndex::decode(&self.start.index).map_or(0, |index| index.tracks.len()),
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   recordings   blocks + records ─▶ waiting          lead: one of them
-//!   lead         permit ─▶ all that wait by then ─▶ blocks, by place ─▶ flush ─▶ entry ─▶ flush
+//!   lead         permit ─▶ its blocks ─▶ permit ─▶ those of all that wait ─▶ flush ─▶ entry, flush
 //! ```
 //!
 //! A recording puts its blocks and records into the group, and waits to lead it. The one that leads
@@ -66,30 +66,44 @@ impl Store {
         }
         let (places, bytes) = commit.size();
         let (more, entry) = RecordingLoad::COMMIT;
-        let _permit = io.acquire_writes(places + more, ByteCount(bytes.0 + entry.0));
+        let mut permit = io.acquire_writes(places + more, ByteCount(bytes.0 + entry.0));
         let mut others = std::mem::take(&mut *locked(&group.waiting));
         others.retain(|it| !Arc::ptr_eq(&it.is_done, &is_done));
         if !others.is_empty() {
             let sizes = others.iter().map(|it| it.commit.size());
             let (places, bytes) =
                 sizes.fold((0, 0), |(places, bytes), size| (places + size.0, bytes + size.1.0));
-            let _permit = (places > 0).then(|| io.acquire_writes(places, ByteCount(bytes)));
-            let all: Vec<&Commit> = others.iter().map(|it| &*it.commit).chain([&*commit]).collect();
-            if self.commit_all(&all).is_ok() {
+            self.write_blocks(&[&commit])?;
+            if places > 0 {
+                // Not beside the first: in time that nobody keeps, a disk gives one at a time.
+                drop(permit);
+                permit = io.acquire_writes(places, ByteCount(bytes));
+            }
+            let all: Vec<&Commit> = others.iter().map(|it| &*it.commit).collect();
+            let written = self.write_blocks(&all);
+            let records = all.iter().copied().chain([&*commit]).flat_map(|it| &it.records);
+            if written.and_then(|()| self.commit_records(records.cloned().collect())).is_ok() {
                 others.iter().for_each(|it| it.is_done.store(true, Ordering::Release));
                 return Ok(());
             }
         }
         // Of a group that cannot be committed, for instance for want of room in the catalogue, each
         // one tries it alone.
-        self.commit_all(&[&commit])
+        self.write_blocks(&[&commit])?;
+        let committed = self.commit_records(commit.records.clone());
+        drop(permit);
+        committed
     }
 
-    fn commit_all(&self, all: &[&Commit]) -> Result<(), StoreError> {
+    /// Writes the blocks, in the order of their places.
+    fn write_blocks(&self, all: &[&Commit]) -> Result<(), StoreError> {
         let mut blocks: Vec<&(u64, Vec<u8>)> = all.iter().flat_map(|it| &it.blocks).collect();
         blocks.sort_unstable_by_key(|(place, _)| *place);
-        blocks.into_iter().try_for_each(|(place, bytes)| self.write_data(*place, bytes))?;
-        let records: Vec<Record> = all.iter().flat_map(|it| &it.records).cloned().collect();
+        blocks.into_iter().try_for_each(|(place, bytes)| self.write_data(*place, bytes))
+    }
+
+    /// Makes the records durable, and before them the blocks that they refer to.
+    fn commit_records(&self, records: Vec<Record>) -> Result<(), StoreError> {
         if records.is_empty() {
             return Ok(());
         }

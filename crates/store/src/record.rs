@@ -144,6 +144,8 @@ pub struct RunningRecording {
     pub since: u64,
     /// The bytes of all tracks that a power cut would leave.
     pub bytes: u64,
+    /// The number of its tracks.
+    pub tracks: usize,
 }
 
 /// One track of a title with the extents of its data.

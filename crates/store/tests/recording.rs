@@ -10,7 +10,8 @@ use common::titles::{description, formatted, get, noise, put};
 use common::{DeviceEvent, PowerCutDevice, apply, cut, cut_at_every_event};
 use media::{IndexPart, LduIndex, TitleKind, TrackKind};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::ThreadId;
 use store::{
     BackgroundIo, CheckOptions, FindingKind, Permit, RecordingLoad, RecordingReader, Store,
     StoreError, TitleRecord, TitleRecorder,
@@ -471,6 +472,91 @@ fn many_recordings_commit_at_the_same_time() {
                 let mut recorded = Recorded::start(store, &format!("camera {camera}"), 1).unwrap();
                 for i in 0..50u8 {
                     recorded.write(0, &[i; 500], true).unwrap();
+                    recorded.commit().unwrap();
+                }
+                let expected = recorded.expected.clone();
+                let title = recorded.recorder.finish().unwrap().unwrap();
+                assert_recorded(store, &title, &expected, &title.name);
+            });
+        }
+    });
+    assert_sound(&store, "all ended");
+    assert_eq!(store.titles().len(), 8);
+}
+
+/// The catalogue of a store of 1 GiB has 256 KiB. Without a bound for all recordings together, each
+/// of these would have 16 KiB of index parts there.
+#[test]
+fn many_recordings_leave_the_catalogue_of_a_small_store_small() {
+    let device = PowerCutDevice::new(ByteCount::mib(1024));
+    let store = formatted(&device);
+    let names: Vec<String> = (0..20).map(|camera| format!("camera {camera}")).collect();
+    let mut all: Vec<Recorded<'_>> =
+        names.iter().map(|name| Recorded::start(&store, name, 1).unwrap()).collect();
+    for round in 0..100u32 {
+        for recorded in &mut all {
+            for ldu in 0..300u32 {
+                // Of sizes that do not repeat, which take the most to describe.
+                let size = 1 + (round * 7919 + ldu * 104_729) % 251;
+                recorded.write(0, &vec![1; size as usize], true).unwrap();
+            }
+            recorded.commit().unwrap();
+        }
+    }
+    for (name, recorded) in names.iter().zip(all) {
+        let expected = recorded.expected.clone();
+        let title = recorded.recorder.finish().unwrap().unwrap();
+        assert_recorded(&store, &title, &expected, name);
+    }
+    assert_sound(&store, "all ended");
+}
+
+/// A disk that gives one permit at a time, as a served one does in time that nobody keeps.
+#[derive(Clone, Default)]
+struct OneAtATime(Arc<(Mutex<Option<ThreadId>>, Condvar)>);
+
+impl BackgroundIo for OneAtATime {
+    fn acquire(&self, _: ByteCount) -> Permit {
+        let (holder, is_free) = &*self.0;
+        let this = std::thread::current().id();
+        let mut held = holder.lock().unwrap();
+        assert_ne!(*held, Some(this), "a permit is asked for beside another");
+        while held.is_some() {
+            held = is_free.wait(held).unwrap();
+        }
+        *held = Some(this);
+        Permit::holding(HeldAlone(self.clone()))
+    }
+}
+
+/// The one permit of [`OneAtATime`].
+struct HeldAlone(OneAtATime);
+
+impl Drop for HeldAlone {
+    fn drop(&mut self) {
+        let (holder, is_free) = &*self.0.0;
+        *holder.lock().unwrap() = None;
+        is_free.notify_one();
+    }
+}
+
+#[test]
+fn many_recordings_need_one_permit_at_a_time() {
+    let device = PowerCutDevice::new(ByteCount::mib(16));
+    let store = formatted(&device);
+    let io = OneAtATime::default();
+    std::thread::scope(|scope| {
+        for camera in 0..8 {
+            let (store, io) = (&store, &io);
+            scope.spawn(move || {
+                let name = format!("camera {camera}");
+                let writer = store.begin(&name, TitleKind::Media).unwrap().with_io(io);
+                let tracks = [description(TrackKind::Video)];
+                let recorder = TitleRecorder::start(writer, &tracks, None).unwrap();
+                let (expected, begun) = (Expected::with_tracks(1), vec![Vec::new()]);
+                let mut recorded = Recorded { recorder, expected, begun };
+                for i in 0..50u8 {
+                    recorded.write(0, &[i; 5000], true).unwrap();
                     recorded.commit().unwrap();
                 }
                 let expected = recorded.expected.clone();

@@ -10,7 +10,7 @@ use super::{ClientError, PlayOptions, RequestError};
 use crate::tls::explain_io;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rustls::{ClientConnection, StreamOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
 }
 
 /// The references in the response of `/titles`, or built from its titles' names. Titles that are
-/// files without media are left out.
+/// files without media are left out, and titles that are still being recorded: they have no end.
 fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ClientError> {
     let unclear = RequestError::NotAPlaylist("the server's list of titles is not understood");
     let error = || url.failed(unclear.clone());
@@ -64,7 +64,9 @@ fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ClientError
         Form::Dash => ("dash", "/t/", "/manifest.mpd"),
         Form::Progressive => ("mp4", "/t/", ".mp4"),
     };
-    let references = list.iter().filter(|title| text(title, "kind").is_none_or(|k| k == "media"));
+    let is_media = |title: &&Value| text(title, "kind").is_none_or(|kind| kind == "media");
+    let is_growing = |title: &&Value| title.get("growing").is_some_and(|it| *it == json!(true));
+    let references = list.iter().filter(is_media).filter(|title| !is_growing(title));
     Ok(references
         .filter_map(|title| {
             let name = text(title, "name").or_else(|| title.as_str().map(str::to_owned));
@@ -140,6 +142,7 @@ mod tests {
         let list = r#"{"titles": [
             {"name": "Ein Film", "kind": "media"},
             {"name": "a/b?c", "kind": "media", "hls": "/t/x/master.m3u8"},
+            {"name": "now", "kind": "media", "growing": true, "hls": "/t/now/master.m3u8"},
             {"name": "raw.mxf", "kind": "file"}
         ]}"#;
         let read = |form| titles(&url, list.as_bytes(), form).unwrap();

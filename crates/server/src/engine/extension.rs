@@ -8,22 +8,28 @@
 //! What is booked stays: the same pieces at the same places, due at the same moments. The new
 //! pieces are admitted as those of a newcomer are, all or nothing, so that whatever a session knows
 //! of is guaranteed. Its requests that are under way notice nothing.
+//!
+//! A player that has come to the end before there was more, or before it was extended, has nothing
+//! to show and waits. What is new is due for it when it would be for a newcomer: its schedule moves
+//! later as a whole, pictures and sound by the same time.
 
 use super::departure::GiveWay;
 use super::pieces::validate;
 use super::{Engine, Layout, Resource, SessionId, TrackLayout};
 use scheduler::Shortage;
 use std::sync::Arc;
+use std::time::Duration;
 use units::Moment;
 
 impl Engine {
-    /// Books the pieces that a session's layout does not have yet.
+    /// Books the pieces that a session's layout does not have yet; returns the time by which its
+    /// schedule moves later.
     pub(super) fn extend_session(
         &mut self,
         now: Moment,
         id: SessionId,
         layout: Arc<Layout>,
-    ) -> Result<(), Shortage> {
+    ) -> Result<Duration, Shortage> {
         let slot = self.streams.bookings.slot().next();
         let unusable = Shortage { resource: Resource::Disk, slot, missing: 1 };
         let session = self.sessions.get(&id).ok_or(unusable)?;
@@ -35,7 +41,9 @@ impl Engine {
             return Err(unusable);
         }
         layout.tracks.iter().for_each(|track| bookings.time_track(placement.disk, track));
-        let streams = self.streams.begin_lengthening(&ids, &layout);
+        let earliest = now + self.config.startup;
+        let streams = self.streams.begin_lengthening(now, &ids, &layout, earliest);
+        let later = self.config.slot * streams.slots;
         let approval = self.streams.evaluate_demand(placement, &streams.demand).or_else(|short| {
             let short_of = [(placement, short.shortage.resource)];
             let give_way = GiveWay::for_shortfalls(short_of).except(id);
@@ -44,16 +52,20 @@ impl Engine {
             self.fit_in_place_of_others(now, &give_way, fits).ok_or(short)
         });
         match approval {
-            Ok(approval) => self.streams.end_lengthening(streams, approval),
+            Ok(approval) => {
+                self.streams.end_lengthening(now, streams, approval);
+                self.streams.accounts.counters.extended += 1;
+            }
             Err(short) => {
                 self.streams.give_up_lengthening(streams);
+                self.streams.accounts.counters.extensions_refused += 1;
                 return Err(short.shortage);
             }
         }
         let session = &mut self.sessions[&id];
         session.copies = Arc::from([Arc::clone(&layout)]);
         session.layout = layout;
-        Ok(())
+        Ok(later)
     }
 }
 

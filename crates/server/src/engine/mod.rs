@@ -259,14 +259,15 @@ impl Engine {
 
     /// The title of a session, which is still being recorded, has become longer: `layout` has the
     /// pieces of the session's layout, at the same places, and more of them. What is new is booked,
-    /// due by the session's clock; where it does not fit, says what is short, and the session goes
-    /// on with what it has.
+    /// due by the session's clock, and for a player that has come to the end of what it had no
+    /// sooner than for a newcomer: returns the time by which its schedule moves later. Where it
+    /// does not fit, says what is short, and the session goes on with what it has.
     pub fn extend(
         &mut self,
         now: Moment,
         session: SessionId,
         layout: Arc<Layout>,
-    ) -> Result<(), Shortage> {
+    ) -> Result<Duration, Shortage> {
         self.input(now, |engine| engine.extend_session(now, session, layout))
     }
 

@@ -72,6 +72,10 @@ pub struct Counters {
     /// Pieces that streams shared with another since the start, each counted once less than it was
     /// used: reads saved.
     pub shared_reads: u64,
+    /// Sessions that went on with more of a title that is being recorded, since the start.
+    pub extended: u64,
+    /// Extensions of sessions that did not fit, since the start.
+    pub extensions_refused: u64,
     /// Requests refused since the start that would fit if no disk could be lost.
     pub refused_for_loss: u64,
     /// Sessions that went on with another copy when their disk was lost, since the start.

@@ -163,6 +163,17 @@ impl Stream {
         longer
     }
 
+    /// The piece before `end` is no longer the last one of the stream: it is kept until the next
+    /// one is due, as if it were read now. Its place in the books must be changed at the same time.
+    pub(super) fn hold_as_followed(&mut self, end: u32) {
+        let Some(last) = end.checked_sub(1).filter(|_| end < self.end) else { return };
+        let due = self.due(last);
+        if let Some(Hold::Held { piece, .. }) = self.hold_mut(last) {
+            piece.release = piece.release.max(due.release);
+            piece.followed_after = due.followed_after;
+        }
+    }
+
     pub(super) fn curve(&self) -> TrackPieces<'_> {
         curve(&self.layout.tracks[usize::from(self.track)])
     }

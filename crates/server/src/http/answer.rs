@@ -30,7 +30,7 @@ use media::{
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How to answer a request.
 pub(crate) enum Decision {
@@ -738,15 +738,21 @@ fn videos(session: &PlayerSession) -> Vec<u16> {
     offers.filter_map(|offer| offer.iter().copied().find(is_video)).collect()
 }
 
-/// All titles, with the URLs of those that can be played.
+/// All titles and recordings, with the URLs of those that can be played.
 fn title_list(shared: &Shared) -> Response {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut titles = shared.content.list();
+    titles.extend(shared.content.list_growing(now.as_secs()));
+    titles.sort_by(|one, other| one.name.cmp(&other.name));
     for title in titles.iter_mut().filter(|title| title.kind == wire::MEDIA_KIND) {
+        let is_encrypted = shared.content.is_encrypted(&title.name);
+        if title.growing && is_encrypted {
+            continue;
+        }
         let name = escape(&title.name);
         title.hls = Some(format!("/t/{name}/master.m3u8"));
         title.dash = Some(format!("/t/{name}/manifest.mpd"));
-        title.mp4 =
-            Some(format!("/t/{name}.mp4")).filter(|_| !shared.content.is_encrypted(&title.name));
+        title.mp4 = (!is_encrypted && !title.growing).then(|| format!("/t/{name}.mp4"));
     }
     Response::json(200, &json!({ "titles": titles }))
 }

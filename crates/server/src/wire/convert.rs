@@ -78,7 +78,31 @@ impl From<&store::TitleRecord> for ListedTitle {
             tracks: record.tracks.len(),
             created: record.created,
             content: record.content().to_string(),
+            growing: false,
             // Known to the library only, which adds copies and URLs for the titles that it serves.
+            copies: None,
+            hls: None,
+            dash: None,
+            mp4: None,
+        }
+    }
+}
+
+impl ListedTitle {
+    /// A title that is being recorded, at a time in Unix seconds.
+    pub fn growing(recording: &store::RunningRecording, now: u64) -> Self {
+        let duration = Duration::from_secs(now.saturating_sub(recording.since));
+        let (id, bytes) = (recording.id.0, recording.bytes);
+        Self {
+            name: recording.title.clone(),
+            kind: MEDIA_KIND.to_owned(),
+            duration: duration.as_secs_f64(),
+            bytes,
+            bit_rate: BitRate::of(ByteCount(bytes), duration).0,
+            tracks: recording.tracks,
+            created: recording.since,
+            content: format!("{id:x}-{bytes:x}"),
+            growing: true,
             copies: None,
             hls: None,
             dash: None,

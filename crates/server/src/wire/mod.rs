@@ -174,6 +174,10 @@ pub struct ListedTitle {
     pub created: u64,
     /// Digest of the title's content: titles of the same name and content are copies.
     pub content: String,
+    /// The title is being recorded: `duration` is the time since the beginning, `bytes` what is
+    /// durable. Only in a server's list, and absent there of all other titles.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub growing: bool,
     /// Number of the server's stores that have a copy; only in a server's list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<usize>,

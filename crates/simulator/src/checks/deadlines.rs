@@ -187,6 +187,31 @@ impl Deadlines {
         (0..tracks.len()).filter_map(|index| self.next_check(session, index)).collect()
     }
 
+    /// Notes that a session goes on with more of its title, and that its schedule moves `later`.
+    /// Returns the next check of each track of which all had been checked, and whether the move is
+    /// justified: what is new would be due within the start-up otherwise.
+    pub(crate) fn extended(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        layout: &Arc<Layout>,
+        later: Duration,
+    ) -> (Vec<(Moment, DeadlineCheck)>, bool) {
+        let Some(record) = self.sessions.get_mut(&session) else { return (Vec::new(), true) };
+        let before = std::mem::replace(&mut record.layout, Arc::clone(layout));
+        let earliest = now + self.contract.startup;
+        let new = record.tracks.iter().filter_map(|track| track.first_new(&before, layout));
+        let too_early = new.map(|deadline| earliest.since(deadline)).max().unwrap_or_default();
+        let justified = later < too_early + self.contract.slot || later.is_zero();
+        let tracks = record.tracks.iter_mut().enumerate();
+        let at_end = tracks.filter_map(|(index, track)| {
+            track.extended(now, &before, layout, later).then_some(index)
+        });
+        let at_end: Vec<usize> = at_end.collect();
+        let checks = at_end.into_iter().filter_map(|index| self.next_check(session, index));
+        (checks.collect(), justified)
+    }
+
     /// Notes a request; returns for each of its tracks whether the request continues there.
     pub(crate) fn requested(
         &mut self,
@@ -395,7 +420,9 @@ impl Deadlines {
             Some(Disconnection::Unclear) => {
                 // A read is due a slot before it is shown, and its player has a slot to fetch it.
                 let due = |track: &TrackSchedule| track.next_fetch(&record.layout) + slot * 2;
-                !has_requests() && record.tracks.iter().all(|track| now >= due(track))
+                // Nothing is due for a track whose reservation has ended.
+                let mut reserved = record.tracks.iter().filter(|track| track.is_guaranteed);
+                !has_requests() && reserved.all(|track| now >= due(track))
             }
             None => false,
         }

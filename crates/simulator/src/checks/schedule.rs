@@ -76,6 +76,9 @@ pub(super) struct TrackSchedule {
     pub(super) last_activity: Moment,
     /// A request that seeks, or may seek, and is not decided yet.
     pub(super) seeking: Option<RequestId>,
+    /// Pieces that were the last one of a title that has grown since: they are kept as the last one
+    /// is.
+    once_last: BTreeSet<u32>,
 }
 
 impl TrackSchedule {
@@ -107,6 +110,39 @@ impl TrackSchedule {
             expired_end: first,
             last_activity: now,
             seeking: None,
+            once_last: BTreeSet::new(),
+        }
+    }
+
+    /// The deadline of the first piece that a title did not have `before`, if it has one more.
+    pub(super) fn first_new(&self, before: &Layout, layout: &Layout) -> Option<Moment> {
+        let first = piece_count(before, self.track);
+        let has_more = self.is_guaranteed && first < piece_count(layout, self.track);
+        has_more.then(|| self.deadline(layout, first))
+    }
+
+    /// The title is longer than `before`, and the schedule moves `later`. Returns whether all of
+    /// what there was had been checked.
+    pub(super) fn extended(
+        &mut self,
+        now: Moment,
+        before: &Layout,
+        layout: &Layout,
+        later: Duration,
+    ) -> bool {
+        let pieces = piece_count(before, self.track);
+        if pieces < piece_count(layout, self.track) {
+            self.once_last.extend(pieces.checked_sub(1));
+        }
+        self.expire(now, layout, pieces);
+        self.origin = self.origin + later;
+        self.is_guaranteed && self.next >= pieces
+    }
+
+    // Of the first pieces, those that have expired stay expired, whatever becomes of the schedule.
+    fn expire(&mut self, now: Moment, layout: &Layout, pieces: u32) {
+        while self.expired_end < pieces && self.kept_until(layout, self.expired_end) < now {
+            self.expired_end += 1;
         }
     }
 
@@ -155,11 +191,7 @@ impl TrackSchedule {
         // viewer by less than a slot.
         let justified =
             self.is_guaranteed && next_due < now && by < now.since(next_due) + self.slot;
-        // Pieces that have expired before the delay stay expired.
-        let pieces = piece_count(layout, self.track);
-        while self.expired_end < pieces && self.kept_until(layout, self.expired_end) < now {
-            self.expired_end += 1;
-        }
+        self.expire(now, layout, piece_count(layout, self.track));
         self.origin = self.origin + by;
         justified
     }
@@ -219,7 +251,8 @@ impl TrackSchedule {
 
     /// When the piece after `piece` is due, if the segment of the grant is played whole.
     fn next_due(&self, layout: &Layout, piece: u32) -> Moment {
-        let next = (piece + 1).min(piece_count(layout, self.track) - 1);
+        let step = u32::from(!self.once_last.contains(&piece));
+        let next = (piece + step).min(piece_count(layout, self.track) - 1);
         self.deadline_from(layout, next, self.kept_from_ms)
     }
 

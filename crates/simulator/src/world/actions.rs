@@ -130,7 +130,7 @@ impl World<'_> {
         match work {
             Work::Read(read) => self.read_done(read, outcome),
             Work::BestEffort(permit) => self.best_effort_done(permit),
-            Work::Write(permit) => self.write_done(permit),
+            Work::Write(permit) => self.write_done(permit, outcome),
         }
         self.feed(disk);
     }

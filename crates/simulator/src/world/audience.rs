@@ -17,6 +17,7 @@ impl World<'_> {
         if self.viewers[number].has_left {
             return;
         }
+        self.start_within_offer(number);
         let from = self.viewers[number].profile.from;
         match self.admit(number, from, None) {
             Ok(wait) => {
@@ -30,6 +31,16 @@ impl World<'_> {
                 }
             }
             Err(wait) => self.retry_later(number, wait, Event::Arrive(number)),
+        }
+    }
+
+    // A viewer of a title that is being recorded starts within what is offered.
+    fn start_within_offer(&mut self, number: usize) {
+        let profile = &mut self.viewers[number].profile;
+        let title = &self.titles[profile.title];
+        if title.grows() {
+            let edge = title.fetch_start(title.offered(self.now).saturating_sub(LIVE_FETCHES));
+            profile.start_at(if profile.live { edge } else { profile.from.min(edge) });
         }
     }
 
@@ -67,8 +78,9 @@ impl World<'_> {
         let is_lowered = self.lowered == Some(self.asked);
         let own = self.viewers[number].profile.priority;
         let priority = if is_lowered { Priority::Low } else { own };
+        let (grows, offered) = (title.grows(), title.offered(self.now));
         let request = AdmitRequest {
-            layout: Arc::clone(&title.layout),
+            layout: Arc::clone(title.layout_of(offered)),
             copies: title.copies.clone(),
             offers: title.offers.clone(),
             start: from,
@@ -105,7 +117,11 @@ impl World<'_> {
                 self.outcome.admitted += 1;
                 let with_it = |other: &usize| self.viewers[*other].profile.title == wish.title;
                 let may_follow = self.sessions.values().any(with_it);
-                self.refusals.accepted(number, wish, may_follow, &mut self.violations);
+                if grows {
+                    self.refusals.changed();
+                } else {
+                    self.refusals.accepted(number, wish, may_follow, &mut self.violations);
+                }
                 self.open_session(number, session, offer, from, wait);
                 Ok(wait)
             }
@@ -117,7 +133,8 @@ impl World<'_> {
                     *count += 1;
                 }
                 self.note("not admitted: viewer, resource", [number as u64, resource as u64, 0, 0]);
-                if replaces.is_none() {
+                // What is refused of a title that grows is not what is asked for later.
+                if replaces.is_none() && !grows {
                     let in_use = !self.sessions.is_empty() || self.memory.used() > 0;
                     let violations = &mut self.violations;
                     self.refusals.refused(number, wish, &refusal, in_use, violations);
@@ -138,8 +155,9 @@ impl World<'_> {
     ) {
         let viewer = &mut self.viewers[number];
         let title = &self.titles[viewer.profile.title];
+        viewer.granted = title.offered(self.now);
         let admission = Admission {
-            layout: &title.layout,
+            layout: title.layout_of(viewer.granted),
             segments: &title.segments,
             tracks: &title.offers[offer],
             from,
@@ -331,6 +349,9 @@ pub(super) const NO_RESOURCE: usize = 3;
 
 /// Attempts in succession after which a viewer leaves.
 const MAX_ATTEMPTS: u32 = 6;
+
+/// Fetches before the end of what is offered at which a live viewer starts.
+const LIVE_FETCHES: usize = 3;
 
 /// Bounds of the time between two attempts, whatever time the refusal names.
 pub(super) const SHORTEST_WAIT: Duration = Duration::from_millis(500);

@@ -85,7 +85,8 @@ impl World<'_> {
     pub(super) fn remove_title(&mut self) {
         let number = self.rng.usize(..self.titles.len());
         let title = &mut self.titles[number];
-        if title.withdrawn {
+        // What is being recorded cannot be removed.
+        if title.withdrawn || title.grows() {
             return;
         }
         title.withdrawn = true;

@@ -1,21 +1,28 @@
 //! Recordings with a guaranteed rate: rounds of writes, each due when the last period has passed.
-//! Rounds of a disk that wait at the same time become one write.
+//! Rounds of a disk that wait at the same time become one write. A recording that ends keeps its
+//! time until all of it is written.
 
 use super::{Event, World};
+use crate::checks::{Keeping, RecordedBytes};
 use crate::disks::Work;
 use scheduler::{WriteDemand, WriteJob};
-use server::engine::{DiskNumber, PermitId, RecordingId};
-use std::collections::VecDeque;
+use server::engine::{DiskNumber, PermitId, ReadOutcome, RecordingId};
 use std::time::Duration;
 use units::{ByteCount, Moment, align_down, nanos};
 
-/// A recording, from when it is admitted to when it ends.
-#[derive(Debug, Default)]
+/// A recording, from when it is admitted until all of it is written.
+#[derive(Debug)]
 pub(super) struct Recording {
     disk: usize,
+    /// Whether its rate varies.
+    varies: bool,
+    /// `None`: before it is admitted, and when all of it is written.
     id: Option<RecordingId>,
-    /// When the rounds were due that are not complete, oldest first.
-    due: VecDeque<Moment>,
+    /// Nothing comes any more.
+    ends: bool,
+    /// When its last round was due.
+    last_due: Moment,
+    bytes: RecordedBytes,
 }
 
 /// One write of a round of several recordings, from the request for its permit to its end.
@@ -28,17 +35,33 @@ pub(super) struct GroupWrite {
     members: Vec<usize>,
     /// Parts that are in the device.
     parts: u32,
+    /// Whether no part has failed so far.
+    is_good: bool,
 }
 
 impl World<'_> {
     pub(super) fn schedule_recordings(&mut self) {
-        let viewers = &self.scenario.viewers;
+        let (viewers, background) = (&self.scenario.viewers, &self.scenario.background);
         let arrivals = viewers.every * viewers.count;
-        for number in 0..self.scenario.background.recordings as usize {
+        for number in 0..background.recordings as usize {
             let disk = self.rng.usize(..self.disks.len());
-            self.recordings.push(Recording { disk, ..Recording::default() });
             let at = Moment::ZERO + arrivals.mul_f64(self.rng.f64());
+            // Without the share nothing is drawn, so that other worlds keep their seed.
+            let share = background.recordings_vary;
+            let varies = share > 0.0 && self.rng.f64() < share;
+            let (last_due, bytes) = (at, RecordedBytes::default());
+            self.recordings.push(Recording {
+                disk,
+                varies,
+                id: None,
+                ends: false,
+                last_due,
+                bytes,
+            });
             self.schedule(at, Event::StartRecording(number));
+        }
+        if !background.power_fails_at.is_zero() {
+            self.schedule(Moment::ZERO + background.power_fails_at, Event::FailPower);
         }
     }
 
@@ -47,11 +70,10 @@ impl World<'_> {
         if self.present == 0 {
             return;
         }
-        let background = &self.scenario.background;
-        let period = background.recording_period;
+        let period = self.scenario.background.recording_period;
         let disk = self.recordings[number].disk;
-        let demand =
-            WriteDemand { period: nanos(period), joined: self.round(), shared: Some(COMMIT) };
+        let joined = round_of(self.scenario.background.recording_round.0);
+        let demand = WriteDemand { period: nanos(period), joined, shared: Some(COMMIT) };
         let on = DiskNumber(u16::try_from(disk).expect("few disks"));
         self.refusals.changed();
         let admitted = self.engine.admit_recording(self.now, on, demand);
@@ -71,26 +93,89 @@ impl World<'_> {
     }
 
     pub(super) fn recording_round(&mut self, number: usize) {
-        if self.recordings[number].id.is_none() {
+        if self.recordings[number].ends {
             return;
         }
         if self.present == 0 {
             return self.end_recording(number);
         }
-        self.schedule(
-            self.now + self.scenario.background.recording_period,
-            Event::RecordingRound(number),
-        );
-        self.recordings[number].due.push_back(self.now);
+        let keeping = self.keeping();
+        self.schedule(self.now + keeping.period, Event::RecordingRound(number));
+        let recording = &mut self.recordings[number];
+        recording.last_due = self.now;
+        let all = keeping.round.0;
+        // One round in four of a rate that varies has nothing, and one all that it may have.
+        let bytes = match recording.varies.then(|| self.rng.u8(..4)) {
+            Some(0) => return,
+            Some(1 | 2) => align_down(self.rng.u64(1..=all), 512).max(512),
+            _ => all,
+        };
         self.outcome.rounds += 1;
+        let has_room = recording.bytes.comes(self.now, bytes, &keeping);
+        if !has_room {
+            self.break_guarantee("the buffer of a recording has room", || {
+                format!("recording {number}: {bytes} bytes more")
+            });
+        }
         self.write_next(self.recordings[number].disk);
     }
 
     pub(super) fn end_recording(&mut self, number: usize) {
-        if let Some(id) = self.recordings[number].id.take() {
+        self.recordings[number].ends = true;
+        self.end_if_written(number);
+    }
+
+    fn end_if_written(&mut self, number: usize) {
+        let recording = &mut self.recordings[number];
+        if !recording.ends || recording.bytes.waits() {
+            return;
+        }
+        if let Some(id) = recording.id.take() {
             self.note("recording ends: id", [id.0, 0, 0, 0]);
             self.refusals.changed();
             self.engine.end_recording(self.now, id);
+        }
+    }
+
+    /// Whether all recordings have ended.
+    pub(super) fn has_recorded_all(&self) -> bool {
+        self.recordings.iter().all(|recording| recording.id.is_none())
+    }
+
+    /// Compares what has come with what is on the disks when the world has come to rest.
+    pub(super) fn check_recordings(&mut self) {
+        for (number, Recording { bytes, .. }) in self.recordings.iter().enumerate() {
+            self.outcome.recorded += bytes.written;
+            self.outcome.not_recorded += bytes.dropped;
+            self.violations.require(
+                bytes.balances() && !bytes.waits(),
+                "each byte of a recording is written or was dropped",
+                || format!("recording {number}: {bytes:?}"),
+            );
+        }
+    }
+
+    /// The power fails: what is not on the disks of what has come is lost.
+    pub(super) fn fail_power(&mut self) {
+        if self.present == 0 {
+            return;
+        }
+        let keeping = self.keeping();
+        self.power_has_failed = true;
+        self.outcome.power_failures += 1;
+        self.note("the power fails", [0; 4]);
+        for number in 0..self.recordings.len() {
+            let Recording { id, ends, bytes, last_due, .. } = &self.recordings[number];
+            if id.is_none() || (*ends && !bytes.waits()) {
+                continue;
+            }
+            let lost = bytes.at_risk(self.now, *last_due, &keeping);
+            self.outcome.most_lost = self.outcome.most_lost.max(lost);
+            if lost > keeping.longest() + keeping.period {
+                self.break_guarantee("a power cut takes little of a recording", || {
+                    format!("recording {number}: {lost:?}")
+                });
+            }
         }
     }
 
@@ -99,20 +184,24 @@ impl World<'_> {
         if self.group_writes.iter().any(|write| write.disk == disk) {
             return;
         }
-        let waits = |it: &Recording| it.disk == disk && it.id.is_some() && !it.due.is_empty();
+        let waits = |it: &Recording| it.disk == disk && it.bytes.waits();
         let members: Vec<usize> =
             (0..self.recordings.len()).filter(|it| waits(&self.recordings[*it])).collect();
-        let Some(id) = members.first().and_then(|it| self.recordings[*it].id) else { return };
-        let (round, count) = (self.round(), members.len() as u64);
-        let job = WriteJob {
-            places: round.places * u32::try_from(count).expect("few") + COMMIT.places,
-            bytes: ByteCount(round.bytes.0 * count + COMMIT.bytes.0),
-        };
+        if members.is_empty() {
+            return;
+        }
+        let id = self.recordings[members[0]].id;
+        let rounds = members.iter().map(|it| round_of(self.recordings[*it].bytes.next()));
+        let job = rounds.fold(COMMIT, |job, round| WriteJob {
+            places: job.places + round.places,
+            bytes: ByteCount(job.bytes.0 + round.bytes.0),
+        });
         let number = DiskNumber(u16::try_from(disk).expect("few disks"));
-        let permit = self.engine.request_write(self.now, number, Some(id), job);
-        self.group_writes.push(GroupWrite { disk, permit, job, members, parts: 0 });
+        let permit = self.engine.request_write(self.now, number, id, job);
+        self.group_writes.push(GroupWrite { disk, permit, job, members, parts: 0, is_good: true });
         self.liveness.permit_requested(permit, &mut self.violations);
-        self.note("requests a write: permit, recording", [permit.0, id.0, job.bytes.0, 0]);
+        let word = id.map_or(0, |id| id.0 + 1);
+        self.note("requests a write: permit, recording", [permit.0, word, job.bytes.0, 0]);
     }
 
     /// Makes a write whose permit was granted; false: it is no permit of a write.
@@ -137,48 +226,48 @@ impl World<'_> {
     }
 
     /// A part of a write has ended.
-    pub(super) fn write_done(&mut self, permit: PermitId) {
+    pub(super) fn write_done(&mut self, permit: PermitId, outcome: ReadOutcome) {
         let number = self.group_writes.iter().position(|it| it.permit == permit);
         let number = number.expect("it was granted");
-        self.group_writes[number].parts -= 1;
-        if self.group_writes[number].parts > 0 {
+        let write = &mut self.group_writes[number];
+        write.parts -= 1;
+        write.is_good &= outcome == ReadOutcome::Good;
+        if write.parts > 0 {
             return;
         }
         let write = self.group_writes.swap_remove(number);
         self.note("write done: permit", [permit.0, 0, 0, 0]);
         self.engine.best_effort_done(self.now, permit);
-        write.members.iter().for_each(|member| self.round_done(*member));
+        write.members.iter().for_each(|member| self.round_done(*member, write.is_good));
         self.write_next(write.disk);
     }
 
     // Compares a round that is complete with the time when it was due.
-    fn round_done(&mut self, number: usize) {
-        let recording = &mut self.recordings[number];
-        let due = recording.due.pop_front().expect("it was written");
-        if recording.id.is_none() {
-            return;
-        }
-        let period = self.scenario.background.recording_period;
+    fn round_done(&mut self, number: usize, is_good: bool) {
+        let keeping = self.keeping();
+        let due = self.recordings[number].bytes.written(is_good).expect("it was written");
+        self.end_if_written(number);
         let took = self.now.since(due);
-        let periods = took.as_secs_f64() / period.as_secs_f64();
+        let periods = took.as_secs_f64() / keeping.period.as_secs_f64();
         self.outcome.slowest_round = self.outcome.slowest_round.max(periods);
-        let longest = period * MOST_PERIODS + self.scenario.slot * MOST_SLOTS;
-        if took > longest {
+        if took > keeping.longest() {
             self.break_guarantee("a recording keeps its rate", || {
-                format!("recording {number}: a round took {took:?}, period {period:?}")
+                format!("recording {number}: a round took {took:?}, {keeping:?}")
             });
         }
     }
 
-    fn round(&self) -> WriteJob {
-        WriteJob { places: 2, bytes: self.scenario.background.recording_round }
+    fn keeping(&self) -> Keeping {
+        let background = &self.scenario.background;
+        let (period, round) = (background.recording_period, background.recording_round);
+        Keeping { period, round, slot: self.scenario.slot }
     }
+}
+
+/// The write of a round of so many bytes.
+fn round_of(bytes: u64) -> WriteJob {
+    WriteJob { places: 2, bytes: ByteCount(bytes) }
 }
 
 /// What the rounds of one write have once.
 const COMMIT: WriteJob = WriteJob { places: 2, bytes: ByteCount(8192) };
-
-/// From when it is due, a round takes the time in which its tokens come, that of the write in front
-/// of it, and what the device is at.
-const MOST_PERIODS: u32 = 3;
-const MOST_SLOTS: u32 = 2;

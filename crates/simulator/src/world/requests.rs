@@ -12,6 +12,7 @@ use server::engine::{
     Action, Disconnection, MediaRequest, Part, ReadId, RequestId, ScheduleChange, SessionId,
     TrackNumber,
 };
+use std::sync::Arc;
 use std::time::Duration;
 use units::{ByteCount, Moment, nanos};
 
@@ -29,6 +30,10 @@ impl World<'_> {
             }
             return self.advance_request(request);
         }
+        if !self.is_granted(number, fetch) {
+            return;
+        }
+        let viewer = &mut self.viewers[number];
         let title = &self.titles[viewer.profile.title];
         let count = if title.progressive { viewer.profile.fetches_per_request } else { 1 };
         let end = fetch.piece.saturating_add(count).min(title.fetches());
@@ -67,6 +72,53 @@ impl World<'_> {
             ends.push(byte_count(&parts));
         }
         self.send_request(number, fetch, parts, ends);
+    }
+
+    /// Whether a viewer may ask for a fetch of a title that is being recorded. If it is not offered
+    /// yet, or the session cannot be extended to it, the player tries again later.
+    fn is_granted(&mut self, number: usize, fetch: Fetch) -> bool {
+        let viewer = &self.viewers[number];
+        let title = &self.titles[viewer.profile.title];
+        if !title.grows() {
+            return true;
+        }
+        let offered = title.offered(self.now);
+        if fetch.piece >= offered {
+            let at = title.offered_at(fetch.piece) + POLL.mul_f64(self.rng.f64());
+            let viewer = &mut self.viewers[number];
+            viewer.rows_without_guarantee = viewer.all_rows();
+            viewer.to_retry.push(fetch);
+            self.schedule(at, Event::Retry(number));
+            return false;
+        }
+        let Some(session) = viewer.session.filter(|_| fetch.piece >= viewer.granted) else {
+            return true;
+        };
+        let layout = Arc::clone(title.layout_of(offered));
+        self.refusals.changed();
+        let extended = self.engine.extend(self.now, session, Arc::clone(&layout));
+        let word = u64::from(extended.is_ok());
+        self.note("extension: session, fetches, done", [session.0, offered as u64, word, 0]);
+        if let Ok(later) = extended {
+            self.outcome.extended += 1;
+            self.viewers[number].granted = offered;
+            let (checks, justified) = self.deadlines.extended(self.now, session, &layout, later);
+            self.schedule_checks(checks);
+            if !justified {
+                self.break_guarantee("an extension moves only what nobody waits for", || {
+                    format!("{session:?}: {later:?}")
+                });
+            }
+        } else {
+            self.outcome.refused_extensions += 1;
+            let viewer = &mut self.viewers[number];
+            viewer.rows_without_guarantee = viewer.all_rows();
+            viewer.to_retry.push(fetch);
+            self.retry_later(number, POLL, Event::Retry(number));
+        }
+        // Who makes room for it, and what is delivered.
+        self.execute_actions();
+        extended.is_ok()
     }
 
     /// Sends one request for `parts`, in which the player's fetches end at `ends`.
@@ -366,6 +418,9 @@ impl World<'_> {
         }
     }
 }
+
+/// Time after which a player asks again for what is new of a title that is being recorded.
+const POLL: Duration = Duration::from_secs(2);
 
 /// Whether an action ends the request: it was not accepted, or its session ended at this moment.
 fn is_rejection(action: &Action, id: RequestId) -> bool {

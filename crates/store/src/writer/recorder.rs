@@ -225,10 +225,13 @@ impl<'a> TitleRecorder<'a> {
     fn spill(&mut self, records: &mut Vec<Record>) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         let (store, id) = (self.writer.store, self.writer.id);
         let slot = &store.layout().checkpoints[0];
-        let most = MOST_PARTS.min((slot.end - slot.start) / SLOT_PART);
+        let slot = slot.end - slot.start;
         let mut out = Encoder::default();
         {
             let state = store.state();
+            let running = state.catalogue.recordings().count() as u64;
+            let of_all = slot / SLOT_PART_OF_ALL / running.max(1);
+            let most = MOST_PARTS.min(slot / SLOT_PART).min(of_all);
             let log = state.catalogue.recording(id).expect("it is being recorded");
             if (log.part_bytes() as u64) < most {
                 return Ok(Vec::new());
@@ -339,6 +342,10 @@ const MOST_WAITING: ByteCount = ByteCount(4 << 20);
 /// store this part of a checkpoint.
 const MOST_PARTS: u64 = 32 << 10;
 const SLOT_PART: u64 = 16;
+
+/// The part of a checkpoint that the parts of all recordings together have at most: the rest is for
+/// their descriptions and the bytes behind their last whole blocks, and for titles.
+const SLOT_PART_OF_ALL: u64 = 4;
 
 // A part is not longer than the buffer of a track.
 const _: () = assert!(MOST_PARTS < WRITE as u64);

@@ -323,6 +323,15 @@ fn a_title_is_watched_while_it_is_recorded() {
         assert!(Instant::now() < until, "no segment is offered");
         std::thread::sleep(Duration::from_millis(200));
     };
+    let titles = fetched(&format!("{}/titles", server.origin)).expect("they are there");
+    let titles: serde_json::Value = serde_json::from_str(&titles).expect("JSON");
+    let listed = titles["titles"].as_array().unwrap().iter();
+    let listed = listed.filter(|title| title["growing"] == json!(true)).collect::<Vec<_>>();
+    let named = |title: &serde_json::Value| (title["name"].clone(), title["hls"].clone());
+    assert_eq!(listed.len(), 1, "{titles}");
+    assert_eq!(named(listed[0]), (json!("match"), json!("/t/match/master.m3u8")));
+    assert_eq!((&listed[0]["tracks"], &listed[0]["mp4"]), (&json!(2), &json!(null)));
+    assert!(listed[0]["bytes"].as_u64().unwrap() > 0, "{titles}");
     let list = first.lines().find(|line| !line.starts_with('#')).expect("a playlist");
     let list_url = format!("{}/t/match/{list}", server.origin);
     let list = fetched(&list_url).expect("it is there");

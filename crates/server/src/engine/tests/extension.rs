@@ -15,7 +15,7 @@ fn admitted(fixture: &mut Fixture, layout: Layout) -> SessionId {
     session
 }
 
-fn extend(fixture: &mut Fixture, session: SessionId, layout: Layout) -> Result<(), Shortage> {
+fn extend(fixture: &mut Fixture, session: SessionId, layout: Layout) -> Result<Duration, Shortage> {
     let extended = fixture.engine.extend(fixture.now, session, Arc::new(layout));
     fixture.drain();
     extended
@@ -39,7 +39,7 @@ fn viewers_of_a_growing_title_get_each_piece_on_time() {
                 for session in &sessions {
                     assert_eq!(
                         extend(&mut fixture, *session, part(1, offered)),
-                        Ok(()),
+                        Ok(Duration::ZERO),
                         "{context}"
                     );
                 }
@@ -108,7 +108,7 @@ fn only_what_continues_a_session_extends_it() {
         let mut fixture = Fixture::new(config(8, 200));
         let session = admitted(&mut fixture, part(1, 8));
         assert!(extend(&mut fixture, session, layout).is_err(), "{case}");
-        assert_eq!(extend(&mut fixture, session, part(1, 12)), Ok(()), "after {case}");
+        assert_eq!(extend(&mut fixture, session, part(1, 12)), Ok(Duration::ZERO), "after {case}");
     }
     let mut fixture = Fixture::new(config(8, 200));
     assert!(extend(&mut fixture, SessionId(7), part(1, 12)).is_err(), "there is no such session");
@@ -121,8 +121,84 @@ fn a_silent_session_is_extended_when_it_goes_on() {
     fixture.want(session, 0..1);
     fixture.pass(12_000);
     assert!(!fixture.take_log("Released").is_empty(), "its player was silent");
-    assert_eq!(extend(&mut fixture, session, part(1, 36)), Ok(()));
+    assert_eq!(extend(&mut fixture, session, part(1, 36)), Ok(Duration::ZERO));
     fixture.want(session, 30..36);
     fixture.pass(6000);
     assert_eq!(fixture.take_log("complete").len(), 1);
+}
+
+/// Twelve pieces of half a second each.
+#[test]
+fn a_player_that_waits_at_the_end_gets_what_is_new_as_a_newcomer_does() {
+    // What is new was due 5.5 s after the start, and is due 2 s after the extension at the
+    // earliest.
+    // Milliseconds until the extension, and by which the schedule moves.
+    for (asked, later) in [(3000, 0), (3500, 0), (4000, 500), (4500, 1000)] {
+        let mut fixture = Fixture::new(config(8, 200));
+        let session = admitted(&mut fixture, part(1, 12));
+        fixture.want(session, 0..12);
+        (0..asked / 500).for_each(|_| fixture.pass(500));
+        let moved = extend(&mut fixture, session, part(1, 16));
+        assert_eq!(moved, Ok(Duration::from_millis(later)), "after {asked} ms");
+        fixture.want(session, 12..16);
+        (0..20).for_each(|_| fixture.pass(500));
+        assert_eq!(fixture.take_log("refused"), [""; 0], "after {asked} ms");
+        fixture.log.clear();
+        fixture.engine.close(fixture.now, session);
+        fixture.drain();
+        let ended = fixture.take_log("ended");
+        assert!(ended[0].ends_with("16 on time 0 late"), "after {asked} ms: {ended:?}");
+        assert!(fixture.engine.is_empty(), "nothing is booked when all have left");
+    }
+}
+
+#[test]
+fn what_is_refused_is_extended_when_there_is_room() {
+    let mut fixture = Fixture::new(config(3, 200));
+    let session = admitted(&mut fixture, part(1, 8));
+    fixture.want(session, 0..8);
+    fixture.pass(500);
+    let other = admitted(&mut fixture, part(2, 120));
+    // Three of the new pieces are due in each slot: all that the disk reads.
+    let longer = || {
+        let mut due = track(8).due;
+        due.extend((0..300).map(|piece| 4000 + piece / 3 * 500));
+        Layout { tracks: vec![TrackLayout { due, ..track(308) }], ..part(1, 308) }
+    };
+    let before = extend(&mut fixture, session, longer());
+    assert!(before.is_err(), "the other viewer has a part of it: {before:?}");
+    let counted = |fixture: &Fixture| {
+        let counters = fixture.engine.status(fixture.now).counters;
+        (counters.extended, counters.extensions_refused)
+    };
+    assert_eq!(counted(&fixture), (0, 1));
+    fixture.engine.close(fixture.now, other);
+    fixture.drain();
+    assert_eq!(extend(&mut fixture, session, longer()), Ok(Duration::ZERO));
+    assert_eq!(counted(&fixture), (1, 1));
+}
+
+#[test]
+fn viewers_who_share_reads_go_on_sharing_after_a_refused_extension() {
+    let mut fixture = Fixture::new(config(2, 200));
+    let ahead = admitted(&mut fixture, part(1, 8));
+    let behind = admitted(&mut fixture, part(1, 8));
+    // Eight of the new pieces are due in each slot.
+    let longer = || {
+        let mut due = track(8).due;
+        due.extend((0..392).map(|piece| 4000 + piece / 8 * 500));
+        Layout { tracks: vec![TrackLayout { due, ..track(400) }], ..part(1, 400) }
+    };
+    let following = |fixture: &Fixture| fixture.engine.status(fixture.now).following;
+    let before = following(&fixture);
+    assert!(before > 0, "they share");
+    for session in [ahead, behind, ahead] {
+        assert!(extend(&mut fixture, session, longer()).is_err(), "eight reads in a slot");
+        assert_eq!(following(&fixture), before);
+    }
+    for session in [ahead, behind] {
+        fixture.want(session, 0..8);
+    }
+    (0..12).for_each(|_| fixture.pass(500));
+    assert_eq!(fixture.take_log("complete").len(), 2);
 }
