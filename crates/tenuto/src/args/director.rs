@@ -90,7 +90,7 @@ pub(crate) struct DirectorArgs {
     /// streams of the largest node, if that were lost.
     #[arg(long)]
     pub(crate) survive_loss: bool,
-    /// Leave this part of each disk and network free for viewers who lose their node.
+    /// Part of each disk and network for viewers who lose their node.
     ///
     /// New viewers get the rest. Without it a viewer may find the other nodes with the title full.
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = whole::<u8>(0, 90))]
