@@ -8,6 +8,7 @@
 //!   titles/TITLE         rate and size                              a node that has it, the planner
 //!   orders/NODE          the next copies to fill and to evict       the planner
 //!   planner              the director that plans placement          that director
+//!   unmet/DIRECTOR       viewers refused for want of copies         that director
 //!   drained/NODE         the node should get no copies              whoever runs the cluster
 //!   epoch                the number of the configuration            whoever changes it
 //! ```
@@ -122,6 +123,9 @@ pub enum ClusterChange {
     Copies(TitleName, NodeId, Vec<CopyRecord>),
     /// The viewers of each title at a node; empty when it has none or has left.
     Viewers(NodeId, BTreeMap<TitleName, u32>),
+    /// The viewers whom a director has lately refused for want of copies, by title; empty when it
+    /// has refused none or has left.
+    Unmet(String, BTreeMap<TitleName, u32>),
     /// A title; `None` when it was removed from the cluster.
     Title(TitleName, Option<TitleSize>),
     /// What a node should do.
@@ -236,6 +240,9 @@ impl ClusterChange {
                 Self::Title(title(name)?, size)
             }
             ["viewers", at] => Self::Viewers(node(at)?, parsed(key, value)?.unwrap_or_default()),
+            ["unmet", director] if director.len() <= LONGEST_DIRECTOR => {
+                Self::Unmet(director.to_owned(), parsed(key, value)?.unwrap_or_default())
+            }
             ["orders", at] => {
                 let orders = parsed::<NodeOrders>(key, value)?.unwrap_or_default();
                 if orders.fill.len().max(orders.evict.len()) > NodeOrders::MOST {
@@ -261,6 +268,9 @@ impl ClusterChange {
             }
             Self::Viewers(node, viewers) => {
                 (format!("viewers/{node}"), (!viewers.is_empty()).then(|| json(viewers)))
+            }
+            Self::Unmet(director, viewers) => {
+                (format!("unmet/{director}"), (!viewers.is_empty()).then(|| json(viewers)))
             }
             Self::Title(title, size) => (format!("titles/{title}"), size.as_ref().map(json)),
             Self::Orders(node, orders) => {
@@ -302,6 +312,8 @@ fn too_large(digest: &NodeDigest) -> Option<&'static str> {
     })
 }
 
+/// Bytes of the name of a director: its address.
+const LONGEST_DIRECTOR: usize = 64;
 /// Disks of a node: more than a chassis or a rack of disks on one controller has.
 const MOST_DISKS: usize = 1024;
 /// A rate, memory or space of one resource: far above any machine, and sums of it do not overflow.
@@ -352,6 +364,10 @@ mod tests {
                 r#"viewers/n1 {"Metropolis (1927)":41}"#,
             ),
             (ClusterChange::Viewers(id(), BTreeMap::new()), "viewers/n1"),
+            (
+                ClusterChange::Unmet("10.0.0.5:8090".to_owned(), BTreeMap::from([(title(), 3)])),
+                r#"unmet/10.0.0.5:8090 {"Metropolis (1927)":3}"#,
+            ),
             (
                 ClusterChange::Orders(id(), orders),
                 r#"orders/n1 {"fill":[{"title":"Metropolis (1927)","disk":3}],"evict":[{"title":"Metropolis (1927)","disk":3}],"later":7}"#,

@@ -89,6 +89,8 @@ pub struct ClusterView {
     revision: u64,
     epoch: u64,
     planner: Option<String>,
+    /// Viewers whom each director has lately refused for want of copies.
+    unmet: BTreeMap<String, Vec<(TitleNumber, u32)>>,
     nodes: Vec<NodeView>,
     titles: Vec<TitleView>,
     /// Copies of each title; apart from the rest, because every viewer needs them and nothing else.
@@ -141,6 +143,7 @@ impl ClusterView {
         self.titles.iter_mut().for_each(|title| title.size = None);
         self.copies.iter_mut().for_each(Vec::clear);
         (self.revision, self.epoch, self.planner) = (revision, 0, None);
+        self.unmet.clear();
         self.count();
         for record in records {
             self.change(record, now);
@@ -162,11 +165,15 @@ impl ClusterView {
             }
             ClusterChange::Viewers(id, viewers) => {
                 let Some(node) = self.node_number(&id) else { return };
-                let of_title = |(title, viewers): (&TitleName, &u32)| {
-                    Some((self.title_number(title)?, *viewers))
-                };
-                let viewers = viewers.iter().filter_map(of_title).collect();
-                self.nodes[index(node.0)].viewers = viewers;
+                self.nodes[index(node.0)].viewers = self.numbered(&viewers);
+            }
+            ClusterChange::Unmet(director, viewers) => {
+                self.unmet.remove(&director);
+                // A director that has refused nobody has no entry.
+                if !viewers.is_empty() && self.unmet.len() < MOST_DIRECTORS {
+                    let viewers = self.numbered(&viewers);
+                    self.unmet.insert(director, viewers);
+                }
             }
             ClusterChange::Title(name, size) => {
                 if let Some(number) = self.title_number(&name) {
@@ -186,6 +193,12 @@ impl ClusterView {
             }
             ClusterChange::Epoch(epoch) => self.epoch = epoch,
         }
+    }
+
+    fn numbered(&mut self, viewers: &BTreeMap<TitleName, u32>) -> Vec<(TitleNumber, u32)> {
+        let of_title =
+            |(title, viewers): (&TitleName, &u32)| Some((self.title_number(title)?, *viewers));
+        viewers.iter().filter_map(of_title).collect()
     }
 
     /// The number of a node, given at its first mention; `None` beyond the bound.
@@ -359,6 +372,11 @@ impl ClusterView {
         self.planner.as_deref()
     }
 
+    /// Viewers who were lately refused for want of copies, by title and director.
+    pub fn unmet(&self) -> impl Iterator<Item = (TitleNumber, u32)> {
+        self.unmet.values().flatten().copied()
+    }
+
     /// Changes that were ignored, because they name more nodes or titles than a view holds.
     pub fn ignored(&self) -> u64 {
         self.ignored
@@ -492,6 +510,8 @@ fn free_number(used: usize, most: u32) -> Option<u32> {
 
 /// Nodes that a view ever mentions: far more than a cluster has in a director's life.
 const MOST_NODES: u32 = 100_000;
+/// Directors whose refusals a view knows.
+const MOST_DIRECTORS: usize = 1_000;
 /// Titles that a view ever mentions.
 const MOST_TITLES: u32 = 10_000_000;
 /// The time for which a node that did not answer is not asked again: shorter than a lease, so that

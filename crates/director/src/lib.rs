@@ -23,4 +23,5 @@ pub mod question;
 pub mod secret;
 pub mod service;
 pub mod ticket;
+mod unmet;
 mod watching;

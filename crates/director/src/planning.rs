@@ -16,6 +16,7 @@ use crate::etcd::{
     Condition, EtcdClient, EtcdConfig, EtcdError, FormatFailure, LeaseAge, LeaseKeeper,
     RecordWrite, hold_format,
 };
+use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use cluster::placement::{CopyRules, PlacementPlanner};
 use cluster::{ClusterChange, NodeId, NodeOrders, TitleName, TitleSize};
@@ -43,6 +44,14 @@ impl fmt::Debug for PlanningConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlanningConfig").field("rules", &self.rules).finish_non_exhaustive()
     }
+}
+
+/// The director that plans, or would.
+pub(crate) struct PlanningDirector {
+    /// What the key `planner` says of it.
+    pub(crate) address: String,
+    /// The viewers whom it has refused.
+    pub(crate) unmet: Arc<UnmetDemand>,
 }
 
 /// The thread of a director that plans placement, or waits until it is its turn.
@@ -78,8 +87,9 @@ struct PlanningState {
 struct PlanningThread {
     client: EtcdClient,
     etcd: EtcdConfig,
-    /// The value of the key `planner`.
-    address: String,
+    director: PlanningDirector,
+    /// What the record of refused viewers says, and when it was written.
+    unmet: Option<(BTreeMap<TitleName, u32>, Instant)>,
     watched: Arc<WatchedCluster>,
     rules: CopyRules,
     /// To the thread that lists titles, which may take longer than a lease.
@@ -101,10 +111,10 @@ struct PlanningThread {
 }
 
 impl Planning {
-    /// Starts the thread. `address`: what the key `planner` says of this director.
+    /// Starts the thread.
     pub(crate) fn start(
         etcd: &EtcdConfig,
-        address: String,
+        director: PlanningDirector,
         watched: Arc<WatchedCluster>,
         config: PlanningConfig,
         say: Say,
@@ -114,7 +124,8 @@ impl Planning {
         let mut thread = PlanningThread {
             client: EtcdClient::new(etcd)?,
             etcd: etcd.clone(),
-            address,
+            director,
+            unmet: None,
             watched,
             lease: LeaseKeeper::new(LEASE),
             is_planner: false,
@@ -196,7 +207,9 @@ impl PlanningThread {
         let (lease, age) = self.lease.hold(&mut self.client)?;
         if age == LeaseAge::New {
             self.is_planner = false;
+            self.unmet = None;
         }
+        self.tell_unmet(lease.id)?;
         if !self.is_planner && !self.take_over(lease.id)? {
             return Ok(None);
         }
@@ -223,11 +236,37 @@ impl PlanningThread {
         Ok(self.not_listed.clone())
     }
 
+    /// Writes whom this director has refused, for whichever director plans: when it has changed,
+    /// and not more often than placement can follow.
+    fn tell_unmet(&mut self, lease: u64) -> Result<(), FormatFailure> {
+        let viewers = self.director.unmet.viewers(Instant::now());
+        let is_told = match &self.unmet {
+            None => viewers.is_empty(),
+            Some((told, at)) => *told == viewers || at.elapsed() < UNMET_EVERY,
+        };
+        if is_told {
+            return Ok(());
+        }
+        hold_format(&mut self.client, &self.etcd.cluster)?;
+        let change = ClusterChange::Unmet(self.director.address.clone(), viewers.clone());
+        let (key, value) = change.to_record();
+        let key = format!("{}{key}", self.client.prefix());
+        let write = match value {
+            Some(value) => RecordWrite::Put { key, value, lease: Some(lease) },
+            None => RecordWrite::Delete { key },
+        };
+        let conditions: [Condition<'_>; 0] = [];
+        self.client.transact(&conditions, &[write])?;
+        self.shared.writes.fetch_add(1, Ordering::Relaxed);
+        self.unmet = Some((viewers, Instant::now()));
+        Ok(())
+    }
+
     /// Becomes the planner if there is none.
     fn take_over(&mut self, lease: u64) -> Result<bool, FormatFailure> {
         hold_format(&mut self.client, &self.etcd.cluster)?;
         let key = self.planner_key();
-        let (_, value) = ClusterChange::Planner(Some(self.address.clone())).to_record();
+        let (_, value) = ClusterChange::Planner(Some(self.director.address.clone())).to_record();
         let value = value.unwrap_or_default();
         let put = [RecordWrite::Put { key: key.clone(), value, lease: Some(lease) }];
         // An answer that was lost may have been that of our own transaction.
@@ -314,6 +353,8 @@ const LEASE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(500);
 /// Time between plans.
 const PLAN_EVERY: Duration = Duration::from_secs(3);
+/// Time between records of refused viewers.
+const UNMET_EVERY: Duration = Duration::from_secs(30);
 /// Time between lists of the titles of record.
 const LIST_EVERY: Duration = Duration::from_secs(60);
 /// Time to the next list after one that failed.

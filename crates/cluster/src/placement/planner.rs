@@ -6,7 +6,8 @@
 //!                     └── now
 //! ```
 //!
-//! Viewers who come are expected at once, and are forgotten slowly: a title that was watched this
+//! Viewers who come are expected at once, also those who were refused for want of copies, and are
+//! forgotten slowly: a title that was watched this
 //! evening has its copies tomorrow, unless others need the space. A node that is away keeps its
 //! copies in the plan for some minutes, because a restart should move nothing.
 //!
@@ -106,6 +107,9 @@ impl PlacementPlanner {
             for (title, viewers) in node.viewers() {
                 *present.entry(*title).or_default() += f64::from(*viewers);
             }
+        }
+        for (title, viewers) in view.unmet() {
+            *present.entry(title).or_default() += f64::from(viewers);
         }
         let since = self.planned.map_or(Duration::ZERO, |planned| now.since(planned));
         let kept = 0.5_f64.powf(since.as_secs_f64() / HALF_FORGOTTEN.as_secs_f64());
@@ -276,6 +280,39 @@ mod tests {
         let mut another = PlacementPlanner::new(rules);
         viewers(&mut view, 170);
         assert_eq!(another.plan(view.clone(), &titles, at(0)), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_title_that_viewers_are_refused_gets_its_copies() {
+        let rules = CopyRules { least: 1, extra: 0.0, ..CopyRules::default() };
+        let mut planner = PlacementPlanner::new(rules);
+        let mut view = ClusterView::new();
+        // There is space for one of two titles.
+        let full = |free| crate::NodeDigest {
+            space: vec![crate::CapacityShare { guaranteed: 1, free }],
+            ..digest(&[100])
+        };
+        let node = |free| ClusterChange::Node(id(0), Some(full(free)));
+        apply(&mut view, node(1), Moment::ZERO);
+        let orders = planner.plan(view.clone(), &titles(2), Moment::ZERO);
+        carry_out(&mut view, &orders);
+        apply(&mut view, node(0), Moment::ZERO);
+        let here = |view: &ClusterView| {
+            let copies = |number| view.copies(number).len();
+            [0, 1].map(|title| view.title_named(&name(title)).map_or(0, copies))
+        };
+        assert_eq!(here(&view), [1, 0]);
+        assert_eq!(planner.plan(view.clone(), &titles(2), Moment::ZERO), BTreeMap::new());
+        let unmet = BTreeMap::from([(name(1), 1)]);
+        apply(&mut view, ClusterChange::Unmet("d".to_owned(), unmet), Moment::ZERO);
+        let orders = planner.plan(view.clone(), &titles(2), Moment::ZERO);
+        assert_eq!(counts(&orders), (1, 1, 0));
+        carry_out(&mut view, &orders);
+        assert_eq!(here(&view), [0, 1]);
+        // Remembered when the refusals are over.
+        apply(&mut view, ClusterChange::Unmet("d".to_owned(), BTreeMap::new()), Moment::ZERO);
+        let later = Moment::from_secs(900);
+        assert_eq!(planner.plan(view.clone(), &titles(2), later), BTreeMap::new());
     }
 
     #[test]

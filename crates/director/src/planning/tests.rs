@@ -10,6 +10,7 @@ use units::{BitRate, ByteCount};
 /// A director that plans placement, and what it has said.
 struct Tested {
     planning: Planning,
+    unmet: Arc<UnmetDemand>,
     said: Arc<Mutex<Vec<String>>>,
 }
 
@@ -38,8 +39,10 @@ impl Tested {
         let watched = WatchedCluster::start(&etcd, Arc::clone(&say)).unwrap();
         let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
         let config = PlanningConfig { rules, titles: Box::new(titles) };
-        let planning = Planning::start(&etcd, address.to_owned(), watched, config, say).unwrap();
-        Self { planning, said }
+        let unmet = Arc::new(UnmetDemand::new(Instant::now()));
+        let director = PlanningDirector { address: address.to_owned(), unmet: Arc::clone(&unmet) };
+        let planning = Planning::start(&etcd, director, watched, config, say).unwrap();
+        Self { planning, unmet, said }
     }
 }
 
@@ -146,6 +149,21 @@ fn one_director_plans_and_another_takes_over() {
     drop(planner);
     until("the other plans", || waiting.planning.shown().is_planner);
     assert!(locked(&waiting.said).iter().any(|text| text.contains("plans the placement")));
+}
+
+#[test]
+fn a_director_that_does_not_plan_tells_whom_it_has_refused() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    put_node(&etcd, "a");
+    let planner = Tested::start(&member, "first", || Ok(sizes(&["film"])));
+    until("the first plans", || planner.planning.shown().is_planner);
+    let second = Tested::start(&member, "second", || Ok(sizes(&["film"])));
+    let client = "192.0.2.7".parse().unwrap();
+    second.unmet.refused(&title("film"), client, Instant::now());
+    until("it is told", || record(&etcd, "unmet/second").as_deref() == Some(r#"{"film":1}"#));
+    assert_eq!(etcd.is_leased("/tenuto/c/unmet/second"), Some(true));
+    assert_eq!(record(&etcd, "unmet/first"), None);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::nodes::{Nodes, Question};
 use super::reply::{NodeReply, NodeVerdict};
 use super::request::ViewerRequest;
 use super::steering;
+use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use cluster::{
     AdmissionClass, ClusterView, CopyPlace, Director, DirectorCounters, DirectorRefusal,
@@ -24,7 +25,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use units::{BitRate, ByteCount, locked};
 
 /// What sends viewers to nodes.
@@ -32,6 +33,7 @@ pub(super) struct Admission {
     watched: Arc<WatchedCluster>,
     nodes: Nodes,
     director: Mutex<Director>,
+    unmet: Arc<UnmetDemand>,
     say: Say,
     /// Nodes of which it was said that they do not know this director.
     strangers: Mutex<BTreeSet<String>>,
@@ -52,6 +54,7 @@ impl Admission {
         watched: Arc<WatchedCluster>,
         nodes: Nodes,
         settings: DirectorSettings,
+        unmet: Arc<UnmetDemand>,
         say: Say,
     ) -> Self {
         let director = Mutex::new(Director::new(settings));
@@ -64,6 +67,7 @@ impl Admission {
             nodes,
             director,
             say,
+            unmet,
             strangers: Mutex::default(),
             seed,
             busy: AtomicUsize::new(0),
@@ -135,6 +139,9 @@ impl Admission {
                 }
                 (DirectorStep::Refused(refused), _) => {
                     locked(&self.director).end(&attempt);
+                    if matches!(refused.reason, RefusalReason::NoCopy | RefusalReason::Full) {
+                        self.unmet.refused(title, client, Instant::now());
+                    }
                     return self.refuse(refused, counters);
                 }
                 (_, None) => NodeAnswer::Unreachable,

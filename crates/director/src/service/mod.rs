@@ -24,8 +24,9 @@ mod steering;
 mod transport;
 
 use crate::etcd::EtcdConfig;
-use crate::planning::{Planning, PlanningConfig};
+use crate::planning::{Planning, PlanningConfig, PlanningDirector};
 use crate::secret::ClusterSecret;
+use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use admission::Admission;
 use cluster::{ClusterName, DirectorSettings};
@@ -124,9 +125,12 @@ impl DirectorService {
             .map_err(|error| Reason::from(error.to_string()).about(config.listen.to_string()))?;
         let watched = WatchedCluster::start(&config.etcd, Arc::clone(&say))?;
         let nodes = Nodes::new(config.secret);
+        let unmet = Arc::new(UnmetDemand::new(Instant::now()));
         let plan = |planning| {
             let (watched, say) = (Arc::clone(&watched), Arc::clone(&say));
-            Planning::start(&config.etcd, address.to_string(), watched, planning, say)
+            let director =
+                PlanningDirector { address: address.to_string(), unmet: Arc::clone(&unmet) };
+            Planning::start(&config.etcd, director, watched, planning, say)
         };
         let planning = config.planning.map(plan).transpose()?;
         let settings = DirectorSettings {
@@ -137,7 +141,7 @@ impl DirectorService {
             ..DirectorSettings::default()
         };
         let state = Arc::new(ServiceState {
-            admission: Admission::new(Arc::clone(&watched), nodes, settings, say),
+            admission: Admission::new(Arc::clone(&watched), nodes, settings, unmet, say),
             watched,
             planning,
             counters: ServiceCounters::default(),
