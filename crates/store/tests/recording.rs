@@ -46,6 +46,16 @@ struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
+    /// Records fifty LDUs of one track, a commit after each, to the end.
+    fn record_whole<const LENGTH: usize>(mut self, store: &Store) {
+        for i in 0..50u8 {
+            self.write(0, &[i; LENGTH], true).unwrap();
+            self.commit().unwrap();
+        }
+        let title = self.recorder.finish().unwrap().unwrap();
+        assert_recorded(store, &title, &self.expected, &title.name);
+    }
+
     fn start(store: &'a Store, name: &str, tracks: usize) -> Result<Self, StoreError> {
         let writer = store.begin(name, TitleKind::Media)?;
         let descriptions = vec![description(TrackKind::Video); tracks];
@@ -463,20 +473,15 @@ fn a_recording_writes_what_its_disk_keeps_time_for() {
 
 #[test]
 fn many_recordings_commit_at_the_same_time() {
-    let device = PowerCutDevice::new(ByteCount::mib(16));
+    // A track that grows takes 8 MiB of room.
+    let device = PowerCutDevice::new(ByteCount::mib(128));
     let store = formatted(&device);
     std::thread::scope(|scope| {
         for camera in 0..8 {
             let store = &store;
             scope.spawn(move || {
-                let mut recorded = Recorded::start(store, &format!("camera {camera}"), 1).unwrap();
-                for i in 0..50u8 {
-                    recorded.write(0, &[i; 500], true).unwrap();
-                    recorded.commit().unwrap();
-                }
-                let expected = recorded.expected.clone();
-                let title = recorded.recorder.finish().unwrap().unwrap();
-                assert_recorded(store, &title, &expected, &title.name);
+                let recorded = Recorded::start(store, &format!("camera {camera}"), 1).unwrap();
+                recorded.record_whole::<500>(store);
             });
         }
     });
@@ -542,7 +547,8 @@ impl Drop for HeldAlone {
 
 #[test]
 fn many_recordings_need_one_permit_at_a_time() {
-    let device = PowerCutDevice::new(ByteCount::mib(16));
+    // A track that grows takes 8 MiB of room.
+    let device = PowerCutDevice::new(ByteCount::mib(128));
     let store = formatted(&device);
     let io = OneAtATime::default();
     std::thread::scope(|scope| {
@@ -554,14 +560,8 @@ fn many_recordings_need_one_permit_at_a_time() {
                 let tracks = [description(TrackKind::Video)];
                 let recorder = TitleRecorder::start(writer, &tracks, None).unwrap();
                 let (expected, begun) = (Expected::with_tracks(1), vec![Vec::new()]);
-                let mut recorded = Recorded { recorder, expected, begun };
-                for i in 0..50u8 {
-                    recorded.write(0, &[i; 5000], true).unwrap();
-                    recorded.commit().unwrap();
-                }
-                let expected = recorded.expected.clone();
-                let title = recorded.recorder.finish().unwrap().unwrap();
-                assert_recorded(store, &title, &expected, &title.name);
+                let recorded = Recorded { recorder, expected, begun };
+                recorded.record_whole::<5000>(store);
             });
         }
     });
