@@ -106,6 +106,7 @@ impl DiskCopies {
                 targets.iter().filter(here).map(|target| target.title.to_string()).collect()
             };
             let (evict, fill) = (names(&orders.evict), names(&orders.fill));
+            self.forget_withdrawn(|title| evict.contains(title) || fill.contains(title));
             // First, because they make room.
             for title in evict {
                 if self.has(&title) {
@@ -161,7 +162,18 @@ impl DiskCopies {
                 self.shared.tell(event, fields);
             }
         }
-        self.failed.retain(|_, (at, pause)| at.elapsed() < *pause);
+    }
+
+    /// An order that is not given any more has not failed.
+    fn forget_withdrawn(&mut self, is_ordered: impl Fn(&String) -> bool) {
+        let board = self.membership.copies();
+        self.failed.retain(|title, _| {
+            let stays = is_ordered(title);
+            if !stays {
+                board.forget_failure(title);
+            }
+            stays
+        });
     }
 
     fn fill(&self, title: &str) -> Result<(), BucketError> {

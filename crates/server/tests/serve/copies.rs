@@ -105,6 +105,9 @@ fn what_the_bucket_does_not_have_is_not_removed() {
     assert_eq!(failed["title"], "film");
     assert!(failed["message"].as_str().unwrap().contains("no title 'film'"), "{failed}");
     assert_eq!(serving.client().get(MASTER).status, 200);
+    // An order that is withdrawn has not failed: an alert would stay for ever.
+    order(&etcd, &[], &[]);
+    eventually("it is forgotten", || copies(&serving)["failed"] == json!([]));
 }
 
 #[test]
