@@ -1,6 +1,7 @@
 // A value that is loaded again and again while somebody sees it.
 
 import { asFailure, type Failure } from './api/failure';
+import { whileVisible } from './visible';
 
 /** A request may take at most this part of the time, so that slow responses are asked for less. */
 const BUSY_PART = 1 / 20;
@@ -22,16 +23,10 @@ export class Polled<T> {
 
   /** Loads now and in each period while the page is visible. Returns what ends that. */
   start(): () => void {
-    const onVisibility = () => {
-      if (document.hidden) this.halt();
-      else this.refresh();
-    };
-    onVisibility();
-    document.addEventListener('visibilitychange', onVisibility);
-    return () => {
-      document.removeEventListener('visibilitychange', onVisibility);
-      this.halt();
-    };
+    return whileVisible(
+      () => this.refresh(),
+      () => this.halt(),
+    );
   }
 
   /** Loads now. */

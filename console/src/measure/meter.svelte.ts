@@ -3,6 +3,7 @@
 import { asFailure } from '../api/failure';
 import { loadMeterStatus, type MeterStatus, type Sample } from '../api/meter';
 import { live } from '../live.svelte';
+import { whileVisible } from '../visible';
 
 const PERIOD_MS = { running: 500, idle: 2_000 };
 /** As many as the console keeps. */
@@ -20,16 +21,10 @@ class Meter {
 
   /** Follows the console while the page is visible. Returns what ends that. */
   start(): () => void {
-    const onVisibility = () => {
-      if (document.hidden) this.halt();
-      else this.refresh();
-    };
-    onVisibility();
-    document.addEventListener('visibilitychange', onVisibility);
-    return () => {
-      document.removeEventListener('visibilitychange', onVisibility);
-      this.halt();
-    };
+    return whileVisible(
+      () => this.refresh(),
+      () => this.halt(),
+    );
   }
 
   /** Asks now. */

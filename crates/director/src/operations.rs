@@ -1,8 +1,6 @@
 //! What whoever runs a cluster reads of it and changes in it, at etcd itself: without a director.
 
-use crate::etcd::{
-    Condition, EtcdClient, EtcdConfig, EtcdError, FORMAT_KEY, RecordWrite, check_format,
-};
+use crate::etcd::{EtcdClient, EtcdConfig, EtcdError, FORMAT_KEY, RecordWrite, check_format};
 use cluster::{ClusterChange, ClusterName, ClusterView, NodeId};
 use units::{Moment, Reason};
 
@@ -46,14 +44,9 @@ impl ClusterRecords {
     /// An etcd that does not answer, and records of another format or none.
     pub fn set_drained(&mut self, node: &NodeId, is_drained: bool) -> Result<(), Reason> {
         self.check()?;
-        let (key, value) = ClusterChange::Drained(node.clone(), is_drained).to_record();
-        let key = format!("{}{key}", self.client.prefix());
-        let write = match value {
-            Some(value) => RecordWrite::Put { key, value, lease: None },
-            None => RecordWrite::Delete { key },
-        };
-        let conditions: [Condition<'_>; 0] = [];
-        self.client.transact(&conditions, &[write]).map_err(reason)?;
+        let change = ClusterChange::Drained(node.clone(), is_drained);
+        let write = RecordWrite::of(&change, self.client.prefix(), None);
+        self.client.transact(&[], &[write]).map_err(reason)?;
         Ok(())
     }
 

@@ -8,9 +8,11 @@
 //!   etcd: planner ──lease────────┘   held by one director; another takes it when that has ended
 //! ```
 //!
-//! All writes have the condition that the lease is still that of the key `planner`: a director that
-//! was stopped for long writes nothing over the orders of another. Orders say where a node should
-//! come to, so that those of an old planner do no harm until the next one looks.
+//! Orders are written on the condition that the lease is still that of the key `planner`: a
+//! director that was stopped for long writes nothing over the orders of another. They say where a
+//! node should come to, so that those of an old planner do no harm until the next one looks.
+//!
+//! Each of these directors, also one that waits, tells in `unmet/DIRECTOR` whom it has refused.
 
 use crate::etcd::{
     Condition, EtcdClient, EtcdConfig, EtcdError, FormatFailure, LeaseAge, LeaseKeeper,
@@ -28,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use units::{Reason, locked};
 
-type TitleList = Box<dyn FnMut() -> Result<BTreeMap<TitleName, TitleSize>, String> + Send>;
+type TitleList = Box<dyn FnMut() -> ListedTitles + Send>;
 type ListedTitles = Result<BTreeMap<TitleName, TitleSize>, String>;
 
 /// What a director needs to plan placement.
@@ -214,7 +216,8 @@ impl PlanningThread {
             return Ok(None);
         }
         if self.list_at.is_none_or(|at| Instant::now() >= at) {
-            // While a list is under way there is no place for another question.
+            // One that takes longer than this time is not asked for twice at once.
+            self.list_at = Some(Instant::now() + LIST_EVERY);
             let _ = self.titles_asked.try_send(());
         }
         if let Ok(listed) = self.titles_listed.try_recv() {
@@ -249,14 +252,8 @@ impl PlanningThread {
         }
         hold_format(&mut self.client, &self.etcd.cluster)?;
         let change = ClusterChange::Unmet(self.director.address.clone(), viewers.clone());
-        let (key, value) = change.to_record();
-        let key = format!("{}{key}", self.client.prefix());
-        let write = match value {
-            Some(value) => RecordWrite::Put { key, value, lease: Some(lease) },
-            None => RecordWrite::Delete { key },
-        };
-        let conditions: [Condition<'_>; 0] = [];
-        self.client.transact(&conditions, &[write])?;
+        let write = RecordWrite::of(&change, self.client.prefix(), Some(lease));
+        self.client.transact(&[], &[write])?;
         self.shared.writes.fetch_add(1, Ordering::Relaxed);
         self.unmet = Some((viewers, Instant::now()));
         Ok(())
@@ -266,9 +263,8 @@ impl PlanningThread {
     fn take_over(&mut self, lease: u64) -> Result<bool, FormatFailure> {
         hold_format(&mut self.client, &self.etcd.cluster)?;
         let key = self.planner_key();
-        let (_, value) = ClusterChange::Planner(Some(self.director.address.clone())).to_record();
-        let value = value.unwrap_or_default();
-        let put = [RecordWrite::Put { key: key.clone(), value, lease: Some(lease) }];
+        let change = ClusterChange::Planner(Some(self.director.address.clone()));
+        let put = [RecordWrite::of(&change, self.client.prefix(), Some(lease))];
         // An answer that was lost may have been that of our own transaction.
         self.is_planner = self.client.transact(&[Condition::Absent(&key)], &put)?
             || self.client.transact(&[Condition::HeldBy(&key, lease)], &put)?;
@@ -307,7 +303,8 @@ impl PlanningThread {
             }
         }
         for batch in changes.chunks(MOST_OF_A_TRANSACTION) {
-            let writes: Vec<RecordWrite> = batch.iter().map(|change| self.write(change)).collect();
+            let write = |change| RecordWrite::of(change, self.client.prefix(), None);
+            let writes: Vec<RecordWrite> = batch.iter().map(write).collect();
             let key = self.planner_key();
             if !self.client.transact(&[Condition::HeldBy(&key, lease)], &writes)? {
                 self.is_planner = false;
@@ -317,15 +314,6 @@ impl PlanningThread {
             self.shared.writes.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
-    }
-
-    fn write(&self, change: &ClusterChange) -> RecordWrite {
-        let (key, value) = change.to_record();
-        let key = format!("{}{key}", self.client.prefix());
-        match value {
-            Some(value) => RecordWrite::Put { key, value, lease: None },
-            None => RecordWrite::Delete { key },
-        }
     }
 
     fn planner_key(&self) -> String {

@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use cluster::ClusterChange;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
@@ -140,6 +141,17 @@ impl Condition<'_> {
 }
 
 impl RecordWrite {
+    /// The write of a change, below the prefix of the cluster. What is put with a lease ends with
+    /// that.
+    pub(crate) fn of(change: &ClusterChange, prefix: &str, lease: Option<u64>) -> Self {
+        let (key, value) = change.to_record();
+        let key = format!("{prefix}{key}");
+        match value {
+            Some(value) => Self::Put { key, value, lease },
+            None => Self::Delete { key },
+        }
+    }
+
     pub(super) fn to_json(&self) -> Value {
         match self {
             Self::Put { key, value, lease } => json!({ "request_put": {

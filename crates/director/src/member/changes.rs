@@ -118,12 +118,7 @@ impl PendingWrite {
             Self::Viewers(viewers) => (ClusterChange::Viewers(node.clone(), viewers), Some(lease)),
             Self::TitleGone(title) => (ClusterChange::Title(title, None), None),
         };
-        let (key, value) = change.to_record();
-        let key = format!("{prefix}{key}");
-        match value {
-            Some(value) => RecordWrite::Put { key, value, lease },
-            None => RecordWrite::Delete { key },
-        }
+        RecordWrite::of(&change, prefix, lease)
     }
 
     /// The prefix of the keys that must not be there for this write.

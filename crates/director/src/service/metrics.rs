@@ -76,7 +76,7 @@ impl Collector for DirectorScrape {
         let help = "Records that could not be used";
         counter("unusable_records", help, watched.unusable())?;
         let writes = state.planning.as_ref().map_or(0, Planning::writes);
-        let help = "Writes to etcd, by the director that plans placement";
+        let help = "Writes to etcd, by a director with a bucket";
         counter("etcd_writes", help, writes)?;
         let mut gauge = |name: &str, help: &str, value: u64| {
             let gauge = ConstGauge::new(value);

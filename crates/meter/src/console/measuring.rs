@@ -52,6 +52,26 @@ struct RunningState {
     samples: VecDeque<Value>,
 }
 
+impl RunningState {
+    /// A measurement that begins.
+    fn of(number: u64, name: String, order: MeasureOrder, child: Option<Child>) -> Self {
+        Self {
+            number,
+            name,
+            order,
+            began: Instant::now(),
+            child,
+            is_stopping: false,
+            ended: None,
+            state: Value::Null,
+            lines: VecDeque::new(),
+            figures: Value::Null,
+            first: 0,
+            samples: VecDeque::new(),
+        }
+    }
+}
+
 /// Why a measurement was not started.
 #[derive(Debug)]
 pub(super) enum NotStarted {
@@ -97,20 +117,7 @@ impl Measuring {
             .map_err(|error| failed(error.reason().about("cannot start the measurement")))?;
         let events = child.stderr.take().expect("it is a pipe");
         let number = state.as_ref().map_or(1, |before| before.number + 1);
-        *state = Some(RunningState {
-            number,
-            name: name.to_owned(),
-            order,
-            began: Instant::now(),
-            child: Some(child),
-            is_stopping: false,
-            ended: None,
-            state: Value::Null,
-            lines: VecDeque::new(),
-            figures: Value::Null,
-            first: 0,
-            samples: VecDeque::new(),
-        });
+        *state = Some(RunningState::of(number, name.to_owned(), order, Some(child)));
         drop(state);
         let of_reader = Arc::clone(&self.state);
         let read = move || follow(events, &of_reader, directory);
@@ -321,20 +328,7 @@ mod tests {
             confirm: None,
             size: None,
         };
-        RunningState {
-            number: 1,
-            name: "a".to_owned(),
-            order,
-            began: Instant::now(),
-            child: None,
-            is_stopping: false,
-            ended: None,
-            state: Value::Null,
-            lines: VecDeque::new(),
-            figures: Value::Null,
-            first: 0,
-            samples: VecDeque::new(),
-        }
+        RunningState::of(1, "a".to_owned(), order, None)
     }
 
     #[test]
