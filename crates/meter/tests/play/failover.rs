@@ -20,6 +20,8 @@ enum Does {
     /// Has no room for the first requests.
     IsFull(usize),
     Closes,
+    /// Has none of the media.
+    Lacks,
 }
 
 fn answer(does: Does, target: &str, requests: &AtomicUsize, lost: &AtomicUsize) -> Option<Reply> {
@@ -32,6 +34,7 @@ fn answer(does: Does, target: &str, requests: &AtomicUsize, lost: &AtomicUsize) 
             Some(Reply::refusal("disk", 0))
         }
         Does::Closes => Some(Reply::segment(9).cut_after(0)),
+        Does::Lacks => Some(Reply::new(404, "", "none")),
         _ => None,
     }
 }
@@ -150,7 +153,7 @@ fn a_viewer_without_another_place_fails_as_before() {
     let rows: [(&[Does], bool, &str); 3] = [
         (&[Does::IsLost, Does::Closes], true, "the connection was lost"),
         (&[Does::IsLost, Does::Serves], false, "the connection was lost"),
-        (&[Does::Answers(404), Does::Answers(404)], true, "not found (404)"),
+        (&[Does::Answers(404), Does::Lacks], true, "not found (404)"),
     ];
     for (servers, steers, error) in rows {
         let (report, _) = steered(servers, steers);
