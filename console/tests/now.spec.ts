@@ -68,6 +68,25 @@ test('sessions are filtered, sorted and ended', async ({ page, serve }) => {
   await expect(page.getByTestId('decision').first()).toBeVisible();
 });
 
+test('a session shows where its viewer is', async ({ page, serve }) => {
+  const server = await serve();
+  await page.goto(server.page('#/now'));
+  await expect(page.getByTestId('link-state')).toHaveText('Live');
+  expect(await server.watch('film')).toBeGreaterThan(0);
+  await expect(page.locator('tr[data-session]')).toHaveCount(1);
+  const table = page.getByTestId('sessions');
+  const columns = await table.locator('th').allTextContents();
+  const cell = (name: string) => {
+    const number = columns.findIndex((column) => column.trim() === name);
+    return table.locator('tr[data-session] td').nth(number);
+  };
+  // It goes on with the play-out clock, up to what was delivered.
+  await expect(cell('Position')).toHaveText(/^0:0[1-8] of 0:08$/);
+  await expect(cell('Rendition')).toHaveText(/^\d+×\d+$/);
+  await expect(cell('Ahead')).toHaveText(/^\d+\.\d\d? s$/);
+  await expect(cell('Drift')).toHaveText('0');
+});
+
 test('a change that the server refuses is explained', async ({ page, serve }) => {
   const server = await serve({ hasTokens: false });
   expect(await server.view('film')).toBe(200);

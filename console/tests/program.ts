@@ -125,6 +125,25 @@ export class Server {
     return response.statusCode ?? 0;
   }
 
+  /** A viewer who fetches all segments of a title at once: how many. */
+  async watch(title: string): Promise<number> {
+    const master = `${this.origin}/t/${encodeURIComponent(title)}/master.m3u8${this.query()}`;
+    const lines = async (url: string) => (await (await fetch(url)).text()).split('\n');
+    const all = (await lines(master)).join('\n');
+    const [picture] = /^[^#\n].*$/m.exec(all) ?? [''];
+    const [, sound = ''] = /TYPE=AUDIO.*URI="([^"]+)"/.exec(all) ?? [];
+    let fetched = 0;
+    for (const list of [picture, sound]) {
+      const url = new URL(list, master);
+      for (const segment of (await lines(url.href)).filter((line) => line && !line.startsWith('#'))) {
+        const response = await fetch(new URL(segment, url));
+        await response.arrayBuffer();
+        fetched += Number(response.ok);
+      }
+    }
+    return fetched;
+  }
+
   /** Sessions that were admitted and have not ended. */
   async sessions(): Promise<number> {
     return (await this.json<{ sessions: number }>('/status')).sessions;

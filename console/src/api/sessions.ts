@@ -12,6 +12,14 @@ export interface PlayerReport {
   readonly bitRate: number | null;
 }
 
+/** The picture that a session has reserved. */
+export interface Rendition {
+  readonly track: number;
+  readonly width: number;
+  readonly height: number;
+  readonly bitRate: number;
+}
+
 export interface Session {
   readonly session: number;
   readonly title: string;
@@ -19,11 +27,19 @@ export interface Session {
   readonly priority: string;
   readonly age: number;
   readonly startsIn: number | null;
+  /** Seconds into what it plays; `null` while it holds no reservation. */
+  readonly position: number | null;
+  /** Seconds of what it plays that were delivered. */
+  readonly deliveredUntil: number | null;
+  readonly duration: number;
+  readonly rendition: Rendition | null;
   readonly buffered: number;
   readonly delivered: number;
   readonly guaranteedSlack: number | null;
   readonly observedSlack: number | null;
   readonly deadlineMisses: number;
+  /** The longest time in seconds by which a piece was late. */
+  readonly drift: number;
   readonly fill: boolean;
   readonly mount: boolean;
   readonly sentTo: string | null;
@@ -51,6 +67,7 @@ export async function endSession(number: number): Promise<void> {
 
 function decodeSession(session: Fields): Session {
   const report = session.objectOrNull('cmcd');
+  const rendition = session.objectOrNull('rendition');
   return {
     session: session.number('session'),
     title: session.text('title'),
@@ -58,11 +75,21 @@ function decodeSession(session: Fields): Session {
     priority: session.text('priority'),
     age: session.number('age'),
     startsIn: session.numberOrNull('starts_in'),
+    position: session.numberOrNull('position'),
+    deliveredUntil: session.numberOrNull('delivered_until'),
+    duration: session.number('duration'),
+    rendition: rendition && {
+      track: rendition.number('track'),
+      width: rendition.number('width'),
+      height: rendition.number('height'),
+      bitRate: rendition.number('bit_rate'),
+    },
     buffered: session.number('buffered'),
     delivered: session.number('delivered'),
     guaranteedSlack: session.numberOrNull('guaranteed_slack'),
     observedSlack: session.numberOrNull('observed_slack'),
     deadlineMisses: session.number('deadline_misses'),
+    drift: session.number('drift'),
     fill: session.flag('fill'),
     mount: session.flag('mount'),
     sentTo: session.textOrNull('sent_to'),
@@ -73,4 +100,14 @@ function decodeSession(session: Fields): Session {
       bitRate: report.numberOrNull('bit_rate'),
     },
   };
+}
+
+/** Seconds of media that the player has and has not played: as it reports itself, or as the server
+ * knows from what it delivered; `null` where neither is known. */
+export function ahead(session: Session): number | null {
+  const reported = session.player?.buffer ?? null;
+  if (reported !== null || session.position === null || session.deliveredUntil === null) {
+    return reported;
+  }
+  return session.deliveredUntil - session.position;
 }

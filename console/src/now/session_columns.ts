@@ -1,6 +1,6 @@
 // The columns of the table of sessions: what each shows, and how it sorts and filters.
 
-import type { Session } from '../api/sessions';
+import { ahead, type Session } from '../api/sessions';
 import * as show from '../format';
 import { text } from '../text';
 
@@ -29,11 +29,56 @@ export const columns: readonly Column[] = [
   },
   { id: 'title', isNumber: false, width: 16, value: (s) => s.title, show: titleWithKind },
   {
-    id: 'age',
+    id: 'position',
+    isNumber: true,
+    width: 9.5,
+    value: (s) => s.position,
+    show: (s) => {
+      if (s.startsIn !== null) return text.sessions.startsIn(s.startsIn);
+      return optional(s.position, (at) => text.sessions.position(at, s.duration));
+    },
+  },
+  {
+    id: 'rendition',
     isNumber: true,
     width: 7.5,
+    value: (s) => s.rendition && s.rendition.height,
+    show: (s) => (s.rendition ? `${s.rendition.width}×${s.rendition.height}` : text.app.unknown),
+  },
+  {
+    id: 'ahead',
+    isNumber: true,
+    width: 7,
+    value: ahead,
+    show: (s) => optional(ahead(s), show.seconds),
+  },
+  {
+    id: 'slack',
+    isNumber: true,
+    width: 7.5,
+    value: (s) => s.observedSlack,
+    show: (s) => optional(s.observedSlack, show.seconds),
+  },
+  {
+    id: 'drift',
+    isNumber: true,
+    width: 6.5,
+    value: (s) => s.drift,
+    show: (s) => (s.drift === 0 ? show.count(0) : show.response(s.drift)),
+  },
+  {
+    id: 'late',
+    isNumber: true,
+    width: 7.5,
+    value: (s) => s.deadlineMisses,
+    show: (s) => show.count(s.deadlineMisses),
+  },
+  {
+    id: 'age',
+    isNumber: true,
+    width: 6.5,
     value: (s) => s.age,
-    show: (s) => (s.startsIn === null ? show.span(s.age) : text.sessions.startsIn(s.startsIn)),
+    show: (s) => show.span(s.age),
   },
   {
     id: 'buffered',
@@ -50,20 +95,6 @@ export const columns: readonly Column[] = [
     show: (s) => show.bytes(s.delivered),
   },
   {
-    id: 'slack',
-    isNumber: true,
-    width: 7.5,
-    value: (s) => s.observedSlack,
-    show: (s) => optional(s.observedSlack, show.seconds),
-  },
-  {
-    id: 'playerBuffer',
-    isNumber: true,
-    width: 8.5,
-    value: (s) => s.player?.buffer ?? null,
-    show: (s) => optional(s.player?.buffer ?? null, show.seconds),
-  },
-  {
     id: 'playerRate',
     isNumber: true,
     width: 8,
@@ -76,13 +107,6 @@ export const columns: readonly Column[] = [
     width: 6.5,
     value: (s) => priorityRank(s.priority),
     show: (s) => text.sessions.priority(s.priority),
-  },
-  {
-    id: 'late',
-    isNumber: true,
-    width: 7.5,
-    value: (s) => s.deadlineMisses,
-    show: (s) => show.count(s.deadlineMisses),
   },
   { id: 'store', isNumber: false, width: 14, value: (s) => s.store, show: (s) => s.store },
 ];

@@ -167,6 +167,13 @@ impl PlayoutClock {
         self.origin + wait.min(self.horizon())
     }
 
+    /// The media time that a player has come to at `now`, which began as soon as it could.
+    pub fn media_time(&self, now: Moment) -> Duration {
+        let from = Duration::from_millis(self.from_ms.into());
+        let played = i128::from(now.0) - self.zero();
+        Duration::from_nanos(u64::try_from(played).unwrap_or(0)).max(from)
+    }
+
     /// The last slot that ends by the deadline, or so much earlier.
     pub fn due_slot(&self, due_ms: u32) -> SlotIndex {
         let last = SlotIndex::at(self.deadline(due_ms), self.slot).0;

@@ -12,10 +12,11 @@ use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerM
 use crate::sessions::{PlayerSession, Token};
 use crate::wire;
 use crossbeam_channel::Sender;
+use media::TrackKind;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use units::Moment;
+use units::{BitRate, ByteCount, Moment};
 
 /// A session and its pending requests.
 pub(super) struct OpenSession {
@@ -306,17 +307,19 @@ impl Core {
 
     /// All sessions, as far as they are listed, or the one of this number if it is there.
     pub(super) fn session_list(&self, only: Option<SessionId>) -> wire::SessionList {
+        let now = self.clock.now();
         let statuses = match only {
-            None => self.engine.sessions(SESSIONS_LISTED),
-            Some(session) => self.engine.session(session).into_iter().collect(),
+            None => self.engine.sessions(now, SESSIONS_LISTED),
+            Some(session) => self.engine.session(now, session).into_iter().collect(),
         };
         let sessions = statuses.iter().filter_map(|status| self.session_report(status)).collect();
         wire::SessionList { total: self.sessions.len() as u64, sessions }
     }
 
     fn session_report(&self, status: &SessionStatus) -> Option<wire::SessionReport> {
-        let SessionStatus { session, disk, buffered, summary } = status;
+        let SessionStatus { session, disk, duration, buffered, tracks, progress, summary } = status;
         let player = &self.sessions.get(session)?.session;
+        let progress = progress.filter(|_| !player.is_fill());
         let store = &self.shared.content.stores[usize::from(disk.0)].path;
         Some(wire::SessionReport {
             session: session.0,
@@ -328,6 +331,10 @@ impl Core {
             priority: summary.priority.word().to_owned(),
             age: player.admitted.elapsed().as_secs_f64(),
             starts_in: player.starts_in().map(|time| time.as_secs_f64()),
+            position: progress.map(|progress| progress.position.as_secs_f64()),
+            delivered_until: progress.map(|progress| progress.delivered_until.as_secs_f64()),
+            duration: duration.as_secs_f64(),
+            rendition: rendition_of(player, tracks),
             buffered: *buffered,
             delivered: summary.delivered,
             guaranteed_slack: summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
@@ -338,9 +345,25 @@ impl Core {
             },
             deadlines_met: summary.deadlines_met,
             deadline_misses: summary.deadline_misses,
+            drift: summary.worst_lateness.as_secs_f64(),
             cmcd: player.reported.shown(),
         })
     }
+}
+
+/// The picture among the tracks that a session has reserved.
+fn rendition_of(player: &PlayerSession, tracks: &[u16]) -> Option<wire::SessionRendition> {
+    let packaging = &player.presentation.packaging;
+    let numbers = tracks.iter().map(|track| packaging.stored_track(*track));
+    numbers
+        .filter_map(|number| Some((number, packaging.index().tracks.get(usize::from(number))?)))
+        .find(|(_, track)| track.description.kind == TrackKind::Video)
+        .map(|(number, track)| wire::SessionRendition {
+            track: number,
+            width: track.description.width,
+            height: track.description.height,
+            bit_rate: BitRate::of(ByteCount(track.data_len), packaging.duration()).0,
+        })
 }
 
 /// Sessions that `/sessions` lists one by one.

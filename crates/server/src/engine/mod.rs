@@ -59,7 +59,9 @@ use units::{BitRate, ByteCount, Moment};
 
 pub use api::*;
 pub use headroom::Headroom;
-pub use status::{Counters, DiskStatus, RefusalCounts, SessionStatus, SlotWork, Status};
+pub use status::{
+    Counters, DiskStatus, PlayProgress, RefusalCounts, SessionStatus, SlotWork, Status,
+};
 
 /// The engine. One owner drives it, in one thread.
 ///

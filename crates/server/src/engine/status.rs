@@ -4,6 +4,7 @@ use super::sessions::Session;
 use super::stream::Stream;
 use super::{
     DiskNumber, Engine, Priority, Refusal, RefusalCause, Resource, SessionId, SessionSummary,
+    TrackNumber,
 };
 use scheduler::{WriteShare, slowdown_part};
 use std::time::Duration;
@@ -188,16 +189,32 @@ pub struct SlotWork {
 }
 
 /// One session: its disk, its buffers and its account so far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionStatus {
     /// The session.
     pub session: SessionId,
     /// The disk that it is read from.
     pub disk: DiskNumber,
+    /// Length of what it plays.
+    pub duration: Duration,
     /// Bytes read or being read for it that were not delivered yet.
     pub buffered: u64,
+    /// The tracks that it holds a reservation for, or held until it was silent.
+    pub tracks: Vec<TrackNumber>,
+    /// Where its viewer is; `None` while it holds no reservation.
+    pub progress: Option<PlayProgress>,
     /// The session's account so far.
     pub summary: SessionSummary,
+}
+
+/// Where the viewer of a session is, in the time of what is played: from the start of the part of
+/// the title that was asked for, at the speed that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayProgress {
+    /// The time that a player is at which has never paused, but not more than was delivered.
+    pub position: Duration,
+    /// The time up to which all tracks were delivered, by whole segments.
+    pub delivered_until: Duration,
 }
 
 impl DiskStatus {
@@ -209,24 +226,35 @@ impl DiskStatus {
 
 impl Engine {
     /// The sessions that have been open for longest, at most `most`.
-    pub fn sessions(&self, most: usize) -> Vec<SessionStatus> {
-        self.sessions.iter().take(most).map(|(id, session)| self.status_of(*id, session)).collect()
+    pub fn sessions(&self, now: Moment, most: usize) -> Vec<SessionStatus> {
+        let listed = self.sessions.iter().take(most);
+        listed.map(|(id, session)| self.status_of(*id, session, now)).collect()
     }
 
     /// The session with this number; `None` if it has ended.
-    pub fn session(&self, id: SessionId) -> Option<SessionStatus> {
-        self.sessions.get(&id).map(|session| self.status_of(id, session))
+    pub fn session(&self, now: Moment, id: SessionId) -> Option<SessionStatus> {
+        self.sessions.get(&id).map(|session| self.status_of(id, session, now))
     }
 
-    fn status_of(&self, id: SessionId, session: &Session) -> SessionStatus {
+    fn status_of(&self, id: SessionId, session: &Session, now: Moment) -> SessionStatus {
         let streams = session.streams.iter().map(|stream| &self.streams[stream]);
         let held = streams.flat_map(Stream::held).map(|(_, piece)| u64::from(piece.len));
         SessionStatus {
             session: id,
             disk: session.layout.disk,
+            duration: session.layout.duration,
             buffered: held.sum(),
+            tracks: session.tracks.clone(),
+            progress: self.progress_of(session, now),
             summary: *self.streams.accounts.of(id),
         }
+    }
+
+    fn progress_of(&self, session: &Session, now: Moment) -> Option<PlayProgress> {
+        let streams = || session.streams.iter().map(|stream| &self.streams[stream]);
+        let delivered_until = streams().map(Stream::delivered_until).min()?;
+        let clock = streams().map(|stream| stream.clock().media_time(now)).min()?;
+        Some(PlayProgress { position: clock.min(delivered_until), delivered_until })
     }
 
     /// Sessions, counters and disks at this moment.

@@ -244,6 +244,15 @@ impl Stream {
         if self.ends.is_empty() { self.position.max(last) } else { self.position }
     }
 
+    /// The media time up to which the track has been delivered, by whole segments.
+    pub(super) fn delivered_until(&self) -> Duration {
+        if self.position >= self.end {
+            return self.layout.duration;
+        }
+        let from = Duration::from_millis(self.clock().from_ms.into());
+        Duration::from_millis(self.curve().due(self.position).into()).max(from)
+    }
+
     /// When the player has fetched again at the latest, if it plays on; zero at the end of a track,
     /// where nothing falls due any more.
     pub(super) fn next_need(&self) -> Moment {

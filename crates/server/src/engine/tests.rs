@@ -14,6 +14,7 @@ mod losses;
 mod memory;
 mod overload;
 mod preemption;
+mod progress;
 mod recordings;
 mod refusals;
 mod seeks;
@@ -346,7 +347,7 @@ fn a_silent_session_loses_its_reservation_and_is_readmitted_when_it_goes_on() {
     let unheard = fixture.admit(1).unwrap();
     fixture.pass(5500);
     assert_eq!(fixture.take_log("ended").len(), 1, "a reservation is held for five seconds");
-    assert!(fixture.engine.sessions(9).iter().all(|open| open.session != unheard));
+    assert!(fixture.engine.sessions(fixture.now, 9).iter().all(|open| open.session != unheard));
 }
 
 #[test]

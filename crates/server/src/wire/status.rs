@@ -397,6 +397,21 @@ pub struct SessionReport {
     /// session has started.
     #[serde(default)]
     pub starts_in: Option<f64>,
+    /// Seconds into what it plays (from its `start`, at its `speed`) at which a player is that has
+    /// never paused; at most `delivered_until`. `null` while it holds no reservation, and for
+    /// fills.
+    #[serde(default)]
+    pub position: Option<f64>,
+    /// Seconds of what it plays that were delivered, by whole segments of all its tracks; `null` as
+    /// for `position`. The player has what is between `position` and this in its buffer.
+    #[serde(default)]
+    pub delivered_until: Option<f64>,
+    /// Length of what it plays, in seconds.
+    #[serde(default)]
+    pub duration: f64,
+    /// The picture that it has reserved; `null` where it has none.
+    #[serde(default)]
+    pub rendition: Option<SessionRendition>,
     /// Bytes read or being read for it that have not been delivered.
     pub buffered: u64,
     /// Bytes delivered.
@@ -413,9 +428,26 @@ pub struct SessionReport {
     pub deadlines_met: u64,
     /// The session's pieces not in memory by their deadline.
     pub deadline_misses: u64,
+    /// The longest time in seconds by which a piece was later in memory than its deadline; zero if
+    /// none was.
+    #[serde(default)]
+    pub drift: f64,
     /// What its player reports of itself; `null` where it reports nothing.
     #[serde(default)]
     pub cmcd: Option<CmcdReport>,
+}
+
+/// The picture that a session has reserved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionRendition {
+    /// Number of its track, as in the addresses of the title.
+    pub track: u16,
+    /// Width in pixels.
+    pub width: u32,
+    /// Height in pixels.
+    pub height: u32,
+    /// Mean rate in bits per second.
+    pub bit_rate: u64,
 }
 
 /// What the player of a session reports of itself with its requests (CMCD, CTA-5004): the last of

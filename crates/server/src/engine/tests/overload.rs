@@ -25,7 +25,7 @@ fn ends(priorities: &[Priority], guaranteed: u32, does: usize, slots: u32) -> Ve
     for slot in 0..slots {
         fixture.slot_with(does);
         for (number, session) in sessions.iter().enumerate() {
-            if open[number] && fixture.engine.session(*session).is_none() {
+            if open[number] && fixture.engine.session(fixture.now, *session).is_none() {
                 open[number] = false;
                 ended.push((slot, number));
             }

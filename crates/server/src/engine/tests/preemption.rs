@@ -42,7 +42,7 @@ impl Fixture {
     }
 
     fn is_open(&self, session: SessionId) -> bool {
-        self.engine.session(session).is_some()
+        self.engine.session(self.now, session).is_some()
     }
 }
 
