@@ -32,7 +32,7 @@ mod report;
 mod throughput;
 mod timeline;
 
-pub use behaviour::{Behaviour, ParseBehaviourError, TimedAction, ViewerAction};
+pub use behaviour::{Behaviour, TimedAction, ViewerAction};
 pub use drift::{Drift, DriftFactors, percentile};
 pub use machine::{Action, Fetch, Player, PlayerOptions};
 pub use push::{PushAction, PushPlayer};

@@ -70,6 +70,9 @@ pub enum Action {
     Stalled,
     /// Play-out resumed after a stall.
     Resumed,
+    /// The viewer wants this speed, as [`ViewerAction::Speed`] has it: drop all open requests, and
+    /// call [`Player::change_timeline`] or [`Player::keep_timeline`]. Nothing is fetched until then.
+    Speed(i32),
     /// Play-out has finished or was stopped; nothing more will be fetched.
     Ended,
 }
@@ -86,6 +89,8 @@ pub struct Player {
     /// The latest time passed by the driver; an earlier one is ignored.
     now: Moment,
     state: State,
+    /// The driver gets another timeline: nothing is fetched or played until it has come.
+    changing: bool,
     /// Media time of play-out while the clock does not run.
     position: Duration,
     buffers: Vec<TrackBuffer>,
@@ -156,6 +161,7 @@ impl Player {
             started: now,
             now,
             state: State::Waiting { since: now },
+            changing: false,
             position: Duration::ZERO,
             events: VecDeque::new(),
             figures: PlayerReport { drift: Drift::new(options.dead_band), ..Default::default() },
@@ -185,13 +191,30 @@ impl Player {
         self.buffers[fetch.track].in_flight = None;
     }
 
+    /// Goes on with another timeline, from its start, after [`Action::Speed`]. The time since then
+    /// counts as that of a seek.
+    pub fn change_timeline(&mut self, now: Moment, timeline: Arc<Timeline>) {
+        self.advance(now);
+        self.buffers = vec![TrackBuffer::default(); timeline.tracks.len()];
+        self.timeline = timeline;
+        self.position = Duration::ZERO;
+        self.go_on();
+    }
+
+    /// Goes on as before [`Action::Speed`], with what is buffered.
+    pub fn keep_timeline(&mut self, now: Moment) {
+        self.advance(now);
+        self.buffers.iter_mut().for_each(|buffer| buffer.in_flight = None);
+        self.go_on();
+    }
+
     /// The next action; `None` when there is none at this time.
     pub fn poll(&mut self, now: Moment) -> Option<Action> {
         self.advance(now);
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        if self.is_over() {
+        if self.is_over() || self.changing {
             return None;
         }
         // By the start of a piece: the last one may reach beyond the buffer's length.
@@ -218,7 +241,7 @@ impl Player {
         if self.is_over() {
             return None;
         }
-        let step = self.steps.front().map(|step| self.started + step.at);
+        let step = self.next_step().map(|step| self.started + step.at);
         // A piece that arrives exactly when it is due is on time, so a stall begins just after.
         let runs_out = self.runs_out().map(|at| at + Duration::from_nanos(1));
         [step, runs_out, self.room_at()].into_iter().flatten().min()
@@ -285,12 +308,17 @@ impl Player {
         report
     }
 
+    /// The next action of the viewer. While the timeline changes it can only leave.
+    fn next_step(&self) -> Option<&TimedAction> {
+        self.steps.front().filter(|step| !self.changing || step.action == ViewerAction::Stop)
+    }
+
     /// Advances to `time`, event by event, in the order in which they happen.
     fn advance(&mut self, time: Moment) {
         let now = time.max(self.now);
         while !self.is_over() {
             // An overdue action happens now: time never runs back.
-            let step = self.steps.front().map(|step| (self.started + step.at).max(self.now));
+            let step = self.next_step().map(|step| (self.started + step.at).max(self.now));
             // An empty buffer exactly at `now` is no stall yet: the missing piece may arrive at
             // this moment. The end of the title needs no piece and counts at once.
             let runs_out = self.runs_out().filter(|at| *at < now || self.is_end(*at, now));

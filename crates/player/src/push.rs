@@ -26,6 +26,8 @@ pub enum PushAction {
     Resume,
     /// Let the stream go on from this media time.
     Seek(Duration),
+    /// Let the stream go on from here at this speed, as [`ViewerAction::Speed`] has it.
+    Speed(i32),
     /// Play-out has finished or was stopped.
     Ended,
 }
@@ -229,12 +231,16 @@ impl PushPlayer {
                 self.actions.push_back(PushAction::Resume);
             }
             ViewerAction::Resume => {}
-            ViewerAction::Seek(to) => {
-                self.seeking = true;
-                self.leave(now, PushState::Waiting);
-                self.actions.push_back(PushAction::Seek(to));
-            }
+            ViewerAction::Seek(to) => self.go_elsewhere(now, PushAction::Seek(to)),
+            ViewerAction::Speed(milli) => self.go_elsewhere(now, PushAction::Speed(milli)),
         }
+    }
+
+    // Lets another stream come, for which the viewer waits.
+    fn go_elsewhere(&mut self, now: Moment, action: PushAction) {
+        self.seeking = true;
+        self.leave(now, PushState::Waiting);
+        self.actions.push_back(action);
     }
 
     fn end(&mut self, now: Moment, state: PushState) {
@@ -302,7 +308,7 @@ mod tests {
 
     #[test]
     fn play_out_begins_anew_after_a_pause_and_a_seek() {
-        let mut player = player("1s pause; 2s resume; 3s seek 10s; 4s stop");
+        let mut player = player("1s pause; 2s resume; 3s seek 10s; 3500ms speed 2; 4s stop");
         player.arrived(at(500), MS(0));
         player.arrived(at(900), MS(400));
         assert_eq!(player.poll(at(999)), None);
@@ -316,6 +322,9 @@ mod tests {
         player.arrived(at(3150), MS(0));
         let report = player.report(at(3350));
         assert_eq!((report.seeks, report.stalls.count), (vec![MS(350)], 0));
+        assert_eq!(player.poll(at(3500)), Some(PushAction::Speed(2000)));
+        player.arrived(at(3600), MS(0));
+        assert_eq!(player.report(at(3800)).seeks, [MS(350), MS(300)]);
         assert_eq!(player.poll(at(4000)), Some(PushAction::Ended));
         assert_eq!(player.state(at(4000)), PlaybackState::Stopped);
         assert_eq!(player.wake_at(), None);

@@ -79,6 +79,11 @@ impl LduAccount {
         self.settle(player);
     }
 
+    /// Another timeline is played: what waits for a due time has none.
+    pub(crate) fn forget_waiting(&mut self) {
+        self.waiting.clear();
+    }
+
     /// Counts the LDUs that wait for a due time, if the clock runs.
     pub(crate) fn settle(&mut self, player: Option<&Player>) {
         let Some(player) = player else { return };

@@ -46,7 +46,7 @@ mod wire;
 pub use error::{ClientError, RequestError};
 pub use fetched::{Fetched, OwnLateness, second};
 pub use ldus::Ldu;
-pub use options::{Arrivals, Choice, Form, PlayOptions, RtspTransport, View};
+pub use options::{Arrivals, Choice, Form, PlayOptions, RtspTransport, Trace, View};
 pub use outcome::{
     Distribution, DriftReport, LduReport, Parameters, PlayReport, RefusalReport, RenditionReport,
     RtpReport, Totals, ViewerOutcome, ViewerReport, ViewerSample,
@@ -94,5 +94,12 @@ fn perform(
         return Err(none.into());
     }
     let urls = titles::discover(options, &mut hosts)?;
-    Ok((urls.len(), run::run(options, &urls, hosts, stop, progress)?))
+    let audience = match &options.trace {
+        None => None,
+        Some(trace) => {
+            let names: Vec<String> = urls.iter().map(titles::name_of).collect();
+            Some(trace.of_titles(&names)?)
+        }
+    };
+    Ok((urls.len(), run::run(options, &urls, audience, hosts, stop, progress)?))
 }

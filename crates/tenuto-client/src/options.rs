@@ -1,7 +1,9 @@
 //! The options of a run of viewers.
 
+use crate::ClientError;
 use crate::tls::{Identity, Trust};
 use player::{AbrRule, Behaviour, PlayerOptions};
+use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -21,6 +23,8 @@ pub struct PlayOptions {
     pub arrivals: Arrivals,
     /// The assignment of titles to viewers.
     pub choice: Choice,
+    /// The viewers in the order of their arrival, in place of `viewers`, `arrivals` and `choice`.
+    pub trace: Option<Trace>,
     /// The form in which a title of a server's root is played.
     pub form: Form,
     /// How RTP comes from addresses of RTSP.
@@ -61,6 +65,7 @@ impl Default for PlayOptions {
             viewers: 1,
             arrivals: Arrivals::AllAtOnce,
             choice: Choice::RoundRobin,
+            trace: None,
             form: Form::Hls,
             rtsp: RtspTransport::Tcp,
             seed: 1,
@@ -239,6 +244,74 @@ impl FromStr for Choice {
     }
 }
 
+/// Viewers as they were observed: when each arrived, and what it played.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    rows: Vec<(Duration, String)>,
+}
+
+impl Trace {
+    /// Time from the first arrival, and name of the title, of each viewer in order.
+    pub fn rows(&self) -> &[(Duration, String)] {
+        &self.rows
+    }
+
+    /// The arrival of each viewer, and the index of its title in `names`. The error is the first
+    /// name that is not there.
+    pub(crate) fn of_titles(
+        &self,
+        names: &[String],
+    ) -> Result<(Vec<Duration>, Vec<usize>), ClientError> {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for (number, name) in names.iter().enumerate() {
+            known.entry(name).or_insert(number);
+        }
+        let find = |(at, name): &(Duration, String)| match known.get(name.as_str()) {
+            Some(number) => Ok((*at, *number)),
+            None => Err(ClientError::from(Reason::new(
+                format!("the trace has the title '{name}', which no address offers"),
+                "give the address of the server with all its titles",
+            ))),
+        };
+        let found: Result<Vec<_>, _> = self.rows.iter().map(find).collect();
+        Ok(found?.into_iter().unzip())
+    }
+}
+
+/// One viewer per line: `TIME TITLE`, in any order. Times count from the first of them. Empty lines
+/// and lines that begin with `#` are ignored.
+impl FromStr for Trace {
+    type Err = Reason;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut rows = Vec::new();
+        for (number, line) in text.lines().map(str::trim).enumerate() {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let row = line.split_once(char::is_whitespace).and_then(|(at, title)| {
+                Some((parse_duration(at).ok()?, title.trim_start().to_owned()))
+            });
+            rows.push(row.ok_or_else(|| {
+                let line_number = number + 1;
+                Reason::new(
+                    format!("line {line_number}: '{line}' is not a time and a title"),
+                    "write a viewer on each line, such as '12.5s film'",
+                )
+            })?);
+        }
+        rows.sort_by_key(|(at, _)| *at);
+        let Some(first) = rows.first().map(|(at, _)| *at) else {
+            return Err(Reason::new(
+                "the trace has no viewer",
+                "write one on each line: '0s film'",
+            ));
+        };
+        rows.iter_mut().for_each(|(at, _)| *at -= first);
+        Ok(Self { rows })
+    }
+}
+
 /// The form in which a title of a server is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -319,6 +392,25 @@ mod tests {
         for text in ["", "zipf", "zipf:", "zipf:-1", "zipf:11", "zipf:nan", "random:1"] {
             let error = text.parse::<Choice>().unwrap_err().to_string();
             assert!(error.starts_with(&format!("'{text}' is not a way to choose")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_trace_is_read_in_order_of_time_and_titles_are_found_by_name() {
+        let secs = Duration::from_secs;
+        let trace: Trace = "12s b film\n# noon\n\n 10s a\n1min b film\n".parse().unwrap();
+        let rows: Vec<_> = trace.rows().iter().map(|(at, name)| (*at, name.as_str())).collect();
+        assert_eq!(rows, [(secs(0), "a"), (secs(2), "b film"), (secs(50), "b film")]);
+        let names = ["b film", "a"].map(str::to_owned);
+        let (arrivals, titles) = trace.of_titles(&names).unwrap();
+        assert_eq!((arrivals, titles), (vec![secs(0), secs(2), secs(50)], vec![1, 0, 0]));
+        let error = trace.of_titles(&names[..1]).unwrap_err().to_string();
+        assert!(error.contains("the title 'a'"), "{error}");
+        for (text, part) in
+            [("0s a\n5s", "line 2: '5s'"), ("soon a", "line 1"), ("# a", "no viewer")]
+        {
+            let error = text.parse::<Trace>().unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
         }
     }
 }

@@ -105,6 +105,9 @@ pub struct Totals {
     /// Viewers with at least one such change.
     #[serde(default)]
     pub viewers_with_failovers: u32,
+    /// Changes of speed that the server refused.
+    #[serde(default)]
+    pub refused_speeds: u64,
     /// Stalls longer than the dead-band.
     pub stalls: u64,
     /// Viewers with at least one stall.
@@ -231,6 +234,9 @@ pub struct ViewerReport {
     /// Changes to another node or base address, because the present one did not answer.
     #[serde(default)]
     pub failovers: u32,
+    /// Changes of speed that the server refused: the viewer went on as before.
+    #[serde(default)]
+    pub refused_speeds: u32,
     /// Changes to a higher rendition.
     #[serde(default)]
     pub switches_up: u64,

@@ -64,7 +64,7 @@ fn viewer(session: &Session, below_best: Vec<usize>) -> ViewerRecord {
         number: session.number,
         outcome,
         admission_asked: session.admission_asked,
-        timeline: session.timeline.clone(),
+        timeline: session.timeline().cloned(),
         player: session.last.clone(),
         fetched: session.fetched.clone(),
         below_best,

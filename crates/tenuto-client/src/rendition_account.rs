@@ -16,14 +16,18 @@ pub(crate) fn shown(sessions: &[Session]) -> Vec<Option<RenditionStats>> {
     }
     let of = |session: &Session| {
         let offered = session.offered.as_ref()?;
-        let track = session.timeline.as_ref()?.tracks.first()?;
-        let pieces = session.fetched.iter().filter(|fetched| fetched.track == 0).map(|fetched| {
-            ReceivedSegment {
+        let mut timelines = session.timelines.iter().peekable();
+        let mut track = timelines.next()?.1.tracks.first()?;
+        let pieces = session.fetched.iter().enumerate().filter_map(|(number, fetched)| {
+            while let Some((_, next)) = timelines.next_if(|(before, _)| *before <= number) {
+                track = next.tracks.first()?;
+            }
+            (fetched.track == 0).then(|| ReceivedSegment {
                 piece: fetched.piece,
                 rate: offered.peaks[fetched.rendition],
                 start: track.start(fetched.piece),
                 length: track.start(fetched.piece + 1) - track.start(fetched.piece),
-            }
+            })
         });
         Some(of_viewer(&pieces.collect::<Vec<_>>(), best[&session.url.to_string()]))
     };

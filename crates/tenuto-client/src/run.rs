@@ -35,10 +35,15 @@ pub(crate) struct PlayRun {
     pub(crate) opened: Vec<Opened>,
 }
 
-/// Plays `urls` to all viewers until the end, the time limit or the `stop` flag.
+/// When each viewer arrives, and the index of its title.
+pub(crate) type Audience = (Vec<Duration>, Vec<usize>);
+
+/// Plays `urls` to all viewers until the end, the time limit or the `stop` flag. Without an audience
+/// the options say who comes and plays what.
 pub(crate) fn run(
     options: &PlayOptions,
     urls: &[Url],
+    audience: Option<Audience>,
     hosts: Hosts,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&ViewerSample),
@@ -53,7 +58,7 @@ pub(crate) fn run(
     };
     let mut poll = Poll::new().map_err(system("cannot watch sockets"))?;
     let registry = poll.registry().try_clone().map_err(system("cannot watch sockets"))?;
-    let mut event_loop = EventLoop::new(options, urls, hosts, registry);
+    let mut event_loop = EventLoop::new(options, urls, audience, hosts, registry);
     let mut events = Events::with_capacity(EVENTS);
     while !stop.load(Ordering::Relaxed) {
         event_loop.tick(progress);
@@ -96,13 +101,16 @@ impl EventLoop {
     pub(crate) fn new(
         options: &PlayOptions,
         urls: &[Url],
+        audience: Option<Audience>,
         hosts: Hosts,
         registry: Registry,
     ) -> Self {
         let mut random = fastrand::Rng::with_seed(options.seed);
-        let arrivals = options.arrivals.times(options.viewers, &mut random);
-        let titles = options.choice.titles(options.viewers, urls.len(), &mut random);
-        let sessions: Vec<Session> = (0..options.viewers)
+        let (arrivals, titles) = audience.unwrap_or_else(|| {
+            let arrivals = options.arrivals.times(options.viewers, &mut random);
+            (arrivals, options.choice.titles(options.viewers, urls.len(), &mut random))
+        });
+        let sessions: Vec<Session> = (0..)
             .zip(arrivals)
             .zip(titles)
             .map(|((number, arrival), title)| {

@@ -17,6 +17,7 @@ mod manifest_loader;
 mod push;
 mod renditions;
 mod requests;
+mod speed;
 
 pub(crate) use manifest_loader::{error_status, refusal};
 
@@ -32,11 +33,12 @@ use super::rtsp::{Reception, RtspViewer, SOCKETS};
 use super::save::Saver;
 use super::source::{FetchRequest, TrackSource};
 use super::url::Url;
-use super::{ClientError, PlayOptions, RequestError};
+use super::{ClientError, PlayOptions, RequestError, View};
 use failover::Attempts;
 use player::{Action, Behaviour, Fetch, PlaybackState, Player, PlayerReport, Timeline};
 use renditions::Ladder;
 use requests::{Lane, LaneRequest, RequestPurpose};
+use speed::SpeedChange;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +80,8 @@ pub(crate) struct Session {
     pub(crate) put_off: u32,
     /// Changes of the place that media comes from, after a failure.
     pub(crate) failovers: u32,
+    /// Changes of speed that the server has refused.
+    pub(crate) refused_speeds: u32,
     /// Stalls that have begun.
     pub(crate) stalls: u64,
     /// The moment of the last request for admission: the player's time counts from here.
@@ -86,10 +90,15 @@ pub(crate) struct Session {
     pub(crate) fetched: Vec<Fetched>,
     /// The account of the first track's LDUs.
     pub(crate) ldus: LduAccount,
-    /// The timeline of the title, once it is known.
-    pub(crate) timeline: Option<Arc<Timeline>>,
+    /// The timelines that it has played, the present one last, each with the number of pieces that
+    /// were fetched before.
+    pub(crate) timelines: Vec<(usize, Arc<Timeline>)>,
     /// The renditions, if the server declares them.
     pub(crate) offered: Option<OfferedRenditions>,
+    /// The part of the title that it plays, and the speed; `None`: as the options have it.
+    view: Option<View>,
+    /// The change of speed that is under way.
+    change: Option<SpeedChange>,
     lanes: Vec<Lane>,
     /// The places that have the title.
     pathways: Pathways,
@@ -150,12 +159,15 @@ impl Session {
             bytes: 0,
             put_off: 0,
             failovers: 0,
+            refused_speeds: 0,
             stalls: 0,
             admission_asked: arrived,
             fetched: Vec::new(),
             ldus: LduAccount::new(dead_band),
-            timeline: None,
+            timelines: Vec::new(),
             offered: None,
+            view: None,
+            change: None,
             lanes: Vec::new(),
             pathways: Pathways::default(),
             place: 0,
@@ -259,10 +271,17 @@ impl Session {
             && self.last.as_ref().is_none_or(|last| last.pieces == 0)
     }
 
+    /// The timeline of what it plays, once it is known.
+    pub(crate) fn timeline(&self) -> Option<&Arc<Timeline>> {
+        self.timelines.last().map(|(_, timeline)| timeline)
+    }
+
     /// The session's token on a Tenuto server, from the addresses of its media.
     pub(crate) fn token(&self) -> Option<String> {
-        let query = self.tracks.first()?.base.query();
-        query.split('&').find_map(|pair| pair.strip_prefix("s=").map(str::to_owned))
+        let track = self.tracks.first()?;
+        let request = track.request(track.pieces.first()?).ok()?;
+        let mut pairs = request.url.query().split('&');
+        pairs.find_map(|pair| pair.strip_prefix("s=").map(str::to_owned))
     }
 
     fn ask_admission(&mut self, shared: &mut PlayContext) {
@@ -273,11 +292,14 @@ impl Session {
         if self.url.is_rtsp() {
             return self.connect_push(shared);
         }
+        self.open(self.url.clone(), shared);
+    }
+
+    /// Requests the title at this address, which decides on admission.
+    fn open(&mut self, url: Url, shared: &mut PlayContext) {
         // A range request for a playlist is answered in part by some servers.
-        let listed = [".m3u8", ".mpd"].iter().any(|end| self.url.path().ends_with(end));
-        let range = (!listed).then(MoovFinder::start);
-        let request = FetchRequest { url: self.url.clone(), range };
-        self.ask(0, RequestPurpose::Admission, request, shared);
+        let range = (!is_listed(&url)).then(MoovFinder::start);
+        self.ask(0, RequestPurpose::Admission, FetchRequest { url, range }, shared);
     }
 
     /// Carries out the player's decisions.
@@ -289,6 +311,7 @@ impl Session {
                         self.fail(shared.now, error);
                     }
                 }
+                Action::Speed(milli) => self.change_speed(milli, shared),
                 Action::Stalled => self.stalls += 1,
                 // The clock runs again, so that the due times of what is buffered are known.
                 Action::Started | Action::Resumed => self.ldus.settle(self.player.as_ref()),
@@ -378,10 +401,16 @@ impl Session {
         self.lanes = Vec::new();
         self.tracks = Vec::new();
         self.ladder = None;
+        self.change = None;
         self.player = None;
         if let Some(mut push) = self.push.take() {
             push.leave();
             self.reception = Some(push.reception());
         }
     }
+}
+
+/// Whether an address is that of a playlist or a manifest.
+fn is_listed(url: &Url) -> bool {
+    [".m3u8", ".mpd"].iter().any(|end| url.path().ends_with(end))
 }

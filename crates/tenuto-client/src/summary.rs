@@ -56,8 +56,14 @@ fn parameters(options: &PlayOptions, titles: usize) -> Parameters {
     Parameters {
         urls: options.urls.clone(),
         titles,
-        viewers: options.viewers,
-        arrivals: options.arrivals.to_string(),
+        viewers: match &options.trace {
+            Some(trace) => u32::try_from(trace.rows().len()).unwrap_or(u32::MAX),
+            None => options.viewers,
+        },
+        arrivals: match &options.trace {
+            Some(_) => "trace".to_owned(),
+            None => options.arrivals.to_string(),
+        },
         seed: options.seed,
         duration_s: options.duration.map(|time| time.as_secs_f64()),
         start_s: options.player.start.as_secs_f64(),
@@ -96,6 +102,7 @@ fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> T
         }
         totals.finished += u32::from(viewer.stage == "finished");
         totals.failovers += u64::from(viewer.failovers);
+        totals.refused_speeds += u64::from(viewer.refused_speeds);
         totals.viewers_with_failovers += u32::from(viewer.failovers > 0);
         totals.stalls += viewer.stalls;
         totals.viewers_with_stalls += u32::from(viewer.stalls > 0);
@@ -148,6 +155,7 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
         bytes: session.bytes,
         put_off: session.put_off,
         failovers: session.failovers,
+        refused_speeds: session.refused_speeds,
         switches_up: shown.map_or(0, |shown| shown.up),
         switches_down: shown.map_or(0, |shown| shown.down),
         below_best: shown.map_or(0, |shown| shown.below.len() as u64),

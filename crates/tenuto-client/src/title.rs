@@ -84,7 +84,7 @@ impl OpenTitle {
         let registry = poll.registry().try_clone().map_err(|error| no_sockets(&error))?;
         let hosts = Hosts::new(options.trust.clone(), options.identity.clone());
         let address = url.clone().with_query(&view.query());
-        let mut event_loop = EventLoop::new(&options, &[address], hosts, registry);
+        let mut event_loop = EventLoop::new(&options, &[address], None, hosts, registry);
         event_loop.shared.received = Some(VecDeque::new());
         let mut title = Self { url, poll, events: Events::with_capacity(EVENTS), event_loop };
         title.load()?;
@@ -93,12 +93,12 @@ impl OpenTitle {
 
     /// Number of tracks: the picture, and the sound where it is a track of its own.
     pub fn tracks(&self) -> usize {
-        self.event_loop.sessions[0].timeline.as_ref().map_or(0, |timeline| timeline.tracks.len())
+        self.event_loop.sessions[0].timeline().map_or(0, |timeline| timeline.tracks.len())
     }
 
     /// Play-out time of the title, at the speed of its view.
     pub fn duration(&self) -> Duration {
-        let timeline = self.event_loop.sessions[0].timeline.as_ref();
+        let timeline = self.event_loop.sessions[0].timeline();
         timeline.map_or(Duration::ZERO, |timeline| timeline.duration())
     }
 

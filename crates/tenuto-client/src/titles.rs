@@ -8,7 +8,7 @@ use super::source::FetchRequest;
 use super::url::Url;
 use super::{ClientError, PlayOptions, RequestError};
 use crate::tls::explain_io;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rustls::{ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -49,6 +49,15 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
         }
     }
     Ok(found)
+}
+
+/// The name of the title that an address of a Tenuto server names; of another address its path.
+pub(crate) fn name_of(url: &Url) -> String {
+    let path = url.path();
+    let name = path.strip_prefix("/t/").unwrap_or(path);
+    let ends = ["/master.m3u8", "/master-ts.m3u8", "/manifest.mpd", ".mp4"];
+    let name = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    percent_decode_str(name).decode_utf8_lossy().into_owned()
 }
 
 /// The references in the response of `/titles`, or built from its titles' names. Titles that are
@@ -151,5 +160,9 @@ mod tests {
         assert_eq!(read(Form::Progressive), ["/t/Ein%20Film.mp4", "/t/a%2Fb%3Fc.mp4"]);
         assert_eq!(titles(&url, b"[\"x\"]", Form::Hls).unwrap(), ["/t/x/master.m3u8"]);
         assert!(titles(&url, b"<html>", Form::Hls).is_err());
+        for form in [Form::Hls, Form::Dash, Form::Progressive] {
+            let address = url.join(&read(form)[0]).unwrap();
+            assert_eq!(name_of(&address), "Ein Film");
+        }
     }
 }

@@ -73,6 +73,21 @@ impl Url {
         self
     }
 
+    /// The address with these parameters, and those of its own that have other names than any of a
+    /// [`View`](crate::View) or of these.
+    pub(crate) fn with_parameters(&self, query: &str) -> Self {
+        let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
+        let replaced = |pair: &&str| {
+            VIEW_PARAMETERS.contains(&name(pair).as_str())
+                || query.split('&').any(|new| name(new) == name(pair))
+        };
+        let own = self.query().split('&').filter(|pair| !pair.is_empty() && !replaced(pair));
+        let all: Vec<&str> = own.chain(query.split('&')).filter(|pair| !pair.is_empty()).collect();
+        let mut url = self.clone();
+        url.0.set_query(Some(&all.join("&")));
+        url
+    }
+
     /// The query without its question mark; empty where there is none.
     pub(crate) fn query(&self) -> &str {
         self.0.query().unwrap_or_default()
@@ -101,6 +116,9 @@ impl fmt::Display for Url {
         self.0.fmt(f)
     }
 }
+
+/// The parameters of [`View::query`](crate::View::query).
+const VIEW_PARAMETERS: [&str; 5] = ["start", "stop", "speed", "skip", "wait"];
 
 fn is_served(url: &url::Url) -> bool {
     let known = matches!(url.scheme(), "http" | "https" | "rtsp" | "rtsps");
@@ -135,6 +153,19 @@ mod tests {
             "https://host/t/b.m4s?u=http://x"
         );
         assert_eq!(secure.join("http://h/x").unwrap().to_string(), "http://h/x");
+    }
+
+    #[test]
+    fn parameters_are_replaced_and_others_stay() {
+        let cases = [
+            ("", "start=5&s=2", "start=5&s=2"),
+            ("?token=a&start=1&speed=2&skip=3", "start=5&s=2", "token=a&start=5&s=2"),
+            ("?s=1&&x", "&s=2", "x&s=2"),
+        ];
+        for (own, new, wanted) in cases {
+            let url = Url::parse(&format!("http://host/t/film/master.m3u8{own}")).unwrap();
+            assert_eq!(url.with_parameters(new).query(), wanted, "{own} {new}");
+        }
     }
 
     #[test]

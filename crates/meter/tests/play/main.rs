@@ -8,6 +8,7 @@ mod failover;
 mod secure;
 #[path = "../secured/mod.rs"]
 mod secured;
+mod speeds;
 mod switching;
 mod test_server;
 

@@ -178,7 +178,9 @@ impl ScriptedServer {
 }
 
 fn is_admission(target: &str) -> bool {
-    ["/master.m3u8", ".mp4", ".mpd"].iter().any(|end| target.ends_with(end))
+    // A playlist is asked for with parameters; a file with the token of its admission.
+    let path = target.split('?').next().unwrap_or_default();
+    path.ends_with("/master.m3u8") || [".mp4", ".mpd"].iter().any(|end| target.ends_with(end))
 }
 
 fn send(stream: &mut impl Write, reply: &Reply) -> std::io::Result<()> {

@@ -5,7 +5,8 @@ use expect_test::{Expect, expect};
 use std::fmt::Write as _;
 use units::show_duration;
 
-/// Plays a script of `TIME_MS arrived TRACK PIECE` and `TIME_MS until`, one per line. `tracks` has
+/// Plays a script of `TIME_MS arrived TRACK PIECE`, `TIME_MS changed PIECES PIECE_MS` (to another
+/// timeline), `TIME_MS kept` (the present one) and `TIME_MS until`, one per line. `tracks` has
 /// the number of pieces and their length in milliseconds; between lines the player is polled at its
 /// wake-up times.
 fn check(tracks: &[(usize, u64)], set: &str, behaviour: &str, script: &str, expect: Expect) {
@@ -27,6 +28,16 @@ fn check(tracks: &[(usize, u64)], set: &str, behaviour: &str, script: &str, expe
         if let [_, "arrived", track, piece] = words[..] {
             let (track, piece) = (track.parse().unwrap(), piece.parse().unwrap());
             player.arrived(now, Fetch { track, piece });
+        }
+        match words[..] {
+            [_, "changed", pieces, piece_ms] => {
+                let piece = Duration::from_millis(piece_ms.parse().unwrap());
+                let pieces = std::iter::repeat_n(piece, pieces.parse().unwrap());
+                let tracks = vec![crate::TrackTimeline::from_durations(pieces)];
+                player.change_timeline(now, Arc::new(Timeline { tracks }));
+            }
+            [_, "kept"] => player.keep_timeline(now),
+            _ => {}
         }
         drain(&mut player, now, &mut out);
     }
@@ -220,6 +231,58 @@ fn after_a_stall_play_out_waits_for_the_resume_threshold() {
              1700 fetch 0 3
             Playing: startup 0us, played 1.30s, 1 stalls 700ms longest 700ms, seeks [], margin Some(-500) ms
             drift [0, 700] ms, ADF 700ms, CDF 700ms
+        "#]],
+    );
+}
+
+#[test]
+fn at_another_speed_a_viewer_plays_another_timeline_or_goes_on_where_that_is_refused() {
+    check(
+        &[(9, 1000)],
+        "buffer=1s",
+        "1500ms speed 2; 2300ms pause; 2400ms resume; 4s speed -4; 4500ms seek 1s",
+        "0 arrived 0 0
+         100 arrived 0 1
+         1600 until
+         1900 kept
+         2000 arrived 0 2
+         3100 arrived 0 3
+         4100 changed 2 500
+         4200 arrived 0 0
+         4300 arrived 0 1
+         5300 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+             1000 fetch 0 2
+             1500 Speed(2000)
+             1900 fetch 0 2
+             2500 fetch 0 3
+             3500 fetch 0 4
+             4000 Speed(-4000)
+             4100 fetch 0 0
+             4200 fetch 0 1
+             4500 Ended
+            Finished: startup 0us, played 3.80s, 0 stalls 0us longest 0us, seeks [400ms, 200ms, 0ns], margin Some(400) ms
+            drift [0, 0, 0, 0, 0] ms, ADF 0us, CDF 0us
+        "#]],
+    );
+    // A viewer leaves also while the server has not answered.
+    check(
+        &[(9, 1000)],
+        "",
+        "500ms speed 2; 900ms stop",
+        "0 arrived 0 0
+         1000 until",
+        expect![[r#"
+                0 fetch 0 0
+                0 Started
+                0 fetch 0 1
+              500 Speed(2000)
+              900 Ended
+            Stopped: startup 0us, played 500ms, 0 stalls 0us longest 0us, seeks [], margin None ms
+            drift [0] ms, ADF 0us, CDF 0us
         "#]],
     );
 }

@@ -20,6 +20,11 @@ impl Player {
                 self.set_state(State::Paused { waiting });
             }
             (ViewerAction::Seek(to), _) => self.seek(to),
+            (ViewerAction::Speed(milli), _) => {
+                self.wait_again();
+                self.changing = true;
+                self.events.push_back(Action::Speed(milli));
+            }
             (ViewerAction::Resume, State::Paused { waiting: true }) => {
                 self.set_state(State::Waiting { since: self.now });
                 self.resume_if_buffered();
@@ -38,15 +43,25 @@ impl Player {
         }
     }
 
-    fn seek(&mut self, to: Duration) {
+    /// The timeline is known, from which the viewer goes on.
+    pub(super) fn go_on(&mut self) {
+        self.changing = false;
+        self.resume_if_buffered();
+    }
+
+    /// The picture stands until enough media of another position is buffered.
+    fn wait_again(&mut self) {
         let paused = matches!(self.state, State::Paused { .. });
-        let since = self.now;
-        let waiting = State::Waiting { since };
-        // Before the position changes: the time so far belongs to the old one.
+        let waiting = State::Waiting { since: self.now };
         self.set_state(if paused { State::Paused { waiting: true } } else { waiting });
-        self.position = to.min(self.timeline.duration());
-        // The ideal clock restarts at a seek, and so does the drift.
+        // The ideal clock restarts, and so does the drift.
         self.stalled = Duration::ZERO;
+    }
+
+    fn seek(&mut self, to: Duration) {
+        // Before the position changes: the time so far belongs to the old one.
+        self.wait_again();
+        self.position = to.min(self.timeline.duration());
         for (buffer, track) in self.buffers.iter_mut().zip(&self.timeline.tracks) {
             let piece = track.piece_at(self.position);
             // The piece being rendered is still in memory, so a short seek back keeps the buffer.
@@ -95,6 +110,9 @@ impl Player {
 
     /// Starts the clock if it waits and enough media is buffered.
     pub(super) fn resume_if_buffered(&mut self) {
+        if self.changing {
+            return;
+        }
         let wanted = match self.state {
             State::Waiting { .. } => self.options.start,
             State::Stalled { .. } => self.options.resume,

@@ -233,6 +233,7 @@ impl World<'_> {
                     self.note("resumed: viewer", [number as u64, 0, 0, 0]);
                     self.end_stall(number);
                 }
+                Some(PlayerAction::Speed(_)) => unreachable!("no viewer is drawn with a speed"),
                 None => break,
             }
         }

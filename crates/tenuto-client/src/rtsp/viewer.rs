@@ -62,9 +62,18 @@ enum RtspStep {
 enum Asked {
     Setup(RtspStep),
     Pause,
-    /// From this media time, or from where the pause began.
-    Play(Option<Duration>),
+    Play(PlayFrom),
     KeepAlive,
+}
+
+/// Where the stream begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlayFrom {
+    /// Where the pause began.
+    Pause,
+    /// Where it is.
+    Now,
+    Time(Duration),
 }
 
 #[derive(Debug)]
@@ -273,8 +282,12 @@ impl RtspViewer {
         while let Some(action) = self.player.poll(now) {
             match action {
                 PushAction::Pause => self.ask(Asked::Pause),
-                PushAction::Resume => self.ask(Asked::Play(None)),
-                PushAction::Seek(to) => self.ask(Asked::Play(Some(to))),
+                PushAction::Resume => self.ask(Asked::Play(PlayFrom::Pause)),
+                PushAction::Seek(to) => self.ask(Asked::Play(PlayFrom::Time(to))),
+                PushAction::Speed(milli) => {
+                    self.speed = Some(f64::from(milli) / 1e3);
+                    self.ask(Asked::Play(PlayFrom::Now));
+                }
                 PushAction::Ended => {
                     self.leave();
                     events.push(PushEvent::Ended);
@@ -585,7 +598,11 @@ impl RtspViewer {
                 self.write_play(Some(format!("npt={}-{until}", self.range.0.as_secs_f64())));
             }
             Asked::Play(from) => {
-                self.write_play(from.map(|from| format!("npt={}-", from.as_secs_f64())));
+                self.write_play(match from {
+                    PlayFrom::Pause => None,
+                    PlayFrom::Now => Some("npt=now-".to_owned()),
+                    PlayFrom::Time(from) => Some(format!("npt={}-", from.as_secs_f64())),
+                });
             }
             Asked::Pause => self.write_request("PAUSE", &aggregate, &[]),
             Asked::KeepAlive => self.write_request("GET_PARAMETER", &aggregate, &[]),
@@ -601,7 +618,10 @@ impl RtspViewer {
     }
 
     fn write_play(&mut self, range: Option<String>) {
-        let scale = self.speed.filter(|speed| *speed != 1.0).map(|speed| speed.to_string());
+        // Without the field the stream goes on as it did.
+        let is_first = self.step != RtspStep::Streaming;
+        let scale = self.speed.filter(|speed| !is_first || *speed != 1.0);
+        let scale = scale.map(|speed| speed.to_string());
         let fields = [("Range", range), ("Scale", scale)];
         let fields: Vec<_> =
             fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();

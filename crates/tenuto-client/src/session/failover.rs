@@ -193,7 +193,7 @@ fn is_of_the_place(error: &ClientError, looks: bool) -> bool {
 }
 
 /// The lane of steering manifests: video and audio have the first two.
-const STEERING: usize = 2;
+pub(super) const STEERING: usize = 2;
 
 /// The shortest time between two steering manifests, whatever the server says.
 const SHORTEST_STEERING: Duration = Duration::from_secs(5);

@@ -174,11 +174,10 @@ impl Session {
 
     /// Starts the player: everything is known. Its time counts from the request that was admitted.
     fn start(&mut self, tracks: Vec<TrackSource>, shared: &mut PlayContext) {
-        let pace = shared.options.view.pace();
+        let pace = self.next_view(shared).pace();
         let timelines = tracks.iter().map(|track| track.timeline.at_speed(pace)).collect();
         let timeline = Arc::new(Timeline { tracks: timelines });
-        self.timeline = Some(Arc::clone(&timeline));
-        self.open_saver(tracks.len(), shared);
+        self.timelines.push((self.fetched.len(), Arc::clone(&timeline)));
         self.tracks = tracks;
         self.offered = self.ladder.as_ref().and_then(|ladder| {
             let peaks: Vec<BitRate> =
@@ -187,6 +186,10 @@ impl Session {
             // Some manifests do not declare rates.
             (peaks[best].0 > 0).then_some(OfferedRenditions { peaks, best })
         });
+        if self.speed_changed(&timeline, shared) {
+            return;
+        }
+        self.open_saver(self.tracks.len(), shared);
         self.state = SessionState::Playing;
         let options = &shared.options;
         self.player =

@@ -181,9 +181,9 @@ impl Session {
     /// Notes the LDUs that have arrived on a lane, on the player's clock.
     fn note_ldus(&mut self, lane_number: usize, fetch: Fetch, shared: &mut PlayContext) {
         let lane = &mut self.lanes[lane_number];
-        let Some(timeline) = &self.timeline else { return };
+        let Some((_, timeline)) = self.timelines.last() else { return };
         let begins = timeline.tracks[fetch.track].start(fetch.piece);
-        let pace = shared.options.view.pace();
+        let pace = self.view.unwrap_or(shared.options.view).pace();
         for (place, bytes) in lane.found.drain(..) {
             let first = *lane.first_decode.get_or_insert(place.decode);
             lane.seen += 1;
@@ -282,6 +282,9 @@ impl Session {
             // Before the admission a 503 is the verdict on the viewer; later the server is only
             // busy.
             (503, _) if job.what == RequestPurpose::Admission => {
+                if self.speed_refused(shared) {
+                    return Ok(());
+                }
                 self.refused(shared.now, head, body, shared.options.retry);
                 Ok(())
             }

@@ -356,6 +356,11 @@ pub(crate) struct PlayArgs {
     /// list is drawn with a probability proportional to 1/k, or to a power of 1/k.
     #[arg(long, default_value = "in-turn")]
     pub(crate) choice: Choice,
+    /// A file with the viewers: when each arrives, and what it plays.
+    ///
+    /// One viewer per line: `12.5s film`. Times count from the first of them.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["viewers", "arrivals", "choice"])]
+    pub(crate) trace: Option<PathBuf>,
     /// Mean time that a viewer stays.
     ///
     /// The times are exponentially distributed, by the seed. Without it viewers stay to the end.
@@ -420,8 +425,8 @@ pub(crate) struct PlayArgs {
     pub(crate) wait: Option<Duration>,
     /// A file with the actions of each viewer.
     ///
-    /// One action per line: `10s pause`, `15s resume`, `20s seek 2min`, `40s stop`. Times count
-    /// from the viewer's arrival.
+    /// One action per line: `10s pause`, `15s resume`, `20s seek 2min`, `30s speed -4`,
+    /// `40s stop`. Times count from the viewer's arrival.
     #[arg(long)]
     pub(crate) behaviour: Option<PathBuf>,
     /// End with exit code 3 when any viewer stalls or is refused.

@@ -4,12 +4,13 @@ use crate::args::viewing::PlayArgs;
 use crate::failure::{Code, Failure};
 use crate::limits;
 use crate::out::{self, Bar, facts};
-use player::{AbrRule, Behaviour, PlayerOptions};
+use player::{AbrRule, Behaviour, PlayerOptions, ViewerAction};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use tenuto_agent::stop_on_signals;
 use tenuto_client::{PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample};
 use units::show::count;
-use units::{BitRate, ByteCount, show};
+use units::{BitRate, ByteCount, Reason, show};
 
 pub(crate) fn play(args: &PlayArgs) -> Result<(), Failure> {
     let options = options(args)?;
@@ -54,17 +55,29 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         return Err(Failure::usage("--save cannot put several renditions into one file")
             .hint("leave out --switching, or --save"));
     }
+    let behaviour: Behaviour =
+        args.behaviour.as_deref().map_or_else(|| Ok(Behaviour::default()), parsed)?;
+    let changes_speed =
+        behaviour.steps().iter().any(|step| matches!(step.action, ViewerAction::Speed(_)));
+    if args.save.is_some() && changes_speed {
+        return Err(Failure::usage("--save cannot put several speeds into one file")
+            .hint("leave the action 'speed' out of --behaviour, or leave out --save"));
+    }
     check_rtsp(args)?;
     Ok(PlayOptions {
         urls: args.urls.clone(),
         viewers: args.viewers,
         arrivals: args.arrivals,
         choice: args.choice,
+        trace: match &args.trace {
+            None => None,
+            Some(path) => Some(parsed(path)?),
+        },
         form: args.form,
         rtsp: args.rtsp_transport,
         seed: args.random.seed,
         duration: args.duration,
-        behaviour: behaviour(args.behaviour.as_deref())?,
+        behaviour,
         stay: args.stay,
         view: View {
             from: args.from,
@@ -109,11 +122,12 @@ fn saved_as(path: &Path) -> [PathBuf; 3] {
     [path.to_owned(), track("video"), track("audio")]
 }
 
-fn behaviour(file: Option<&Path>) -> Result<Behaviour, Failure> {
-    let Some(file) = file else { return Ok(Behaviour::default()) };
-    out::read_text(file)?
-        .parse()
-        .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))
+/// The content of a file; the error says what is wrong with it.
+fn parsed<T: FromStr<Err = Reason>>(file: &Path) -> Result<T, Failure> {
+    out::read_text(file)?.parse().map_err(|reason: Reason| Failure {
+        hint: reason.hint,
+        ..Failure::usage(format!("{}: {}", file.display(), reason.message))
+    })
 }
 
 fn state(sample: &ViewerSample) -> String {
@@ -169,6 +183,10 @@ fn page(report: &PlayReport) -> String {
     if totals.failovers > 0 {
         let viewers = count(totals.viewers_with_failovers, "viewer");
         lines.push(("failovers", format!("{} of {viewers}, to another node", totals.failovers)));
+    }
+    if totals.refused_speeds > 0 {
+        let changes = count(totals.refused_speeds, "change");
+        lines.push(("refused", format!("{changes} of speed; the viewers went on as before")));
     }
     lines.push(("stalls", stalls(totals)));
     let drift = &report.drift_ms;

@@ -5,6 +5,7 @@ use crate::chromium::{Row, assert_played};
 use crate::files::ADMITS_ALL;
 use crate::gstreamer;
 use crate::program::TestDir;
+use serde_json::Value;
 use std::process::Command;
 
 /// Six seconds with a key frame in each.
@@ -41,7 +42,7 @@ fn parts_are_played_by_real_players() {
         let mut args = vec!["play", &address, "--save", &saved, "--destroy", "--json"];
         args.extend(*words);
         let report = dir.tenuto(&args);
-        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        let report: Value = serde_json::from_str(&report).expect("JSON");
         assert_eq!(report["parameters"]["view"], *query);
         let track = [dir.at("saved.video.mp4"), saved];
         let track = track.iter().find(|path| std::path::Path::new(path).exists());
@@ -51,6 +52,40 @@ fn parts_are_played_by_real_players() {
             let _ = std::fs::remove_file(dir.at(name));
         }
     }
+}
+
+/// Viewers in each protocol change the speed while they watch, and come to the end, or backwards
+/// to the start.
+#[test]
+fn viewers_change_the_speed_while_they_watch() {
+    let dir = TestDir::with_store_of(96);
+    let source = dir.encode("film.mkv", &FILM.split_whitespace().collect::<Vec<_>>());
+    dir.ingest(&source, "film");
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let listen = format!("127.{high}.{low}.3:8554");
+    let server = dir.serve(&format!("{ADMITS_ALL} --rtsp {listen}"));
+    let pull = ["master.m3u8", "manifest.mpd"].map(|name| server.url(&format!("/t/film/{name}")));
+    let forwards = [server.url("/t/film.mp4"), format!("rtsp://{listen}/t/film")];
+    let all = pull.iter().chain(&forwards).collect();
+    let rows: [(&str, Vec<&String>, &str); 2] = [
+        ("forwards", all, "2500ms speed 4"),
+        ("backwards", pull.iter().collect(), "2s speed 0.5; 3s speed -4"),
+    ];
+    std::thread::scope(|scope| {
+        for (name, addresses, behaviour) in rows {
+            let dir = &dir;
+            scope.spawn(move || {
+                let file = dir.at(name);
+                std::fs::write(&file, behaviour).expect("the test's folder");
+                let viewers = addresses.len().to_string();
+                let mut args = vec!["play", "--behaviour", &file, "--viewers", &viewers, "--json"];
+                args.extend(addresses.iter().map(|address| address.as_str()));
+                let report: Value = serde_json::from_str(&dir.tenuto(&args)).expect("JSON");
+                assert_eq!(report["totals"]["finished"], addresses.len(), "{name}: {report:#}");
+                assert_eq!(report["totals"]["refused_speeds"], 0, "{name}");
+            });
+        }
+    });
 }
 
 /// Pictures of which each is a little brighter than the one before: 70 of 25 in a second, with a
