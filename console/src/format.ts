@@ -68,6 +68,11 @@ export function percent(part: number): string {
   return percents.format(part);
 }
 
+/** A number with the digits that it has, at most three behind the point: `0.8`. */
+export function decimal(value: number): string {
+  return shortest.format(value);
+}
+
 /** A span of seconds with fractions: `0.42 s`. */
 export function seconds(value: number): string {
   return `${value < 10 ? twoDigits.format(value) : oneDigit.format(value)} s`;

@@ -1,6 +1,7 @@
 // All texts of the console but those of the pages Cluster and Measure, which a server's page does not
 // load. Another language is another table of the same shape.
 
+import type { SharedPlan } from './api/planning';
 import * as show from './format';
 
 /** A title's name within a sentence. The isolates keep a name's direction out of the sentence. */
@@ -468,6 +469,13 @@ export const text = {
     settings: 'Settings',
     viewers: 'Viewers wanted',
     viewersError: 'Write a whole number, such as 1000.',
+    choose: 'Viewers watch',
+    ownTitle: 'a title each',
+    sharedTitles: 'popular titles, and share reads',
+    titles: 'Number of titles',
+    titlesError: 'Write a whole number, such as 1000.',
+    zipf: 'Popularity (exponent of Zipf’s law)',
+    zipfError: 'Write a number from 0 (all equally popular) to 10, such as 0.8.',
     demand: 'A stream is',
     constantRate: 'a constant rate',
     titlesOfServer: 'Titles of this server',
@@ -526,6 +534,16 @@ export const text = {
     withMemory: (streams: number, booked: number) =>
       `Without a limit of memory the same disks hold ${show.count(streams)} and book up to ` +
       `${show.bytes(booked)}.`,
+    shared: ({ viewers, titles, streams, shortOf }: SharedPlan) =>
+      `Together about ${many(viewers, 'viewer', 'viewers')} of ` +
+      `${many(titles, 'title', 'titles')} within two hours: ` +
+      `${many(streams, 'stream', 'streams')} of the disks, and ` +
+      `${show.count(Math.max(0, viewers - streams))} who follow another viewer in memory. ` +
+      (shortOf === 'memory'
+        ? 'Then the memory is full. '
+        : 'Then the disks are full. ') +
+      'This is an estimate; the server decides on each viewer.',
+    sharedNeedsMemory: 'Shared reads depend on memory: choose a size to estimate them.',
     guaranteed: 'Guaranteed: no admitted viewer waits for data.',
     notGuaranteed: (policy: string, late: number) =>
       late > 0

@@ -130,6 +130,8 @@ test('a question is in the address, and the same again from it', () => {
     expect(parsePins(written)).toEqual(pins);
   }
   expect(parseWhatIf(`title=${encodeURIComponent(name)}`).demand).toEqual({ title: name });
+  expect(parseWhatIf('titles=500&zipf=1.1').popularity).toEqual({ titles: 500, zipf: 1.1 });
+  expect(parseWhatIf('titles=500&zipf=11').popularity).toEqual({ titles: 500, zipf: 0.8 });
   // People may write units, too, and what is wrong is as at first.
   expect(parseWhatIf('rate=8Mbps&memory=2GiB')).toMatchObject({ demand: { rate: 8e6 }, memory: 2 ** 31 });
   expect(parseWhatIf('viewers=-1&rate=x&disks=&memory=much&read_size=0&policy=')).toEqual(parseWhatIf(''));
@@ -143,6 +145,7 @@ test('disks are sought until a plan holds the viewers, or more disks hold no mor
     memory,
     readSize: null,
     policy: null,
+    popularity: null,
   });
   const plan = (disks: number, streams: number) =>
     ({ disks, best: { streams, streamsInAll: streams * disks } }) as Plan;

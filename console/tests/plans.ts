@@ -90,6 +90,15 @@ export function planFor(query: URLSearchParams): Json {
       startup: 1,
       startup_in_rounds: 13.4217728,
     },
+    shared: !query.has('titles') || memory === null || best === undefined ? null : {
+      titles: Number(query.get('titles')),
+      zipf: Number(query.get('zipf')),
+      within: 7200,
+      read_size: best.read_size,
+      viewers: 2 * streams * disks,
+      streams: streams * disks,
+      short_of: 'memory',
+    },
   };
 }
 

@@ -39,6 +39,29 @@ test('the sentence says what the disks hold, how many suffice and what is full f
   await expect(sentence(page)).toContainText('800 viewers fit, and 104 more. The disks are full first.');
 });
 
+test('viewers of popular titles share reads, by an estimate', async ({ page, serve }) => {
+  const server = await serve();
+  const asked = await planAsServer(page);
+  await page.goto(server.page(whatIf()));
+  await expect(page.getByTestId('shared')).toHaveCount(0);
+  await choice(page, 'Viewers watch').selectOption('popular titles, and share reads');
+  const shared = page.getByTestId('shared');
+  await expect(shared).toContainText('about 1,808 viewers of 1,000 titles');
+  await expect(shared).toContainText('904 streams of the disks, and 904 who follow');
+  await expect(shared).toContainText('an estimate');
+  await field(page, 'Popularity').fill('1.1');
+  await page.keyboard.press('Enter');
+  await slider(page, 'Number of titles').press('ArrowRight');
+  await expect.poll(() => asked.at(-1)?.get('zipf')).toBe('1.1');
+  await expect(shared).toContainText(/of 1,[1-9]00 titles/);
+  await expect(page).toHaveURL(/titles=1[1-9]00&zipf=1\.1/);
+  await field(page, 'Memory').fill('unlimited');
+  await page.keyboard.press('Enter');
+  await expect(shared).toContainText('choose a size');
+  await choice(page, 'Viewers watch').selectOption('a title each');
+  await expect(shared).toHaveCount(0);
+});
+
 test('the chart has its values in a table, too', async ({ page, serve }) => {
   const server = await serve();
   await planAsServer(page);

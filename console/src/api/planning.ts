@@ -32,6 +32,24 @@ export interface Question {
   /** `null`: the best of all sizes. */
   readonly readSize: number | null;
   readonly policy: string | null;
+  /** How viewers choose among titles; `null`: each watches a title of its own. */
+  readonly popularity: Popularity | null;
+}
+
+export interface Popularity {
+  readonly titles: number;
+  /** Exponent of Zipf's law. */
+  readonly zipf: number;
+}
+
+/** An estimate of the viewers who share reads. */
+export interface SharedPlan {
+  readonly titles: number;
+  readonly readSize: number;
+  readonly viewers: number;
+  /** Streams that the disks read; the other viewers follow one of these. */
+  readonly streams: number;
+  readonly shortOf: string | null;
 }
 
 export interface Admitted {
@@ -80,6 +98,7 @@ export interface Plan {
   readonly rows: readonly PlanRow[];
   /** `null`: no stream is admitted. */
   readonly best: BestPlan | null;
+  readonly shared: SharedPlan | null;
 }
 
 /** A plan of a solid-state disk takes the server some seconds. */
@@ -103,7 +122,7 @@ export async function loadPlanning(signal: AbortSignal): Promise<Planning> {
 
 /** The address of a plan. Equal questions have equal addresses. */
 export function planAddress(question: Question): string {
-  const { disk, demand, disks, memory, readSize, policy } = question;
+  const { disk, demand, disks, memory, readSize, policy, popularity } = question;
   const query = new URLSearchParams();
   if ('model' in disk) query.set('model', disk.model);
   else query.set('disk', disk.uuid);
@@ -113,6 +132,10 @@ export function planAddress(question: Question): string {
   if (memory !== null) query.set('memory', String(memory));
   if (readSize !== null) query.set('read_size', String(readSize));
   if (policy !== null) query.set('policy', policy);
+  if (popularity !== null) {
+    query.set('titles', String(popularity.titles));
+    query.set('zipf', String(popularity.zipf));
+  }
   return `/api/v1/plan?${query}`;
 }
 
@@ -120,6 +143,7 @@ export async function loadPlan(question: Question, signal: AbortSignal): Promise
   const address = planAddress(question);
   const plan = Fields.of(await request(address, { signal, timeoutMs: PLAN_TIMEOUT_MS }));
   const best = plan.objectOrNull('best');
+  const shared = plan.objectOrNull('shared');
   return {
     disk: plan.text('disk'),
     bitRate: plan.number('bit_rate'),
@@ -130,6 +154,13 @@ export async function loadPlan(question: Question, signal: AbortSignal): Promise
     ratio: plan.numberOrNull('ratio'),
     rows: plan.neededList('rows', decodeRow),
     best: best && decodeBest(best),
+    shared: shared && {
+      titles: shared.number('titles'),
+      readSize: shared.number('read_size'),
+      viewers: shared.number('viewers'),
+      streams: shared.number('streams'),
+      shortOf: shared.textOrNull('short_of'),
+    },
   };
 }
 

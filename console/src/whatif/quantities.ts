@@ -26,6 +26,12 @@ export function parseCount(typed: string): number | undefined {
   return /^\d+$/.test(digits) ? within(Number(digits)) : undefined;
 }
 
+/** An exponent of Zipf's law, from 0 to 10. */
+export function parseZipf(typed: string): number | undefined {
+  const [value, unit] = split(typed);
+  return unit === '' && value >= 0 && value <= 10 ? value : undefined;
+}
+
 /** Bits per second. `5 Mbps`, `5 Mb/s`, `5 Mbit/s` and `5M` are the same; `MB/s` are bytes. */
 export function parseBitRate(typed: string): number | undefined {
   const [value, unit] = split(typed);

@@ -1,11 +1,12 @@
 // What the operator asks, as the page keeps it in its address:
 //
-//   #/what-if?viewers=1000&rate=5000000&model=hdd-20tb&disks=4&memory=17179869184&pin=...
+//   #/what-if?viewers=1000&rate=5000000&model=hdd-20tb&disks=4&memory=17179869184&titles=500&zipf=0.8
+//     &pin=...
 //
 // The names are those of the API. `pin` is such a query, too, of a row that is compared.
 
-import type { Planning, Question } from '../api/planning';
-import { parseBitRate, parseBytes, parseCount } from './quantities';
+import type { Planning, Popularity, Question } from '../api/planning';
+import { parseBitRate, parseBytes, parseCount, parseZipf } from './quantities';
 
 /** A question, and how many viewers there are to be. */
 export interface WhatIf extends Omit<Question, 'disk'> {
@@ -27,7 +28,11 @@ const START: WhatIf = {
   memory: 16 * 2 ** 30,
   readSize: null,
   policy: null,
+  popularity: null,
 };
+
+/** What is proposed where viewers share titles. */
+export const USUAL_POPULARITY: Popularity = { titles: 1000, zipf: 0.8 };
 
 /** The question that a query states; what it leaves out or states wrongly is as at first. */
 export function parseWhatIf(query: string): WhatIf {
@@ -43,6 +48,7 @@ export function parseWhatIf(query: string): WhatIf {
     memory: parseMemory(given.get('memory')),
     readSize: number(given.get('read_size') ?? '', parseBytes) ?? null,
     policy: given.get('policy') || null,
+    popularity: parsePopularity(given),
   };
 }
 
@@ -53,7 +59,7 @@ export function parsePins(query: string): string[] {
 
 /** The query of a question. */
 export function queryOf(asked: WhatIf, pins: readonly string[] = []): string {
-  const { viewers, demand, disk, disks, memory, readSize, policy } = asked;
+  const { viewers, demand, disk, disks, memory, readSize, policy, popularity } = asked;
   const query = new URLSearchParams({ viewers: String(viewers) });
   if ('rate' in demand) query.set('rate', String(demand.rate));
   else query.set('title', demand.title);
@@ -63,6 +69,10 @@ export function queryOf(asked: WhatIf, pins: readonly string[] = []): string {
   query.set('memory', memory === null ? UNLIMITED : String(memory));
   if (readSize !== null) query.set('read_size', String(readSize));
   if (policy !== null) query.set('policy', policy);
+  if (popularity !== null) {
+    query.set('titles', String(popularity.titles));
+    query.set('zipf', String(popularity.zipf));
+  }
   pins.forEach((pin) => query.append('pin', pin));
   return query.toString();
 }
@@ -73,12 +83,19 @@ export function questionOf(asked: WhatIf, planning: Planning): Question | null {
   const model = models.find(({ name }) => name === USUAL_MODEL) ?? models[0];
   const disk = asked.disk ?? (model && { model: model.name });
   if (!disk) return null;
-  const { demand, disks, memory, readSize } = asked;
+  const { demand, disks, memory, readSize, popularity } = asked;
   const policy = asked.policy ?? policies[0]?.name ?? null;
-  return { disk, demand, disks, memory, readSize, policy };
+  return { disk, demand, disks, memory, readSize, policy, popularity };
 }
 
 const UNLIMITED = 'unlimited';
+
+function parsePopularity(given: URLSearchParams): Popularity | null {
+  const titles = parseCount(given.get('titles') ?? '');
+  if (titles === undefined) return null;
+  const zipf = parseZipf(given.get('zipf') ?? '') ?? USUAL_POPULARITY.zipf;
+  return { titles, zipf };
+}
 
 function parseMemory(given: string | null): number | null {
   if (given === UNLIMITED) return null;

@@ -33,6 +33,9 @@ export const memoryStops: readonly (number | null)[] = [
   null,
 ];
 
+export const titleStops: readonly number[] = decimalStops(1, 100_000, 20);
+export const zipfStops: readonly number[] = Array.from({ length: 20 }, (_, index) => (index + 1) / 10);
+
 /** The stop that is nearest to a value, by their ratio. No limit is the last one. */
 export function nearestStop(stops: readonly (number | null)[], value: number | null): number {
   const distance = (stop: number | null) => {

@@ -58,8 +58,8 @@ impl Behaviour {
     }
 }
 
-/// One action per line or between `;`: `TIME pause`, `TIME resume`, `TIME seek TIME`, `TIME speed X`,
-/// `TIME stop`. Empty lines and text after a `#` are ignored.
+/// One action per line or between `;`: `TIME pause`, `TIME resume`, `TIME seek TIME`,
+/// `TIME speed X`, `TIME stop`. Empty lines and text after a `#` are ignored.
 impl FromStr for Behaviour {
     type Err = Reason;
 

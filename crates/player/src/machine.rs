@@ -71,7 +71,7 @@ pub enum Action {
     /// Play-out resumed after a stall.
     Resumed,
     /// The viewer wants this speed, as [`ViewerAction::Speed`] has it: drop all open requests, and
-    /// call [`Player::change_timeline`] or [`Player::keep_timeline`]. Nothing is fetched until then.
+    /// call [`Player::change_timeline`] or [`Player::keep_timeline`]. Nothing is fetched before.
     Speed(i32),
     /// Play-out has finished or was stopped; nothing more will be fetched.
     Ended,

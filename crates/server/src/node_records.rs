@@ -169,6 +169,7 @@ impl NodeRecords {
                 disks: 1,
                 startup: self.startup,
                 read: Some(opened.read_size),
+                popularity: None,
                 policies: vec![self.policy],
             };
             let (_, held) = plan::plan(&disk, question, &|_| ()).held()?;

@@ -46,7 +46,7 @@ mod wire;
 pub use error::{ClientError, RequestError};
 pub use fetched::{Fetched, OwnLateness, second};
 pub use ldus::Ldu;
-pub use options::{Arrivals, Choice, Form, PlayOptions, RtspTransport, Trace, View};
+pub use options::{Arrivals, Choice, Form, PlayOptions, RtspTransport, View, ViewerTrace};
 pub use outcome::{
     Distribution, DriftReport, LduReport, Parameters, PlayReport, RefusalReport, RenditionReport,
     RtpReport, Totals, ViewerOutcome, ViewerReport, ViewerSample,

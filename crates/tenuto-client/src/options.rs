@@ -24,7 +24,7 @@ pub struct PlayOptions {
     /// The assignment of titles to viewers.
     pub choice: Choice,
     /// The viewers in the order of their arrival, in place of `viewers`, `arrivals` and `choice`.
-    pub trace: Option<Trace>,
+    pub trace: Option<ViewerTrace>,
     /// The form in which a title of a server's root is played.
     pub form: Form,
     /// How RTP comes from addresses of RTSP.
@@ -246,11 +246,11 @@ impl FromStr for Choice {
 
 /// Viewers as they were observed: when each arrived, and what it played.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
+pub struct ViewerTrace {
     rows: Vec<(Duration, String)>,
 }
 
-impl Trace {
+impl ViewerTrace {
     /// Time from the first arrival, and name of the title, of each viewer in order.
     pub fn rows(&self) -> &[(Duration, String)] {
         &self.rows
@@ -280,7 +280,7 @@ impl Trace {
 
 /// One viewer per line: `TIME TITLE`, in any order. Times count from the first of them. Empty lines
 /// and lines that begin with `#` are ignored.
-impl FromStr for Trace {
+impl FromStr for ViewerTrace {
     type Err = Reason;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn a_trace_is_read_in_order_of_time_and_titles_are_found_by_name() {
         let secs = Duration::from_secs;
-        let trace: Trace = "12s b film\n# noon\n\n 10s a\n1min b film\n".parse().unwrap();
+        let trace: ViewerTrace = "12s b film\n# noon\n\n 10s a\n1min b film\n".parse().unwrap();
         let rows: Vec<_> = trace.rows().iter().map(|(at, name)| (*at, name.as_str())).collect();
         assert_eq!(rows, [(secs(0), "a"), (secs(2), "b film"), (secs(50), "b film")]);
         let names = ["b film", "a"].map(str::to_owned);
@@ -409,7 +409,7 @@ mod tests {
         for (text, part) in
             [("0s a\n5s", "line 2: '5s'"), ("soon a", "line 1"), ("# a", "no viewer")]
         {
-            let error = text.parse::<Trace>().unwrap_err().to_string();
+            let error = text.parse::<ViewerTrace>().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
     }

@@ -36,14 +36,14 @@ pub(crate) struct PlayRun {
 }
 
 /// When each viewer arrives, and the index of its title.
-pub(crate) type Audience = (Vec<Duration>, Vec<usize>);
+pub(crate) type AssignedViewers = (Vec<Duration>, Vec<usize>);
 
-/// Plays `urls` to all viewers until the end, the time limit or the `stop` flag. Without an audience
-/// the options say who comes and plays what.
+/// Plays `urls` to all viewers until the end, the time limit or the `stop` flag. `audience`: who
+/// comes when and plays what, in place of what the options say.
 pub(crate) fn run(
     options: &PlayOptions,
     urls: &[Url],
-    audience: Option<Audience>,
+    audience: Option<AssignedViewers>,
     hosts: Hosts,
     stop: &AtomicBool,
     progress: &mut dyn FnMut(&ViewerSample),
@@ -101,7 +101,7 @@ impl EventLoop {
     pub(crate) fn new(
         options: &PlayOptions,
         urls: &[Url],
-        audience: Option<Audience>,
+        audience: Option<AssignedViewers>,
         hosts: Hosts,
         registry: Registry,
     ) -> Self {

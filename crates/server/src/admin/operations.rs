@@ -492,6 +492,22 @@ static PLAN_PARAMETERS: &[QueryParameter] = &[
         schema: schema_of::<u64>,
     },
     QueryParameter {
+        name: "titles",
+        description: "Number of titles that viewers choose among; without it each has its own",
+        schema: schema_of::<u64>,
+    },
+    QueryParameter {
+        name: "zipf",
+        description: "Exponent of Zipf's law by which they choose, 0 to 10; 0.8 unless said otherwise",
+        schema: schema_of::<f64>,
+    },
+    QueryParameter {
+        name: "within",
+        description: "Seconds within which those who watch at the same time have come; 7200 unless \
+                      said otherwise",
+        schema: schema_of::<u64>,
+    },
+    QueryParameter {
         name: "policy",
         description: "The admission policy; `time-domain` unless said otherwise",
         schema: schema_of::<String>,

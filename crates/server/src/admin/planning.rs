@@ -9,14 +9,15 @@ use super::{AdminApi, json};
 use crate::ServerConfig;
 use crate::http::Response;
 use crate::plan::{
-    MOST_STREAMS_WHILE_SERVING, PlanDisk, PlannedAudience, Question, RATES, model_read_sizes,
-    most_streams, plan,
+    MOST_STREAMS_WHILE_SERVING, PlanDisk, PlannedAudience, Popularity, Question, RATES,
+    USUAL_WITHIN, USUAL_ZIPF, model_read_sizes, most_streams, plan,
 };
 use crate::wire;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, TryLockError};
+use std::time::Duration;
 use store::StoreAccess;
 use units::{BitRate, ByteCount};
 
@@ -62,6 +63,7 @@ impl AdminApi {
             disks: number("disks", 1..=10_000)?.unwrap_or(1),
             startup: ServerConfig::default().startup.max(disk.slot() * 2),
             read: read.map(ByteCount),
+            popularity: self::popularity(call)?,
             policies: vec![policy],
         };
         let _alone = match self.counting.try_lock() {
@@ -120,6 +122,17 @@ impl AdminApi {
             }
         }
     }
+}
+
+/// How viewers choose among titles, if the question says so.
+fn popularity(call: &ApiCall) -> Result<Option<Popularity>, Problem> {
+    let Some(titles) = call.parameter::<u64>("titles", "a whole number")? else { return Ok(None) };
+    let exponent = call.parameter::<f64>("zipf", "a number")?.unwrap_or(USUAL_ZIPF);
+    let within = call.parameter::<u64>("within", "whole seconds")?;
+    let within = within.map_or(USUAL_WITHIN, Duration::from_secs);
+    let popularity = Popularity { titles, exponent, within };
+    popularity.check().map_err(|reason| bad(reason.message, &reason.hint.unwrap_or_default()))?;
+    Ok(Some(popularity))
 }
 
 /// What a plan can be made for.

@@ -9,8 +9,10 @@
 //! it is bounded by the streams that the disk's transfer rate allows ([`most_streams`]).
 
 mod audience;
+mod popularity;
 
 pub use audience::PlannedAudience;
+pub use popularity::{Popularity, SharedCapacity, USUAL_WITHIN, USUAL_ZIPF};
 
 use crate::buffer_memory::usable_memory;
 use crate::layout::piece_size;
@@ -41,6 +43,9 @@ pub struct PlanResult {
     /// The row with which the first policy admits most; of rows that are nearly as good the one
     /// with the smallest reads, which start soonest and take the least memory.
     pub best: Option<usize>,
+    /// The viewers that share reads, for a question with a popularity and a limit of memory; `None`
+    /// where no stream is admitted.
+    pub shared: Option<SharedCapacity>,
 }
 
 /// What a plan is for.
@@ -56,6 +61,8 @@ pub struct Question {
     pub startup: Duration,
     /// The size of reads; `None`: all sizes are compared.
     pub read: Option<ByteCount>,
+    /// How viewers choose among titles; `None`: each watches a title of its own.
+    pub popularity: Option<Popularity>,
     /// The admission policies, at least one. The first decides which size of read is best.
     pub policies: Vec<PolicyKind>,
 }
@@ -74,11 +81,14 @@ pub fn plan(disk: &PlanDisk, question: Question, progress: &dyn Fn(f64)) -> Plan
     let rate = question.audience.rate();
     let sizes = question.read.map_or_else(|| disk.sizes(), |read| vec![read]);
     let bounds = bounds(disk.known(), rate, &sizes, question.memory_of_one());
-    let mut admitted = Vec::new();
+    let (mut admitted, mut unlimited) = (Vec::new(), Vec::new());
     for (row, done) in bounds.rows.iter().zip(0u32..) {
         progress(f64::from(done) / bounds.rows.len() as f64);
         let case = question.case(disk, row.read, bounds.ratio);
         let policies = question.policies.iter();
+        if let (Some(_), Some(case)) = (&question.popularity, &case) {
+            unlimited.push((row.read, case.streams_of_disk(question.policies[0]) * question.disks));
+        }
         admitted.push(case.map(|case| policies.map(|policy| case.simulate(*policy)).collect()));
     }
     let streams = |held: &Option<Vec<CapacityResult>>| {
@@ -87,7 +97,11 @@ pub fn plan(disk: &PlanDisk, question: Question, progress: &dyn Fn(f64)) -> Plan
     let most = admitted.iter().map(streams).max().unwrap_or(0);
     let near = |held: &Option<_>| most > 0 && streams(held) as f64 >= NEAR_MOST * most as f64;
     let best = admitted.iter().position(near);
-    PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best }
+    let shared =
+        question.popularity.as_ref().zip(question.memory).and_then(|(popularity, memory)| {
+            popularity::shared(popularity, memory, rate, unlimited.into_iter())
+        });
+    PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, shared }
 }
 
 /// The sizes of reads that are compared for a model.
@@ -139,16 +153,23 @@ struct ReadSizeCase<'a> {
 
 impl ReadSizeCase<'_> {
     fn simulate(&self, policy: PolicyKind) -> CapacityResult {
+        // Not more than the server's engine counts on.
+        let usable = |memory| usable_memory(memory, self.read).0;
+        self.simulate_in(policy, self.question.memory_of_one().map_or(UNBOUNDED, usable))
+    }
+
+    /// The streams that the disk holds, if memory is no limit.
+    fn streams_of_disk(&self, policy: PolicyKind) -> u64 {
+        self.simulate_in(policy, UNBOUNDED).streams
+    }
+
+    fn simulate_in(&self, policy: PolicyKind, memory: u64) -> CapacityResult {
         let slot = self.disk.slot();
         let held = CapacitySim {
             policy,
             min_read: self.disk.min_read(self.read),
             read_size: self.read.0,
-            // Not more than the server's engine counts on.
-            memory: self
-                .question
-                .memory_of_one()
-                .map_or(UNBOUNDED, |memory| usable_memory(memory, self.read).0),
+            memory,
             timings: &self.timings,
             slot,
             startup: self.question.startup,

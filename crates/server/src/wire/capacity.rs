@@ -63,6 +63,29 @@ pub struct PlanReport<A> {
     pub rows: Vec<PlanRow<A>>,
     /// The best size of read; `null` if no stream is admitted.
     pub best: Option<BestPlan>,
+    /// The viewers that share reads; `null` if the question has no popularity of titles or no limit
+    /// of memory, or if no stream is admitted.
+    #[serde(default)]
+    pub shared: Option<SharedPlan>,
+}
+
+/// An estimate of how many viewers of popular titles disks and memory hold together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SharedPlan {
+    /// Number of titles.
+    pub titles: u64,
+    /// Exponent of Zipf's law, by which viewers choose.
+    pub zipf: f64,
+    /// Seconds within which the viewers who watch at the same time have come.
+    pub within: f64,
+    /// Bytes of a read.
+    pub read_size: u64,
+    /// Viewers of all disks.
+    pub viewers: u64,
+    /// Streams that the disks read for them; the other viewers follow one of these.
+    pub streams: u64,
+    /// The resource that is short for more: `disk` or `memory`.
+    pub short_of: String,
 }
 
 /// The streams that one disk would hold with reads of one size. A bound is `null` where it is not

@@ -1,9 +1,9 @@
 //! Conversions from internal types to the documented ones, field by field.
 
 use super::*;
-use crate::plan::PlanResult;
+use crate::plan::{PlanResult, Popularity, SharedCapacity};
 use media::{TextDescription, Thumbnails, TitleIndex, TitleKind, TrackKind};
-use scheduler::CapacityResult;
+use scheduler::{CapacityResult, Resource};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Hinted};
 
@@ -470,6 +470,22 @@ impl<A> PlanReport<A> {
             t0: bounds.cost.t0.as_secs_f64(),
             rows: bounds.rows.iter().zip(&plan.admitted).map(row).collect(),
             best: BestPlan::of(plan),
+            shared: question.popularity.as_ref().zip(plan.shared).map(SharedPlan::of),
+        }
+    }
+}
+
+impl SharedPlan {
+    fn of((popularity, shared): (&Popularity, SharedCapacity)) -> Self {
+        let short = if shared.short_of_memory { Resource::Memory } else { Resource::Disk };
+        Self {
+            titles: popularity.titles,
+            zipf: popularity.exponent,
+            within: popularity.within.as_secs_f64(),
+            read_size: shared.read.0,
+            viewers: shared.viewers,
+            streams: shared.streams,
+            short_of: short.word().to_owned(),
         }
     }
 }

@@ -134,6 +134,7 @@ fn fleet_setups(args: &FleetSimulationArgs) -> Result<Vec<FleetSetup>, Failure> 
         audience: PlannedAudience::Rate(args.rate),
         memory: None,
         disks: 1,
+        popularity: None,
         startup: Duration::from_secs(1),
         read: Some(args.read_size),
         policies: vec![PolicyKind::TimeDomain],

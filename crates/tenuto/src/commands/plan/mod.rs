@@ -10,7 +10,7 @@ use disk::Calibration;
 use media::{IndexError, TitleIndex};
 use scheduler::PolicyKind;
 use server::control::{Reply, Request};
-use server::plan::{PlanDisk, PlannedAudience, Question, RATES, plan as answer};
+use server::plan::{PlanDisk, PlannedAudience, Popularity, Question, RATES, plan as answer};
 use server::wire;
 use std::fmt::Display;
 use std::path::Path;
@@ -32,7 +32,15 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
         // Tested before the simulation, whose time would otherwise be lost.
         args.overwrite.check(path)?;
     }
+    let popularity = args.titles.map(|titles| {
+        let popularity = Popularity { titles, exponent: args.zipf, within: args.within };
+        popularity.check().map(|()| popularity)
+    });
+    let popularity = popularity
+        .transpose()
+        .map_err(|reason| Failure { hint: reason.hint, ..Failure::usage(reason.message) })?;
     let question = Question {
+        popularity,
         audience: audience(args)?,
         memory: args.memory,
         disks: args.disks,

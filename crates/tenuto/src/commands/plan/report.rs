@@ -6,7 +6,7 @@ use disk::plan::PlanRow;
 use meter::report::{LineShape, Plot, Series};
 use scheduler::{CapacityResult, PolicyKind, Resource};
 use serde_json::{Map, Value, json};
-use server::plan::PlanResult;
+use server::plan::{PlanResult, Popularity};
 use server::wire::{AdmittedStreams, PlanReport};
 use std::time::Duration;
 use units::show::count;
@@ -105,6 +105,23 @@ fn outcome(answer: &PlanResult, others: &[(PolicyKind, CapacityResult)]) -> Stri
             SHOWN[0].name()
         ),
     )];
+    if let (Some(shared), Some(popularity)) = (answer.shared, question.popularity) {
+        let Popularity { titles, exponent, within } = popularity;
+        let (streams, follow) = (shared.streams, shared.viewers.saturating_sub(shared.streams));
+        lines.push((
+            "shared",
+            format!(
+                "about {} of {} (Zipf {exponent}) who come within {}, with reads of {}: {} of the \
+                 disks, {follow} follow; then {} full",
+                count(shared.viewers, "viewer"),
+                count(titles, "title"),
+                show_duration(within),
+                shared.read,
+                count(streams, "stream"),
+                if shared.short_of_memory { "memory is" } else { "the disks are" },
+            ),
+        ));
+    }
     if let Some((cycle, buffer)) = answer.cycle() {
         let line = format!("{} for as many (eq. 3), {buffer} each (eq. 4: B = R T)", time(cycle));
         lines.push(("service cycle", line));
