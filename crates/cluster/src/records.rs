@@ -9,7 +9,7 @@
 //!   orders/NODE          the next copies to fill and to evict       the planner
 //!   planner              the director that plans placement          that director
 //!   unmet/DIRECTOR       viewers refused for want of copies         that director
-//!   drained/NODE         the node should get no copies              whoever runs the cluster
+//!   drained/NODE         the node should get no copies, no viewers  whoever runs the cluster
 //!   epoch                the number of the configuration            whoever changes it
 //! ```
 //!
@@ -132,7 +132,7 @@ pub enum ClusterChange {
     Orders(NodeId, NodeOrders),
     /// The address of the director that plans placement; `None` where none does.
     Planner(Option<String>),
-    /// Whether a node should get no copies, and lose those that it has.
+    /// Whether a node should get no copies and no viewers, and lose the copies that it has.
     Drained(NodeId, bool),
     /// The number of the configuration.
     Epoch(u64),

@@ -262,6 +262,23 @@ fn full_nodes_are_followed_by_the_next_and_then_by_a_refusal_with_a_time() {
 }
 
 #[test]
+fn a_node_that_is_drained_gets_no_new_viewers_while_another_has_the_title() {
+    let (drained, stays) = (StubNode::start(reserves), StubNode::start(reserves));
+    let cluster = TestCluster::start(&[&drained, &stays]);
+    let location = || {
+        let answer = cluster.get("/t/film/master.m3u8");
+        field(&answer, "Location").unwrap().to_owned()
+    };
+    assert!(location().starts_with(&drained.address), "it has most room");
+    cluster.etcd.put("/tenuto/c/drained/n0", "true");
+    until(|| cluster.json("/status")["nodes"][0]["drained"] == true);
+    assert!(location().starts_with(&stays.address));
+    cluster.etcd.delete("/tenuto/c/copies/film/n1");
+    until(|| cluster.json("/titles")["titles"][0]["ready"] == serde_json::json!(["n0"]));
+    assert!(location().starts_with(&drained.address), "no other node has it");
+}
+
+#[test]
 fn a_silent_node_is_left_out_for_a_while() {
     let (silent, free) = (StubNode::start(is_silent), StubNode::start(reserves));
     let cluster = TestCluster::start(&[&silent, &free]);

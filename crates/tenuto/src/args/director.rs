@@ -34,9 +34,10 @@ pub(crate) enum ClusterCommand {
     /// Move the copies of a node to others.
     ///
     /// The director that plans placement orders each copy to be written elsewhere, and the node
-    /// removes its own when the others are ready. Viewers go on. Waits until the node has no copies
-    /// of titles that are in the bucket; Ctrl-C ends the wait, and the node goes on. Afterwards it
-    /// can be stopped for good, or --undo lets it get copies again.
+    /// removes its own when the others are ready. Viewers go on; new ones are sent to other nodes
+    /// that have their title. Waits until the node has no copies of titles that are in the bucket;
+    /// Ctrl-C ends the wait, and the node goes on. Afterwards it can be stopped for good, or --undo
+    /// lets it get copies and viewers again.
     Drain(ClusterDrainArgs),
 }
 
@@ -57,7 +58,7 @@ pub(crate) struct ClusterDrainArgs {
     pub(crate) node: NodeId,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// Let the node get copies again.
+    /// Let the node get copies and viewers again.
     #[arg(long)]
     pub(crate) undo: bool,
     /// Return at once.
