@@ -166,7 +166,7 @@ impl TitleBucket {
         &self,
         title: &str,
         parts: &[(u16, &Part)],
-    ) -> Result<Vec<Receiver<Result<Vec<u8>, BucketError>>>, BucketError> {
+    ) -> Result<Vec<Receiver<Download>>, BucketError> {
         let clients = self.clients()?;
         let connections = clients.len();
         let start = |(number, client): (usize, S3Client)| {
@@ -261,6 +261,9 @@ fn already(record: &TitleRecord, there: &Manifest) -> Result<Pushed, BucketError
     let parts = there.parts().count() as u64;
     Ok(Pushed { bytes: record.bytes, parts, ..Pushed::default() })
 }
+
+/// The content of a part, or why it cannot be had.
+type Download = Result<Vec<u8>, BucketError>;
 
 /// Makes a request on a thread of its own, which ends when the request does.
 fn requested<T: Send + 'static>(request: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
