@@ -315,4 +315,9 @@ fn a_listing_reads_each_manifest_once() {
     let second = listing.refresh().unwrap();
     assert_eq!(second.len(), 1);
     assert!(second["film"].size.0 < 3 << 20, "{second:?}");
+    // A damaged manifest is another one than a removed one.
+    assert_eq!(listing.damaged().len(), 0);
+    let key = "/films/house/titles/film.json";
+    bucket.objects.lock().unwrap().get_mut(key).unwrap().truncate(9);
+    assert_eq!((listing.refresh().unwrap().len(), listing.damaged().len()), (0, 1));
 }

@@ -17,7 +17,7 @@ use crate::books::StreamNeed;
 use crate::names::{NodeDisk, NodeId, TitleName};
 use crate::records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, NodeOrders,
-    TitleSize,
+    TitleSize, UnlistedTitles,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -89,6 +89,7 @@ pub struct ClusterView {
     revision: u64,
     epoch: u64,
     planner: Option<String>,
+    unlisted: Option<UnlistedTitles>,
     /// Viewers whom each director has lately refused for want of copies.
     unmet: BTreeMap<String, Vec<(TitleNumber, u32)>>,
     nodes: Vec<NodeView>,
@@ -144,6 +145,7 @@ impl ClusterView {
         self.copies.iter_mut().for_each(Vec::clear);
         (self.revision, self.epoch, self.planner) = (revision, 0, None);
         self.unmet.clear();
+        self.unlisted = None;
         self.count();
         for record in records {
             self.change(record, now);
@@ -186,6 +188,7 @@ impl ClusterView {
                 }
             }
             ClusterChange::Planner(address) => self.planner = address,
+            ClusterChange::Unlisted(unlisted) => self.unlisted = unlisted,
             ClusterChange::Drained(id, is_drained) => {
                 if let Some(number) = self.node_number(&id) {
                     self.set_drained(number, is_drained);
@@ -391,6 +394,11 @@ impl ClusterView {
     /// The address of the director that plans placement.
     pub fn planner(&self) -> Option<&str> {
         self.planner.as_deref()
+    }
+
+    /// The titles on nodes that the bucket has not; `None`: nobody knows.
+    pub fn unlisted(&self) -> Option<&UnlistedTitles> {
+        self.unlisted.as_ref()
     }
 
     /// Viewers who were lately refused for want of copies, by title and director.

@@ -10,12 +10,12 @@
 use cluster::ClusterName;
 use cluster::placement::CopyRules;
 use director::etcd::EtcdConfig;
-use director::planning::PlanningConfig;
+use director::planning::{ListedTitles, PlanningConfig};
 use director::question::SignedText;
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -493,7 +493,7 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
 fn every_metric_is_documented_and_every_alert_has_its_metric() {
     let etcd = TestEtcd::new();
     let member = etcd.listen();
-    let titles = Box::new(|| Ok(BTreeMap::new()));
+    let titles = Box::new(|| Ok(ListedTitles::default()));
     let planning = PlanningConfig { rules: CopyRules::default(), titles };
     let cluster = TestCluster::of(etcd, member, Some(planning));
     until(|| cluster.director.is_ready());
