@@ -181,6 +181,12 @@ export const clusterText = {
     fewHint:
       'Without a ready copy nobody can watch a title, and with one alone it depends on one node. ' +
       'Ingest it on another node, or push it into the bucket from which nodes are filled.',
+    notInBucket: 'not in bucket',
+    missing: (titles: number) =>
+      `${many(titles, 'title is', 'titles are')} on nodes and not in the bucket.`,
+    missingHint:
+      'They stay, because nobody removes what may be the last copy. Push them into the bucket, or ' +
+      'remove them on their nodes: tenuto rm STORE TITLE',
     copies: (copies: number) =>
       copies === 0 ? 'no ready copy' : many(copies, 'copy', 'copies'),
     nodes: (names: readonly string[]) => (names.length === 0 ? '' : listOf(names)),

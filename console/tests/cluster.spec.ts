@@ -259,6 +259,20 @@ test('titles with few copies come first, and titles are found by name', async ({
   await expect(page.getByText('No title matches the filter.')).toBeVisible();
 });
 
+test('titles that the bucket has not are marked', async ({ page, serve }) => {
+  const server = await serve();
+  const listed = (name: string, inBucket: boolean | null) => ({
+    ...title(name, ['n1', 'n2']),
+    in_bucket: inBucket,
+  });
+  const titles = [listed('alpha', true), listed('beta', false), listed('gamma', null)];
+  await directorAs(page, { titles });
+  await page.goto(`${server.origin}/console/`);
+  await expect(page.getByTestId('cluster-title')).toHaveText([/alpha\s*2:/, /beta not in bucket\s*2:/, /gamma\s*2:/]);
+  await expect(page.getByTestId('not-in-bucket')).toContainText('1 title is on nodes and not in the bucket.');
+  await expect(page.getByTestId('not-in-bucket')).toContainText('tenuto rm STORE TITLE');
+});
+
 test('titles that cannot be listed do not take the nodes away', async ({ page, serve }) => {
   const server = await serve();
   await directorAs(page);

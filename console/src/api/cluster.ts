@@ -82,6 +82,8 @@ export interface ClusterTitle {
   /** Names of the nodes with a copy. */
   readonly ready: readonly string[];
   readonly filling: readonly string[];
+  /** Whether the bucket from which nodes are filled does not have it, as far as that is known. */
+  readonly isMissingInBucket: boolean;
 }
 
 /** Whether a response to `/status` is a director's: a server has disks in place of the nodes. */
@@ -101,6 +103,7 @@ export async function loadClusterTitles(signal: AbortSignal): Promise<ClusterTit
     bytes: title.numberOrNull('bytes'),
     ready: title.texts('ready'),
     filling: title.texts('filling'),
+    isMissingInBucket: title.isFalse('in_bucket'),
   }));
 }
 

@@ -34,6 +34,11 @@ export class Fields {
     return this.fields[name] === true;
   }
 
+  /** Whether a flag is there and not set. */
+  isFalse(name: string): boolean {
+    return this.fields[name] === false;
+  }
+
   /** An object; one without fields where there is none. */
   object(name: string): Fields {
     return this.objectOrNull(name) ?? new Fields({});

@@ -2,7 +2,7 @@
 //! is read once, and again when the object is another one.
 
 use crate::{BucketError, MANIFEST, Manifest, TITLES, TitleBucket, tried};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -21,16 +21,17 @@ pub struct BucketListing {
     bucket: TitleBucket,
     /// The titles by name, with the tag of the manifest that was read.
     known: BTreeMap<String, (Option<String>, BucketTitle)>,
+    damaged: BTreeSet<String>,
 }
 
 impl BucketListing {
     /// A listing that knows nothing yet.
     pub fn new(bucket: TitleBucket) -> Self {
-        Self { bucket, known: BTreeMap::new() }
+        Self { bucket, known: BTreeMap::new(), damaged: BTreeSet::new() }
     }
 
     /// Lists the titles, and reads the manifests that are new. A title whose manifest is damaged is
-    /// left out: it cannot be filled.
+    /// left out and is one of [`Self::damaged`]: it cannot be filled.
     ///
     /// # Errors
     /// Those of the bucket. What was read until then is not read again.
@@ -38,7 +39,7 @@ impl BucketListing {
         let client = self.bucket.client()?;
         let folder = self.bucket.key(TITLES, "");
         let objects = tried(|| client.list(&folder))?;
-        let mut titles = BTreeMap::new();
+        let (mut titles, mut damaged) = (BTreeMap::new(), BTreeSet::new());
         for object in objects {
             let name = object.key.strip_prefix(&folder).and_then(|it| it.strip_suffix(MANIFEST));
             let Some(name) = name else { continue };
@@ -47,8 +48,12 @@ impl BucketListing {
                 Some((_, title)) => *title,
                 None => match self.bucket.read_manifest(&client, name) {
                     Ok(manifest) => BucketTitle::of(&manifest),
-                    // Damaged, or removed since it was listed.
-                    Err(BucketError::Damaged { .. } | BucketError::NoTitle { .. }) => continue,
+                    Err(BucketError::Damaged { .. }) => {
+                        damaged.insert(name.to_owned());
+                        continue;
+                    }
+                    // Removed since it was listed.
+                    Err(BucketError::NoTitle { .. }) => continue,
                     Err(error) => return Err(error),
                 },
             };
@@ -56,7 +61,13 @@ impl BucketListing {
             titles.insert(name.to_owned(), title);
         }
         self.known.retain(|name, _| titles.contains_key(name));
+        self.damaged = damaged;
         Ok(titles)
+    }
+
+    /// The titles whose manifests were damaged when they were last listed.
+    pub fn damaged(&self) -> &BTreeSet<String> {
+        &self.damaged
     }
 }
 

@@ -6,8 +6,9 @@ use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
 use s3::{S3Access, S3Address, S3ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use store::{CheckOptions, FormatOptions, SoleOwner, Store, StoreAccess, StoreError, TitleRecord};
-use testkit::bucket::{TestBucket, WrongAnswer};
+use testkit::bucket::{BucketFault, TestBucket, WrongAnswer};
 use units::{ByteCount, Hinted, Timescale};
 
 fn store() -> SoleOwner {
@@ -244,6 +245,50 @@ fn a_full_store_takes_nothing() {
 }
 
 #[test]
+fn a_store_with_room_for_all_but_the_index_is_full_before_a_part_is_read() {
+    let bucket = TestBucket::default();
+    let (titles, from, to) = (right(&bucket), store(), store());
+    let film = put(&from, "film", &[40 * MIB], 1);
+    push(&titles, &from, "film").unwrap();
+    // In chunks of 64 KiB: all but the film and the index of the other title.
+    let room = to.store().info().free_chunks;
+    put(&to, "other", &[(usize::try_from(room).unwrap() - 640 - 1) * 64 * 1024], 2);
+    assert_eq!((film.bytes / (64 * 1024), to.store().info().free_chunks), (640, 640));
+    let asked = bucket.asked.lock().unwrap().len();
+    let error = fill(&titles, &to, "film").unwrap_err();
+    assert!(matches!(error, BucketError::Store(StoreError::Full { .. })), "{error}");
+    assert_eq!(to.store().info().free_chunks, 640);
+    assert_eq!(bucket.asked.lock().unwrap()[asked..], ["GET", "GET"], "the manifest and the index");
+    to.store().remove("other").unwrap();
+    fill(&titles, &to, "film").unwrap();
+}
+
+#[test]
+fn a_request_that_fails_is_repeated_and_a_silent_bucket_is_not_waited_for() {
+    let bucket = TestBucket::default();
+    let (titles, from, to) = (right(&bucket), store(), store());
+    let film = put(&from, "film", &[40 * MIB], 1);
+    push(&titles, &from, "film").unwrap();
+    let answers = BucketFault::Answers("HTTP/1.1 500 Internal\r\nContent-Length: 0\r\n\r\n");
+    *bucket.faults.lock().unwrap() =
+        [answers, BucketFault::Truncates, BucketFault::Truncates].map(|it| ("GET", it)).to_vec();
+    assert_eq!(fill(&titles, &to, "film").unwrap().content(), film.content());
+    assert_eq!(bucket.faults.lock().unwrap().len(), 0);
+    // Silent from the manifest, the first part and the last part on.
+    for answered in [0, 2, 4] {
+        let (to, cancel) = (store(), AtomicBool::new(false));
+        let silent = vec![BucketFault::IsSilent; 20];
+        let faults = [vec![BucketFault::None; answered], silent].concat();
+        *bucket.faults.lock().unwrap() = faults.into_iter().map(|it| ("GET", it)).collect();
+        let has_come_to_it = || bucket.faults.lock().unwrap().len() < 20;
+        let mut on_progress = |_| cancel.store(has_come_to_it(), Relaxed);
+        let error = titles.fill(&to, "film", &mut on_progress, &cancel).unwrap_err();
+        assert!(matches!(error, BucketError::Store(StoreError::Cancelled)), "{answered}: {error}");
+        assert_empty(&to);
+    }
+}
+
+#[test]
 fn a_listing_reads_each_manifest_once() {
     let bucket = TestBucket::default();
     let (titles, from) = (right(&bucket), store());
@@ -270,4 +315,9 @@ fn a_listing_reads_each_manifest_once() {
     let second = listing.refresh().unwrap();
     assert_eq!(second.len(), 1);
     assert!(second["film"].size.0 < 3 << 20, "{second:?}");
+    // A damaged manifest is another one than a removed one.
+    assert_eq!(listing.damaged().len(), 0);
+    let key = "/films/house/titles/film.json";
+    bucket.objects.lock().unwrap().get_mut(key).unwrap().truncate(9);
+    assert_eq!((listing.refresh().unwrap().len(), listing.damaged().len()), (0, 1));
 }

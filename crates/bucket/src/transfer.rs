@@ -1,14 +1,16 @@
 //! Titles from a store into the bucket, and back.
 //!
 //! Some connections are used at the same time, because one waits for the server most of the time.
-//! Parts are made, and written into a store, in their order.
+//! Parts are made, and written into a store, in their order. A fill that is cancelled ends at once,
+//! also where the server is silent: its downloads are not waited for.
 
 use crate::{BucketError, Manifest, PARTS, Part, TitleBucket, check_name, tried};
 use media::TitleIndex;
 use s3::{S3Client, S3Error, S3ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::thread::scope;
+use std::time::Duration;
 use store::{JobProgress, StoreAccess, StoreError, TitleReader, TitleRecord};
 use units::ByteCount;
 
@@ -84,6 +86,8 @@ impl TitleBucket {
     /// # Errors
     /// [`BucketError::NoTitle`], [`BucketError::Damaged`] for a part with other content than its
     /// name says, and failures of the store and the bucket. Nothing of the title is left then.
+    ///
+    /// `progress` is called also while nothing arrives, so that it can cancel.
     pub fn fill(
         &self,
         target: &dyn StoreAccess,
@@ -91,12 +95,14 @@ impl TitleBucket {
         progress: &mut dyn FnMut(JobProgress),
         cancel: &AtomicBool,
     ) -> Result<TitleRecord, BucketError> {
-        let manifest = self.manifest(title)?;
+        let mut waiting = |done, total| {
+            progress(JobProgress { stage: "filling", done, total });
+            !cancel.load(Ordering::Relaxed)
+        };
+        let (bucket, named) = (self.clone(), title.to_owned());
+        let opening = requested(move || bucket.open(&named));
+        let (manifest, index) = received(&opening, || waiting(0, None))??;
         let damaged = |what: String| BucketError::Damaged { title: title.to_owned(), what };
-        let clients = self.clients()?;
-        let index = self.get_part(&clients[0], title, &manifest.index)?;
-        let index = TitleIndex::decode(&index)
-            .map_err(|error| damaged(format!("its index cannot be read: {error}")))?;
         let sizes = index.tracks.iter().map(|track| track.data_len);
         let named = manifest
             .tracks
@@ -108,45 +114,78 @@ impl TitleBucket {
         let writer = target.store().begin(title, index.kind)?;
         let mut writer = writer.with_io(target.background_io()).created(manifest.created);
         writer.declare(&sizes.map(ByteCount).collect::<Vec<_>>())?;
+        writer.declare_index(ByteCount(manifest.index.bytes))?;
         let parts: Vec<(u16, &Part)> = (0..)
             .zip(&manifest.tracks)
             .flat_map(|(track, parts)| parts.iter().map(move |part| (track, part)))
             .collect();
-        scope(|scope| {
-            let mut downloads = Vec::new();
-            for (number, client) in clients.iter().enumerate() {
-                let (done, download) = sync_channel(0);
-                let own = parts.iter().skip(number).step_by(clients.len());
-                scope.spawn(move || {
-                    for (_, part) in own {
-                        let content = self.get_part(client, title, part);
-                        let failed = content.is_err();
-                        // The other end is gone when one part has failed.
-                        if done.send(content).is_err() || failed {
-                            break;
-                        }
-                    }
-                });
-                downloads.push(download);
+        let downloads = self.downloads(title, &parts)?;
+        let total = Some(manifest.bytes);
+        let mut done = 0;
+        for (&(track, part), download) in parts.iter().zip(downloads.iter().cycle()) {
+            let content = received(download, || waiting(done, total))??;
+            writer.write(track, &content)?;
+            done += part.bytes;
+            if !waiting(done, total) {
+                return Err(StoreError::Cancelled.into());
             }
-            let mut done = 0;
-            for (&(track, part), download) in parts.iter().zip((0..downloads.len()).cycle()) {
-                let content = downloads[download].recv().expect("one result for each part")?;
-                writer.write(track, &content)?;
-                done += part.bytes;
-                progress(JobProgress { stage: "filling", done, total: Some(manifest.bytes) });
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(StoreError::Cancelled.into());
-                }
-            }
-            Ok::<_, BucketError>(())
-        })?;
+        }
         writer.set_texts(index.texts);
         if let Some(thumbnails) = index.thumbnails {
             writer.set_thumbnails(thumbnails);
         }
         let tracks = index.tracks.into_iter().map(|track| (track.description, track.ldus));
         Ok(writer.seal(tracks.collect())?)
+    }
+
+    /// What the bucket knows of a title, and its index.
+    fn open(&self, title: &str) -> Result<(Manifest, TitleIndex), BucketError> {
+        let client = self.client()?;
+        let manifest = self.read_manifest(&client, title)?;
+        let index = self.get_part(&client, title, &manifest.index)?;
+        let index = TitleIndex::decode(&index).map_err(|error| BucketError::Damaged {
+            title: title.to_owned(),
+            what: format!("its index cannot be read: {error}"),
+        })?;
+        Ok((manifest, index))
+    }
+
+    /// What the bucket knows of a title, as [`Self::manifest`]; not waited for when `ends` is set.
+    ///
+    /// # Errors
+    /// Those of [`Self::manifest`], and [`StoreError::Cancelled`].
+    pub fn manifest_until(&self, title: &str, ends: &AtomicBool) -> Result<Manifest, BucketError> {
+        let (bucket, title) = (self.clone(), title.to_owned());
+        let reading = requested(move || bucket.manifest(&title));
+        received(&reading, || !ends.load(Ordering::Relaxed))?
+    }
+
+    /// Starts a thread for each connection, with each its share of the parts, in their order. The
+    /// threads end when nobody receives any more.
+    fn downloads(
+        &self,
+        title: &str,
+        parts: &[(u16, &Part)],
+    ) -> Result<Vec<Receiver<Download>>, BucketError> {
+        let clients = self.clients()?;
+        let connections = clients.len();
+        let start = |(number, client): (usize, S3Client)| {
+            let (done, download) = sync_channel(0);
+            let own = parts.iter().skip(number).step_by(connections);
+            let own: Vec<Part> = own.map(|(_, part)| (*part).clone()).collect();
+            let (bucket, title) = (self.clone(), title.to_owned());
+            std::thread::spawn(move || {
+                for part in own {
+                    let content = bucket.get_part(&client, &title, &part);
+                    let failed = content.is_err();
+                    if done.send(content).is_err() || failed {
+                        break;
+                    }
+                }
+            });
+            download
+        };
+        Ok(clients.into_iter().enumerate().map(start).collect())
     }
 
     fn clients(&self) -> Result<Vec<S3Client>, S3Error> {
@@ -223,6 +262,33 @@ fn already(record: &TitleRecord, there: &Manifest) -> Result<Pushed, BucketError
     Ok(Pushed { bytes: record.bytes, parts, ..Pushed::default() })
 }
 
+/// The content of a part, or why it cannot be had.
+type Download = Result<Vec<u8>, BucketError>;
+
+/// Makes a request on a thread of its own, which ends when the request does.
+fn requested<T: Send + 'static>(request: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
+    let (done, result) = sync_channel(1);
+    std::thread::spawn(move || {
+        // Whoever has asked may not wait any more.
+        let _ = done.send(request());
+    });
+    result
+}
+
+/// Waits for a result for as long as `goes_on`.
+fn received<T>(result: &Receiver<T>, mut goes_on: impl FnMut() -> bool) -> Result<T, BucketError> {
+    loop {
+        match result.recv_timeout(LOOK) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) if goes_on() => {}
+            Err(RecvTimeoutError::Timeout) => return Err(StoreError::Cancelled.into()),
+            Err(RecvTimeoutError::Disconnected) => {
+                unreachable!("a thread sends a result for each of its requests")
+            }
+        }
+    }
+}
+
 /// The threads that write parts, each at its turn.
 struct Uploads<'a> {
     uploads: Vec<SyncSender<(Part, Vec<u8>)>>,
@@ -287,6 +353,9 @@ impl Uploads<'_> {
         Ok(())
     }
 }
+
+/// Time between looks at whether a fill is cancelled.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Bytes of a part, except for the last of a track.
 const PART: usize = 16 << 20;

@@ -36,7 +36,7 @@ pub use director::{
 pub use names::{BadName, ClusterName, NodeDisk, NodeId, TitleName};
 pub use records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
-    NodeOrders, RecordError, TitleSize,
+    NodeOrders, RecordError, TitleSize, UnlistedTitles,
 };
 pub use view::{
     ClusterView, CopyPlace, CopyView, NodeNumber, NodeView, TitleDemand, TitleNumber, TitleView,

@@ -8,8 +8,9 @@
 //!   titles/TITLE         rate and size                              a node that has it, the planner
 //!   orders/NODE          the next copies to fill and to evict       the planner
 //!   planner              the director that plans placement          that director
+//!   unlisted             titles on nodes that the bucket has not    the planner
 //!   unmet/DIRECTOR       viewers refused for want of copies         that director
-//!   drained/NODE         the node should get no copies              whoever runs the cluster
+//!   drained/NODE         the node should get no copies, no viewers  whoever runs the cluster
 //!   epoch                the number of the configuration            whoever changes it
 //! ```
 //!
@@ -18,7 +19,7 @@
 
 use crate::names::{BadName, NodeDisk, NodeId, TitleName};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -104,6 +105,17 @@ pub struct NodeOrders {
     pub later: u32,
 }
 
+/// Titles that nodes have and the bucket of the planner has not, when it was last listed whole.
+/// Nobody removes them: a bucket of the wrong name has none of them either.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnlistedTitles {
+    /// Number of such titles.
+    pub count: u32,
+    /// The first of them, in the order of their names.
+    pub titles: BTreeSet<TitleName>,
+}
+
 /// A title, and a disk of the node that is meant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -132,7 +144,10 @@ pub enum ClusterChange {
     Orders(NodeId, NodeOrders),
     /// The address of the director that plans placement; `None` where none does.
     Planner(Option<String>),
-    /// Whether a node should get no copies, and lose those that it has.
+    /// The titles on nodes that the bucket has not; `None` while no director plans, or it has not
+    /// listed the bucket yet.
+    Unlisted(Option<UnlistedTitles>),
+    /// Whether a node should get no copies and no viewers, and lose the copies that it has.
     Drained(NodeId, bool),
     /// The number of the configuration.
     Epoch(u64),
@@ -203,6 +218,19 @@ impl NodeOrders {
     pub const MOST: usize = 64;
 }
 
+impl UnlistedTitles {
+    /// Titles that one record names at most: it must fit into a request to etcd.
+    pub const MOST: usize = 1_000;
+
+    /// Whether a title is among them; `None`: it may be one of those that are not named.
+    pub fn has(&self, title: &TitleName) -> Option<bool> {
+        let is_named = self.titles.contains(title);
+        let all_named = self.titles.len() as u64 >= u64::from(self.count);
+        let is_before_last = || self.titles.last().is_some_and(|last| title <= last);
+        (is_named || all_named || is_before_last()).then_some(is_named)
+    }
+}
+
 impl ClusterChange {
     /// The change of a record, whose value is `None` where it was deleted.
     ///
@@ -252,6 +280,14 @@ impl ClusterChange {
                 Self::Orders(node(at)?, orders)
             }
             ["planner"] => Self::Planner(parsed(key, value)?),
+            ["unlisted"] => {
+                let unlisted = parsed::<UnlistedTitles>(key, value)?;
+                if unlisted.as_ref().is_some_and(|it| it.titles.len() > UnlistedTitles::MOST) {
+                    let what = "titles that the bucket has not";
+                    return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
+                }
+                Self::Unlisted(unlisted)
+            }
             ["drained", at] => Self::Drained(node(at)?, parsed(key, value)?.unwrap_or(false)),
             ["epoch"] => Self::Epoch(parsed(key, value)?.unwrap_or(0)),
             _ => return Err(RecordError::UnknownKey(key.chars().take(80).collect())),
@@ -278,6 +314,7 @@ impl ClusterChange {
                 (format!("orders/{node}"), value)
             }
             Self::Planner(address) => ("planner".to_owned(), address.as_ref().map(json)),
+            Self::Unlisted(unlisted) => ("unlisted".to_owned(), unlisted.as_ref().map(json)),
             Self::Drained(node, drained) => {
                 (format!("drained/{node}"), drained.then(|| json(&true)))
             }
@@ -378,6 +415,14 @@ mod tests {
                 r#"planner "10.0.0.5:8090""#,
             ),
             (ClusterChange::Planner(None), "planner"),
+            (
+                ClusterChange::Unlisted(Some(UnlistedTitles {
+                    count: 2,
+                    titles: BTreeSet::from([title()]),
+                })),
+                r#"unlisted {"count":2,"titles":["Metropolis (1927)"]}"#,
+            ),
+            (ClusterChange::Unlisted(None), "unlisted"),
             (ClusterChange::Drained(id(), true), "drained/n1 true"),
             (ClusterChange::Drained(id(), false), "drained/n1"),
             (ClusterChange::Epoch(7), "epoch 7"),

@@ -17,7 +17,7 @@ use crate::books::StreamNeed;
 use crate::names::{NodeDisk, NodeId, TitleName};
 use crate::records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, NodeOrders,
-    TitleSize,
+    TitleSize, UnlistedTitles,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub struct NodeView {
     digest: Option<NodeDigest>,
     alive_until: Moment,
     avoided_until: Moment,
-    /// Whether the node should get no copies.
+    /// Whether the node should get no copies and no viewers.
     is_drained: bool,
     orders: NodeOrders,
     /// Viewers of titles at the node.
@@ -89,6 +89,7 @@ pub struct ClusterView {
     revision: u64,
     epoch: u64,
     planner: Option<String>,
+    unlisted: Option<UnlistedTitles>,
     /// Viewers whom each director has lately refused for want of copies.
     unmet: BTreeMap<String, Vec<(TitleNumber, u32)>>,
     nodes: Vec<NodeView>,
@@ -101,7 +102,7 @@ pub struct ClusterView {
     ignored: u64,
 }
 
-/// Sums over all nodes with a digest.
+/// Sums over all nodes with a digest that are not drained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
     disks: CapacityShare,
@@ -144,6 +145,7 @@ impl ClusterView {
         self.copies.iter_mut().for_each(Vec::clear);
         (self.revision, self.epoch, self.planner) = (revision, 0, None);
         self.unmet.clear();
+        self.unlisted = None;
         self.count();
         for record in records {
             self.change(record, now);
@@ -186,9 +188,10 @@ impl ClusterView {
                 }
             }
             ClusterChange::Planner(address) => self.planner = address,
+            ClusterChange::Unlisted(unlisted) => self.unlisted = unlisted,
             ClusterChange::Drained(id, is_drained) => {
                 if let Some(number) = self.node_number(&id) {
-                    self.nodes[index(number.0)].is_drained = is_drained;
+                    self.set_drained(number, is_drained);
                 }
             }
             ClusterChange::Epoch(epoch) => self.epoch = epoch,
@@ -251,6 +254,18 @@ impl ClusterView {
         self.count();
     }
 
+    fn set_drained(&mut self, number: NodeNumber, is_drained: bool) {
+        let node = &mut self.nodes[index(number.0)];
+        if std::mem::replace(&mut node.is_drained, is_drained) == is_drained {
+            return;
+        }
+        let titles: Vec<TitleNumber> = node.titles.iter().flatten().copied().collect();
+        for title in titles {
+            sort_by_use(&mut self.copies[index(title.0)], &self.nodes);
+        }
+        self.count();
+    }
+
     /// Takes newer shares of a node that is known, in place: as an event with a digest that differs
     /// in nothing else. For those who have many nodes in one process.
     pub fn refresh(
@@ -265,7 +280,9 @@ impl ClusterView {
         let Some(digest) = &mut node.digest else { return };
         let totals = &mut self.totals.disks;
         for (known, newer) in digest.disks.iter_mut().zip(disks) {
-            totals.free = totals.free + newer.free - known.free;
+            if !node.is_drained {
+                totals.free = totals.free + newer.free - known.free;
+            }
             known.free = newer.free;
         }
         (digest.network, digest.memory) = (network, memory);
@@ -297,12 +314,13 @@ impl ClusterView {
                 of_title.push(CopyView { place, state: copy.state });
             }
         }
-        of_title.sort_by_key(|copy| !copy.is_ready());
+        sort_by_use(of_title, &self.nodes);
     }
 
     fn count(&mut self) {
         self.totals = Totals::default();
-        for digest in self.nodes.iter().filter_map(|node| node.digest.as_ref()) {
+        let stay = self.nodes.iter().filter(|node| !node.is_drained);
+        for digest in stay.filter_map(|node| node.digest.as_ref()) {
             let sum = |of: fn(&CapacityShare) -> u64| digest.disks.iter().map(of).sum::<u64>();
             let guaranteed = sum(|disk| disk.guaranteed);
             self.totals.disks.guaranteed += guaranteed;
@@ -326,22 +344,28 @@ impl ClusterView {
 
     /// Counts a stream fewer on a disk, until the next digest of its node.
     pub(crate) fn left(&mut self, place: CopyPlace, need: StreamNeed) {
-        let Some(digest) = &mut self.nodes[index(place.node.0)].digest else { return };
+        let node = &mut self.nodes[index(place.node.0)];
+        let Some(digest) = &mut node.digest else { return };
         if let Some(disk) = digest.disks.get_mut(usize::from(place.disk.0)) {
             let before = disk.free;
             disk.give_back(need.disk.0);
-            self.totals.disks.free += disk.free - before;
+            if !node.is_drained {
+                self.totals.disks.free += disk.free - before;
+            }
         }
         digest.network.give_back(need.network.0);
         digest.memory.give_back(need.memory.0);
     }
 
     fn take(&mut self, place: CopyPlace, [disk_rate, network, memory]: [u64; 3]) {
-        let Some(digest) = &mut self.nodes[index(place.node.0)].digest else { return };
+        let node = &mut self.nodes[index(place.node.0)];
+        let Some(digest) = &mut node.digest else { return };
         if let Some(disk) = digest.disks.get_mut(usize::from(place.disk.0)) {
             let taken = disk.free.min(disk_rate);
             disk.free -= taken;
-            self.totals.disks.free -= taken;
+            if !node.is_drained {
+                self.totals.disks.free -= taken;
+            }
         }
         digest.network.free = digest.network.free.saturating_sub(network);
         digest.memory.free = digest.memory.free.saturating_sub(memory);
@@ -370,6 +394,11 @@ impl ClusterView {
     /// The address of the director that plans placement.
     pub fn planner(&self) -> Option<&str> {
         self.planner.as_deref()
+    }
+
+    /// The titles on nodes that the bucket has not; `None`: nobody knows.
+    pub fn unlisted(&self) -> Option<&UnlistedTitles> {
+        self.unlisted.as_ref()
     }
 
     /// Viewers who were lately refused for want of copies, by title and director.
@@ -405,7 +434,16 @@ impl ClusterView {
         &copies[..copies.partition_point(CopyView::is_ready)]
     }
 
-    /// The copies of a title, in any state; those that are ready first.
+    /// The copies of a title that viewers can be sent to: those on nodes that stay, and those on
+    /// nodes that are drained.
+    #[inline]
+    pub fn staying_copies(&self, title: TitleNumber) -> (&[CopyView], &[CopyView]) {
+        let ready = self.ready_copies(title);
+        ready.split_at(ready.partition_point(|copy| !self.node(copy.place.node).is_drained))
+    }
+
+    /// The copies of a title, in any state; those that are ready first, and of these those on nodes
+    /// that are not drained.
     #[inline]
     pub fn copies(&self, title: TitleNumber) -> &[CopyView] {
         &self.copies[index(title.0)]
@@ -428,8 +466,8 @@ impl ClusterView {
     }
 
     /// Whether the free rate of all disks is enough for the streams of the node that holds most,
-    /// if that one were lost, and for this stream. True for a cluster of one node, where it would
-    /// never be so.
+    /// if that one were lost, and for this stream. Nodes that are drained do not count. True for a
+    /// cluster of one node, where it would never be so.
     pub fn survives_a_node(&self, need: StreamNeed) -> bool {
         let Totals { disks, largest } = self.totals;
         disks.guaranteed == largest || disks.free >= largest.saturating_add(need.disk.0)
@@ -458,7 +496,7 @@ impl NodeView {
         now < self.alive_until && now >= self.avoided_until
     }
 
-    /// Whether the node should get no copies, and lose those that it has.
+    /// Whether the node should get no copies and no viewers, and lose the copies that it has.
     pub fn is_drained(&self) -> bool {
         self.is_drained
     }
@@ -502,6 +540,10 @@ impl CopyView {
     pub fn is_ready(&self) -> bool {
         self.state == CopyState::Ready
     }
+}
+
+fn sort_by_use(copies: &mut [CopyView], nodes: &[NodeView]) {
+    copies.sort_by_key(|copy| (!copy.is_ready(), nodes[index(copy.place.node.0)].is_drained));
 }
 
 fn free_number(used: usize, most: u32) -> Option<u32> {

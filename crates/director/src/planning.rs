@@ -3,8 +3,8 @@
 //! ```text
 //!   titles of record ──a minute──┐
 //!                                ▼
-//!   WatchedCluster ─────▶ PlacementPlanner ──what differs──▶ etcd: orders/NODE, titles/TITLE
-//!                                ▲
+//!   WatchedCluster ─────▶ PlacementPlanner ──what differs──▶ etcd: orders/NODE, titles/TITLE,
+//!                                ▲                                 unlisted
 //!   etcd: planner ──lease────────┘   held by one director; another takes it when that has ended
 //! ```
 //!
@@ -20,18 +20,33 @@ use crate::etcd::{
 };
 use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
-use cluster::placement::{CopyRules, PlacementPlanner};
+use cluster::placement::{self, CopyRules, PlacementPlanner};
 use cluster::{ClusterChange, NodeId, NodeOrders, TitleName, TitleSize};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use units::{Reason, locked};
 
-type TitleList = Box<dyn FnMut() -> ListedTitles + Send>;
-type ListedTitles = Result<BTreeMap<TitleName, TitleSize>, String>;
+type TitleList = Box<dyn FnMut() -> TitleListResult + Send>;
+type TitleListResult = Result<ListedTitles, String>;
+
+/// The titles of record: all of them, because a list that ends early is a failure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedTitles {
+    /// Titles that nodes can be filled with.
+    pub titles: BTreeMap<TitleName, TitleSize>,
+    /// Titles that are damaged in the bucket, and go to no node.
+    pub damaged: BTreeSet<TitleName>,
+}
+
+impl From<BTreeMap<TitleName, TitleSize>> for ListedTitles {
+    fn from(titles: BTreeMap<TitleName, TitleSize>) -> Self {
+        Self { titles, damaged: BTreeSet::new() }
+    }
+}
 
 /// What a director needs to plan placement.
 pub struct PlanningConfig {
@@ -74,8 +89,12 @@ pub(crate) struct ShownPlanning {
     pub(crate) titles: usize,
     /// Copies that are still to be written.
     pub(crate) fills: u64,
+    /// Titles of record that are damaged.
+    pub(crate) damaged: usize,
     /// Copies that are still to be removed.
     pub(crate) evictions: u64,
+    /// Titles that nodes have and the bucket has not.
+    pub(crate) unlisted: u32,
     /// Why the last pass failed.
     pub(crate) error: Option<String>,
 }
@@ -96,12 +115,12 @@ struct PlanningThread {
     rules: CopyRules,
     /// To the thread that lists titles, which may take longer than a lease.
     titles_asked: Sender<()>,
-    titles_listed: Receiver<ListedTitles>,
+    titles_listed: Receiver<TitleListResult>,
     lease: LeaseKeeper,
     is_planner: bool,
     planner: PlacementPlanner,
     /// `None`: they were never listed.
-    titles: Option<BTreeMap<TitleName, TitleSize>>,
+    titles: Option<ListedTitles>,
     /// When the titles are to be listed again.
     list_at: Option<Instant>,
     /// Why the last list failed.
@@ -197,10 +216,12 @@ impl PlanningThread {
         }
         self.is_troubled = error.is_some();
         let mut shown = locked(&self.shared.shown);
-        (shown.is_planner, shown.titles, shown.error) =
-            (self.is_planner, self.titles.as_ref().map_or(0, BTreeMap::len), error);
+        let listed = |of: fn(&ListedTitles) -> usize| self.titles.as_ref().map_or(0, of);
+        shown.titles = listed(|listed| listed.titles.len());
+        shown.damaged = listed(|listed| listed.damaged.len());
+        (shown.is_planner, shown.error) = (self.is_planner, error);
         if !self.is_planner {
-            (shown.fills, shown.evictions) = (0, 0);
+            (shown.fills, shown.evictions, shown.unlisted) = (0, 0, 0);
         }
     }
 
@@ -280,7 +301,7 @@ impl PlanningThread {
 
     fn plan(&mut self, lease: u64) -> Result<(), EtcdError> {
         // Viewers wait for the view while it is copied, and not while it is planned.
-        let Some(titles) = &self.titles else { return Ok(()) };
+        let Some(ListedTitles { titles, damaged }) = &self.titles else { return Ok(()) };
         let view = self.watched.view().clone();
         let known: BTreeMap<NodeId, NodeOrders> =
             view.nodes().map(|(_, node)| (node.id().clone(), node.orders().clone())).collect();
@@ -289,11 +310,18 @@ impl PlanningThread {
         let unknown = titles.iter().filter(|(name, _)| size_of(name).is_none());
         let mut changes: Vec<ClusterChange> =
             unknown.map(|(name, size)| ClusterChange::Title(name.clone(), Some(*size))).collect();
+        let is_listed = |name: &TitleName| titles.contains_key(name) || damaged.contains(name);
+        let unlisted = placement::unlisted_titles(&view, is_listed);
+        let count = unlisted.count;
+        if view.unlisted() != Some(&unlisted) {
+            changes.push(ClusterChange::Unlisted(Some(unlisted)));
+        }
         let mut orders = self.planner.plan(view, titles, self.watched.now());
         {
             let mut shown = locked(&self.shared.shown);
             let fills = |orders: &NodeOrders| orders.fill.len() as u64 + u64::from(orders.later);
             shown.fills = orders.values().map(fills).sum();
+            shown.unlisted = count;
             shown.evictions = orders.values().map(|orders| orders.evict.len() as u64).sum();
         }
         for (node, known) in known {
@@ -303,7 +331,11 @@ impl PlanningThread {
             }
         }
         for batch in changes.chunks(MOST_OF_A_TRANSACTION) {
-            let write = |change| RecordWrite::of(change, self.client.prefix(), None);
+            // What only the planner knows goes with it; orders stay until the next one plans.
+            let write = |change: &ClusterChange| {
+                let of_planner = matches!(change, ClusterChange::Unlisted(_)).then_some(lease);
+                RecordWrite::of(change, self.client.prefix(), of_planner)
+            };
             let writes: Vec<RecordWrite> = batch.iter().map(write).collect();
             let key = self.planner_key();
             if !self.client.transact(&[Condition::HeldBy(&key, lease)], &writes)? {
@@ -322,7 +354,7 @@ impl PlanningThread {
 }
 
 /// Starts a thread that lists the titles of record as often as it is asked to.
-fn start_listing(mut titles: TitleList) -> Result<(Sender<()>, Receiver<ListedTitles>), Reason> {
+fn start_listing(mut titles: TitleList) -> Result<(Sender<()>, Receiver<TitleListResult>), Reason> {
     let (ask, asked) = bounded(1);
     let (answer, listed) = bounded(1);
     let run = move || {

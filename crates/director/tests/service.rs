@@ -10,12 +10,12 @@
 use cluster::ClusterName;
 use cluster::placement::CopyRules;
 use director::etcd::EtcdConfig;
-use director::planning::PlanningConfig;
+use director::planning::{ListedTitles, PlanningConfig};
 use director::question::SignedText;
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -262,6 +262,23 @@ fn full_nodes_are_followed_by_the_next_and_then_by_a_refusal_with_a_time() {
 }
 
 #[test]
+fn a_node_that_is_drained_gets_no_new_viewers_while_another_has_the_title() {
+    let (drained, stays) = (StubNode::start(reserves), StubNode::start(reserves));
+    let cluster = TestCluster::start(&[&drained, &stays]);
+    let location = || {
+        let answer = cluster.get("/t/film/master.m3u8");
+        field(&answer, "Location").unwrap().to_owned()
+    };
+    assert!(location().starts_with(&drained.address), "it has most room");
+    cluster.etcd.put("/tenuto/c/drained/n0", "true");
+    until(|| cluster.json("/status")["nodes"][0]["drained"] == true);
+    assert!(location().starts_with(&stays.address));
+    cluster.etcd.delete("/tenuto/c/copies/film/n1");
+    until(|| cluster.json("/titles")["titles"][0]["ready"] == serde_json::json!(["n0"]));
+    assert!(location().starts_with(&drained.address), "no other node has it");
+}
+
+#[test]
 fn a_silent_node_is_left_out_for_a_while() {
     let (silent, free) = (StubNode::start(is_silent), StubNode::start(reserves));
     let cluster = TestCluster::start(&[&silent, &free]);
@@ -476,7 +493,7 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
 fn every_metric_is_documented_and_every_alert_has_its_metric() {
     let etcd = TestEtcd::new();
     let member = etcd.listen();
-    let titles = Box::new(|| Ok(BTreeMap::new()));
+    let titles = Box::new(|| Ok(ListedTitles::default()));
     let planning = PlanningConfig { rules: CopyRules::default(), titles };
     let cluster = TestCluster::of(etcd, member, Some(planning));
     until(|| cluster.director.is_ready());

@@ -132,6 +132,25 @@ impl<'a> TitleWriter<'a> {
         Ok(())
     }
 
+    /// Reserves the space of an index of this size, so that the title does not find the store full
+    /// at its end. Without effect on an index that is larger.
+    pub fn declare_index(&mut self, expected: ByteCount) -> Result<(), StoreError> {
+        let bytes = expected.0.saturating_add(label::SIZE as u64);
+        self.reserve_index(bytes.div_ceil(self.store.layout().chunk))
+    }
+
+    /// Reserves so many chunks for the index region, in the place of those that were reserved.
+    fn reserve_index(&mut self, chunks: u64) -> Result<(), StoreError> {
+        let chunk = self.store.layout().chunk;
+        let mut state = self.store.state_mut();
+        self.index.drain(..).for_each(|extent| state.free.give(extent));
+        // Kept in `self.index` at once: from here on the drop gives the chunks back if anything
+        // fails.
+        let placed = state.free.allocate(chunks, MAX_EXTENTS);
+        self.index = placed.map_err(|error| full(error, &state.free, chunk))?;
+        Ok(())
+    }
+
     /// Appends to a track's data.
     pub fn write(&mut self, track: u16, mut bytes: &[u8]) -> Result<(), StoreError> {
         let number = usize::from(track);
@@ -320,16 +339,11 @@ impl<'a> TitleWriter<'a> {
         index: &Arc<TitleIndex>,
         bytes: &[u8],
     ) -> Result<TitleRecord, StoreError> {
-        let chunk = self.store.layout().chunk;
         // The label comes first in the region, because a rebuild looks only at the start of each
         // chunk.
-        let chunks = ((label::SIZE + bytes.len()) as u64).div_ceil(chunk);
-        {
-            let mut state = self.store.state_mut();
-            // Kept in `self.index` at once: from here on the drop gives the chunks back if anything
-            // fails.
-            let placed = state.free.allocate(chunks, MAX_EXTENTS);
-            self.index = placed.map_err(|error| full(error, &state.free, chunk))?;
+        let chunks = ((label::SIZE + bytes.len()) as u64).div_ceil(self.store.layout().chunk);
+        if self.index.iter().map(|extent| extent.chunks).sum::<u64>() != chunks {
+            self.reserve_index(chunks)?;
         }
         let tracks: Vec<TrackRecord> = self
             .tracks

@@ -21,6 +21,21 @@ pub struct TestBucket {
     /// Whether it writes also where the request has a condition that is not met, as some servers
     /// do.
     pub ignores_conditions: bool,
+    /// What goes wrong with the next requests: each once, with the first request of its kind.
+    pub faults: Arc<Mutex<Vec<(&'static str, BucketFault)>>>,
+}
+
+/// What goes wrong with one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BucketFault {
+    /// Nothing: the request is answered as it should be.
+    None,
+    /// This is the answer.
+    Answers(&'static str),
+    /// The connection ends in the middle of the answer.
+    Truncates,
+    /// There is no answer for as long as the client waits.
+    IsSilent,
 }
 
 /// An answer in place of the bucket's own, by what is asked.
@@ -80,16 +95,36 @@ impl TestBucket {
                 _ => method.to_owned(),
             };
             self.asked.lock().unwrap().push(what.clone());
-            let answer = match wrong(&what) {
+            let fault = self.next_fault(&what);
+            if fault == Some(BucketFault::IsSilent) {
+                let _ = input.read(&mut [0]);
+                return;
+            }
+            let wrong = match fault {
+                Some(BucketFault::Answers(answer)) => Some(answer),
+                _ => wrong(&what),
+            };
+            let answer = match wrong {
                 Some(answer) => answer.as_bytes().to_vec(),
                 None if what == "LIST" => self.list(path, query),
                 None => self.answer(&what, &decoded(path), header("range"), body),
             };
+            if fault == Some(BucketFault::Truncates) {
+                let _ = input.get_mut().write_all(&answer[..answer.len() / 2]);
+                return;
+            }
             // A client that has gone takes no answer.
             if input.get_mut().write_all(&answer).and_then(|()| input.get_mut().flush()).is_err() {
                 return;
             }
         }
+    }
+
+    /// The fault of this request, if it has one.
+    fn next_fault(&self, what: &str) -> Option<BucketFault> {
+        let mut faults = self.faults.lock().unwrap();
+        let found = faults.iter().position(|(of, _)| *of == what)?;
+        Some(faults.remove(found).1)
     }
 
     fn answer(&self, what: &str, path: &str, range: Option<&str>, body: Vec<u8>) -> Vec<u8> {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   step:  1. the best copy that has room in the view ─────────────▶ Ask
+//!             (on a node that is drained only where no other node has the title)
 //!          2. none: a viewer of another title who could move ──────▶ Move, then Ask again
 //!          3. none: a copy that seems full; the view may be old ───▶ Ask
 //!          4. no copy, or enough tried ────────────────────────────▶ Refused
@@ -139,11 +140,10 @@ impl AdmissionAttempt {
     }
 
     fn choose(&mut self, view: &ClusterView, now: Moment) -> AttemptState {
-        let copies = view.ready_copies(self.title);
         let Self { settings, need, class, .. } = *self;
         let search = Search { view, need, class, settings: &settings, now };
+        let best = self.best(&search);
         let asked = &self.asked;
-        let best = search.best(copies, &mut self.chance, |place| asked.contains(&place));
         self.first = self.first.or(best.map(|(place, _)| place));
         if self.first.is_none() {
             return self.refuse(RefusalReason::NoCopy);
@@ -156,7 +156,8 @@ impl AdmissionAttempt {
             if class == AdmissionClass::New && settings.survive_node_per_title {
                 let again = Search { class: AdmissionClass::Again, ..search };
                 let here = |other: CopyPlace| other.node == place.node;
-                let other = again.best(copies, &mut self.chance, here);
+                let (staying, _) = view.staying_copies(self.title);
+                let other = again.best(staying, &mut self.chance, here);
                 if other.is_none_or(|(_, room)| room == 0) {
                     return self.refuse(RefusalReason::Headroom);
                 }
@@ -179,6 +180,26 @@ impl AdmissionAttempt {
             _ if self.refused == 0 => self.refuse(RefusalReason::Unreachable),
             _ => self.refuse(RefusalReason::Full),
         }
+    }
+
+    /// The best copy that was not asked yet. One on a node that is drained only where no other node
+    /// that answers has the title, or, for a viewer who was admitted before, where none has room.
+    fn best(&mut self, search: &Search<'_>) -> Option<(CopyPlace, u64)> {
+        let (staying, drained) = search.view.staying_copies(self.title);
+        let asked = &self.asked;
+        let was_asked = |place| asked.contains(&place);
+        let best = search.best(staying, &mut self.chance, was_asked);
+        let stays = |place: &&CopyPlace| !search.view.node(place.node).is_drained();
+        let have_refused = || asked.iter().filter(stays).any(|place| search.room(*place).is_some());
+        let is_final = match self.class {
+            AdmissionClass::New => best.is_some() || have_refused(),
+            AdmissionClass::Again => best.is_some_and(|(_, room)| room > 0),
+        };
+        if drained.is_empty() || is_final {
+            return best;
+        }
+        let last = search.best(drained, &mut self.chance, was_asked);
+        last.filter(|(_, room)| best.is_none() || *room > 0).or(best)
     }
 
     fn refuse(&mut self, reason: RefusalReason) -> AttemptState {

@@ -41,7 +41,8 @@ pub(super) fn find(
 ) -> Option<StreamMove> {
     let view = search.view;
     let again = Search { class: AdmissionClass::Again, ..*search };
-    let copies = view.ready_copies(title);
+    // To a node that is drained nobody comes, so that nobody makes room there.
+    let (copies, _) = view.staying_copies(title);
     let (before, after) = copies.split_at(chance.below(copies.len()));
     let mut best: Option<(StreamMove, f64)> = None;
     let mut looks = MOST_LOOKS;
@@ -64,7 +65,7 @@ pub(super) fn find(
             }
             let need = StreamNeed { disk: size.rate, network: size.rate, ..search.need };
             let moved = Search { need, ..again };
-            let elsewhere = moved.best(view.ready_copies(other), chance, |to| to == from);
+            let elsewhere = moved.best(view.staying_copies(other).0, chance, |to| to == from);
             let Some((to, _)) = elsewhere.filter(|(_, room)| *room > 0) else { continue };
             // Where most viewers are expected, there is one who can move.
             let viewers =

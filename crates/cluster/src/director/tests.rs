@@ -172,6 +172,62 @@ fn new_viewers_leave_headroom_and_others_use_it() {
 }
 
 #[test]
+fn nodes_that_are_drained_get_new_viewers_only_of_titles_that_no_other_node_has() {
+    let nodes: &[&[u64]] = &[&[90], &[30], &[20], &[50]];
+    // Title 0 is on all but the last; of those, node 0 and sometimes others are drained.
+    let rows: [(&[u32], AdmissionClass, &[NodeAnswer], &str); 8] = [
+        (&[], New, &[Accepted], "ask 0.0, admitted 0.0"),
+        (&[0], New, &[Accepted], "ask 1.0, admitted 1.0"),
+        (&[0], New, &[after(9), Accepted], "ask 1.0, ask 2.0, admitted 2.0"),
+        // The others have the title and are full.
+        (&[0], New, &[after(9), after(4)], "ask 1.0, ask 2.0, refused Full Some(4)"),
+        // Whoever was admitted before is better off there than nowhere.
+        (&[0], Again, &[after(9), after(4), Accepted], "ask 1.0, ask 2.0, ask 0.0, admitted 0.0"),
+        // None of the others answers.
+        (
+            &[0],
+            New,
+            &[Unreachable, Unreachable, Accepted],
+            "ask 1.0, ask 2.0, ask 0.0, admitted 0.0",
+        ),
+        (&[0, 1, 2], New, &[after(9), Accepted], "ask 0.0, ask 1.0, admitted 1.0"),
+        (&[0, 1, 2], New, &[after(9); 3], "ask 0.0, ask 1.0, ask 2.0, refused Full Some(9)"),
+    ];
+    for (drained, class, answers, expected) in rows {
+        let mut view = view(nodes, &[&[(0, 0), (1, 0), (2, 0)], &[(3, 0)]]);
+        for node in drained {
+            drain(&mut view, *node, true);
+        }
+        assert_eq!(dialogue(&mut view, settings(), class, answers).0, expected, "{drained:?}");
+        drained.iter().for_each(|node| drain(&mut view, *node, false));
+        let (staying, drained) = view.staying_copies(TitleNumber(0));
+        assert_eq!((staying.len(), drained.len()), (3, 0));
+    }
+}
+
+#[test]
+fn nodes_that_are_drained_are_no_headroom_and_no_room_for_moves() {
+    // Of 300, 100 could be lost and 120 are free: too much of it on the node that is drained.
+    let mut one = view(&[&[80], &[20], &[20]], &[&[(1, 0), (2, 0)]]);
+    let whole = DirectorSettings { survive_node: true, ..settings() };
+    assert!(dialogue(&mut one.clone(), whole, New, &[Accepted]).0.contains("admitted"));
+    drain(&mut one, 0, true);
+    assert_eq!(dialogue(&mut one.clone(), whole, New, &[]).0, "refused Headroom None");
+    drain(&mut one, 0, false);
+    assert!(dialogue(&mut one, whole, New, &[Accepted]).0.contains("admitted"));
+    // Title 0 is full; the viewer of title 1 could go to a node that is drained only.
+    let mut view = view(&[&[0], &[4], &[50]], &[&[(0, 0), (1, 0)], &[(1, 0), (2, 0)]]);
+    drain(&mut view, 2, true);
+    let (lines, _) = dialogue(&mut view, settings(), Again, &[after(7), after(8)]);
+    assert!(!lines.contains("move"), "{lines}");
+}
+
+fn drain(view: &mut ClusterView, node: u32, is_drained: bool) {
+    let change = ClusterChange::Drained(NodeId::new(format!("n{node}")).unwrap(), is_drained);
+    view.apply(ClusterEvent { revision: view.revision(), change }, NOW);
+}
+
+#[test]
 fn viewers_spread_over_copies_with_equal_room() {
     let copies: Vec<(u32, u16)> = (0..40).map(|node| (node, 0)).collect();
     let nodes: Vec<&[u64]> = vec![&[100]; 40];

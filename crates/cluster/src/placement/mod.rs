@@ -22,10 +22,13 @@ mod rendezvous;
 pub use copies::CopyRules;
 pub use planner::PlacementPlanner;
 
+use crate::names::TitleName;
+use crate::records::UnlistedTitles;
 use crate::view::{ClusterView, CopyPlace, CopyView, NodeNumber, TitleNumber};
 use copies::expected_rate;
 use loads::DiskLoads;
 use rendezvous::{Chooser, Member};
+use std::collections::BTreeSet;
 use units::{ByteCount, float};
 
 /// An order to a node.
@@ -96,6 +99,20 @@ pub fn plan(
         title.compare(copies, &mut loads, &mut orders);
     }
     PlacementPlan { orders, copies: changed }
+}
+
+/// The titles with a ready copy on a node that are not listed where titles of record are.
+pub fn unlisted_titles(
+    view: &ClusterView,
+    is_listed: impl Fn(&TitleName) -> bool,
+) -> UnlistedTitles {
+    let here = view.titles().filter(|(number, _)| !view.ready_copies(*number).is_empty());
+    let names = here.map(|(_, title)| title.name()).filter(|name| !is_listed(name));
+    let names: BTreeSet<&TitleName> = names.collect();
+    UnlistedTitles {
+        count: u32::try_from(names.len()).unwrap_or(u32::MAX),
+        titles: names.into_iter().take(UnlistedTitles::MOST).cloned().collect(),
+    }
 }
 
 /// A title whose copies are wanted on these nodes, one entry a copy.

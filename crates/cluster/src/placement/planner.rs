@@ -161,7 +161,8 @@ const HALF_FORGOTTEN: Duration = Duration::from_secs(1800);
 mod tests {
     use super::*;
     use crate::names::NodeDisk;
-    use crate::records::CopyState;
+    use crate::placement::unlisted_titles;
+    use crate::records::{CopyState, UnlistedTitles};
     use crate::view::tests::digest;
     use units::{BitRate, ByteCount};
 
@@ -313,6 +314,26 @@ mod tests {
         apply(&mut view, ClusterChange::Unmet("d".to_owned(), BTreeMap::new()), Moment::ZERO);
         let later = Moment::from_secs(900);
         assert_eq!(planner.plan(view.clone(), &titles(2), later), BTreeMap::new());
+    }
+
+    #[test]
+    fn titles_on_nodes_that_are_not_listed_are_named_up_to_a_number() {
+        let mut view = nodes(1);
+        let mut has = |number, state| {
+            let copy = vec![CopyRecord { disk: NodeDisk(0), state }];
+            apply(&mut view, ClusterChange::Copies(name(number), id(0), copy), Moment::ZERO);
+        };
+        (0..4).for_each(|number| has(number, CopyState::Ready));
+        has(9, CopyState::Filling);
+        let listed = titles(3);
+        let found = unlisted_titles(&view, |name| listed.contains_key(name));
+        assert_eq!((found.count, Vec::from_iter(&found.titles)), (1, vec![&name(3)]));
+        assert_eq!([found.has(&name(3)), found.has(&name(2))], [Some(true), Some(false)]);
+        // More than are named.
+        let some = UnlistedTitles { count: 5, ..found };
+        let rows = [(3, Some(true)), (2, Some(false)), (4, None)];
+        rows.iter().for_each(|(title, has)| assert_eq!(some.has(&name(*title)), *has));
+        assert_eq!(unlisted_titles(&view, |_| true), UnlistedTitles::default());
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Tested {
     fn start(
         member: &TestEtcdMember,
         address: &str,
-        titles: impl FnMut() -> Result<BTreeMap<TitleName, TitleSize>, String> + Send + 'static,
+        mut titles: impl FnMut() -> Result<BTreeMap<TitleName, TitleSize>, String> + Send + 'static,
     ) -> Self {
         let etcd = EtcdConfig {
             endpoints: vec![member.address().parse().unwrap()],
@@ -38,6 +38,7 @@ impl Tested {
         let say: Say = Arc::new(move |text: &str| locked(&heard).push(text.to_owned()));
         let watched = WatchedCluster::start(&etcd, Arc::clone(&say)).unwrap();
         let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
+        let titles = move || titles().map(ListedTitles::from);
         let config = PlanningConfig { rules, titles: Box::new(titles) };
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
         let director = PlanningDirector { address: address.to_owned(), unmet: Arc::clone(&unmet) };
@@ -124,6 +125,43 @@ fn orders_are_written_until_the_copies_are_there() {
         let [a, b, c] = ordered();
         a.is_empty() && b.iter().chain(&c).all(|target| target.disk == NodeDisk(0))
     });
+}
+
+#[test]
+fn titles_that_the_bucket_has_no_more_are_told_and_stay() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    put_node(&etcd, "a");
+    let copy = vec![CopyRecord { disk: NodeDisk(0), state: CopyState::Ready }];
+    for name in ["film", "song"] {
+        let change = ClusterChange::Copies(title(name), NodeId::new("a").unwrap(), copy.clone());
+        put(&etcd, &change);
+    }
+    let listed = Arc::new(Mutex::new(Ok(sizes(&["film", "song"]))));
+    let list = Arc::clone(&listed);
+    let tested = Tested::start(&member, "d", move || locked(&list).clone());
+    let told = || record(&etcd, "unlisted");
+    until("it is known", || told().as_deref() == Some(r#"{"count":0,"titles":[]}"#));
+    assert_eq!(etcd.is_leased("/tenuto/c/unlisted"), Some(true));
+    drop(tested);
+    until("nobody knows it", || told().is_none());
+    // The next planner has a bucket with another title; then one that does not answer.
+    for names in [&["film"][..], &[]] {
+        *locked(&listed) = Ok(sizes(names));
+        let list = Arc::clone(&listed);
+        let tested = Tested::start(&member, "d", move || locked(&list).clone());
+        let missing = ["film", "song"].into_iter().filter(|name| !names.contains(name));
+        let missing: Vec<&str> = missing.collect();
+        let wanted = serde_json::json!({ "count": missing.len(), "titles": missing }).to_string();
+        until("it is told", || told() == Some(wanted.clone()));
+        until("it is shown", || tested.planning.shown().unlisted as usize == missing.len());
+        assert_eq!(record(&etcd, "orders/a"), None, "nothing is removed");
+    }
+    *locked(&listed) = Err("the bucket does not answer".to_owned());
+    let list = Arc::clone(&listed);
+    let tested = Tested::start(&member, "d", move || locked(&list).clone());
+    until("it fails", || tested.planning.shown().error.is_some());
+    assert_eq!((told(), record(&etcd, "orders/a")), (None, None));
 }
 
 #[test]

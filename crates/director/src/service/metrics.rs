@@ -95,6 +95,10 @@ impl Collector for DirectorScrape {
             let help = "Titles of record in the bucket, as the director that plans knows them";
             gauge("titles_of_record", help, shown.titles as u64)?;
             gauge("fills_ordered", "Copies that nodes should still write", shown.fills)?;
+            let help = "Titles of record that are damaged in the bucket";
+            gauge("titles_damaged", help, shown.damaged as u64)?;
+            let help = "Titles on nodes that the bucket has not";
+            gauge("titles_not_in_bucket", help, u64::from(shown.unlisted))?;
             let help = "Copies that nodes should still remove";
             gauge("evictions_ordered", help, shown.evictions)?;
         }

@@ -88,6 +88,8 @@ fn planning_status(planning: &Planning) -> Value {
         "titles": shown.titles,
         "fills": shown.fills,
         "evictions": shown.evictions,
+        "damaged": shown.damaged,
+        "not_in_bucket": shown.unlisted,
         "error": shown.error,
     })
 }
@@ -114,7 +116,7 @@ fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
 /// The titles of the cluster with the nodes that have them.
 pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
     // Viewers wait for the view, so that only what is needed of it is taken under its lock.
-    let (mut titles, names) = {
+    let (mut titles, names, unlisted) = {
         let view = state.watched.view();
         let titles: Vec<(TitleName, Option<TitleSize>, Vec<CopyView>)> = view
             .titles()
@@ -123,9 +125,10 @@ pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
                 (title.name().clone(), title.size(), view.copies(number).to_vec())
             })
             .collect();
+        let unlisted = view.unlisted().cloned();
         let names: BTreeMap<NodeNumber, NodeId> =
             view.nodes().map(|(number, node)| (number, node.id().clone())).collect();
-        (titles, names)
+        (titles, names, unlisted)
     };
     titles.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     let nodes = |copies: &[CopyView], wanted: CopyState| {
@@ -142,6 +145,7 @@ pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
             "bytes": size.map(|size| size.size.0),
             "ready": nodes(copies, CopyState::Ready),
             "filling": nodes(copies, CopyState::Filling),
+            "in_bucket": unlisted.as_ref().and_then(|it| it.has(name)).map(|is_missing| !is_missing),
             "hls": format!("/t/{path}/master.m3u8"),
             "dash": format!("/t/{path}/manifest.mpd"),
             "mp4": format!("/t/{path}.mp4"),

@@ -34,9 +34,11 @@ pub(super) struct TitleNode {
     pub(super) address: String,
     /// Free rate of its disk with the copy.
     free: u64,
+    is_drained: bool,
 }
 
-/// The nodes with a ready copy of a title that answer, in the order of the viewer with this `salt`.
+/// The nodes with a ready copy of a title that answer, in the order of the viewer with this `salt`;
+/// those that are drained come last.
 pub(super) fn nodes_with(
     view: &ClusterView,
     title: TitleNumber,
@@ -53,12 +55,16 @@ pub(super) fn nodes_with(
             name: node.id().to_string(),
             address: digest.address.trim_end_matches('/').to_owned(),
             free,
+            is_drained: node.is_drained(),
         };
         let known = found.entry(node.id().as_str()).or_insert_with(with);
         known.free = known.free.max(free);
     }
     let mut found: Vec<TitleNode> = found.into_values().collect();
-    found.sort_by(|a, b| place_in_order(a, salt).total_cmp(&place_in_order(b, salt)));
+    found.sort_by(|a, b| {
+        let by_rate = || place_in_order(a, salt).total_cmp(&place_in_order(b, salt));
+        a.is_drained.cmp(&b.is_drained).then_with(by_rate)
+    });
     found
 }
 
@@ -148,14 +154,16 @@ fn is_plain(text: &str) -> bool {
 
 /// `first`: the node whose manifest the player has. `present`: the one that it fetches from.
 fn steered(nodes: &[TitleNode], first: &str, present: &str, listed: &Playlists<'_>) -> Value {
-    let mut order: Vec<&str> = nodes.iter().take(OTHERS + 1).map(|node| &*node.name).collect();
-    // Stable, so that the others stay in their order.
-    order.sort_by_key(|name| *name != present);
+    let mut nodes: Vec<&TitleNode> = nodes.iter().collect();
+    // Stable, so that the others stay in their order; first, so that it is among those that count.
+    nodes.sort_by_key(|node| node.name != present);
+    nodes.truncate(OTHERS + 1);
+    let mut order: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
     // The manifest has no other base. A node that does not answer comes last.
     if !order.contains(&first) {
         order.push(first);
     }
-    let clones = nodes.iter().take(OTHERS + 1).filter(|node| node.name != first);
+    let clones = nodes.iter().filter(|node| node.name != first);
     let clones: Vec<Value> = clones
         .map(|node| {
             let addresses = listed.at(&node.address);
@@ -186,12 +194,13 @@ mod tests {
     use super::*;
 
     fn node(name: &str, address: &str) -> TitleNode {
-        TitleNode { name: name.to_owned(), address: address.to_owned(), free: 0 }
+        TitleNode { name: name.to_owned(), address: address.to_owned(), free: 0, is_drained: false }
     }
 
     #[test]
     fn a_viewer_stays_at_a_node_that_answers_and_leaves_one_that_does_not() {
         let all = [node("n2", "http://b:80"), node("n1", "http://a:80"), node("n3", "https://c")];
+        let four = [all[0].clone(), node("n4", "http://d"), all[2].clone(), all[1].clone()];
         let rows = [
             (
                 &all[..],
@@ -210,6 +219,8 @@ mod tests {
             (&all[..1], "n1", "n1", "n2 n1", "n2=http://b:80/t/f/0.m3u8?q"),
             (&all[..1], "n2", "n2", "n2", ""),
             (&[], "n1", "n1", "n1", ""),
+            // Also where the viewer's order has others in front.
+            (&four, "n1", "n1", "n1 n2 n4", "n2=http://b:80/t/f/0.m3u8?q n4=http://d/t/f/0.m3u8?q"),
         ];
         let (path, query) = ("/t/f/".to_owned(), "?q".to_owned());
         let listed = Playlists { names: vec!["0"], path, query };

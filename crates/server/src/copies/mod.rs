@@ -92,8 +92,17 @@ struct DiskCopies {
     store: ServedStore,
     stopped: Receiver<()>,
     ends: Arc<AtomicBool>,
-    /// Titles that failed, by when they are tried again, and how long they wait then.
-    failed: BTreeMap<String, (Instant, Duration)>,
+    /// Titles that failed, until they do not any more.
+    failed: BTreeMap<String, FailedOrder>,
+}
+
+/// An order that failed, and is tried again.
+struct FailedOrder {
+    at: Instant,
+    /// Time between the last two tries.
+    pause: Duration,
+    /// The free chunks of the store that had not room for the copy: with more it is tried at once.
+    free: Option<u64>,
 }
 
 impl DiskCopies {
@@ -135,7 +144,10 @@ impl DiskCopies {
     }
 
     fn may_try(&self, title: &str) -> bool {
-        self.failed.get(title).is_none_or(|(at, _)| Instant::now() >= *at)
+        self.failed.get(title).is_none_or(|failed| {
+            let has_more = |free| self.store.store().info().free_chunks > free;
+            Instant::now() >= failed.at || failed.free.is_some_and(has_more)
+        })
     }
 
     /// Carries out an order. One that fails is tried again later, and the next one meanwhile.
@@ -153,9 +165,16 @@ impl DiskCopies {
             }
             Err(BucketError::Store(StoreError::Cancelled)) => {}
             Err(error) => {
-                let before = self.failed.get(title).map_or(FIRST_PAUSE / 2, |(_, pause)| *pause);
+                let before = self.failed.get(title).map_or(FIRST_PAUSE / 2, |failed| failed.pause);
                 let pause = (before * 2).min(LONGEST_PAUSE);
-                self.failed.insert(title.to_owned(), (Instant::now() + pause, pause));
+                let is_full = matches!(
+                    error,
+                    BucketError::Store(StoreError::Full { .. } | StoreError::TooManyPieces { .. })
+                );
+                // What the writer had reserved has been given back.
+                let free = is_full.then(|| self.store.store().info().free_chunks);
+                let failed = FailedOrder { at: Instant::now() + pause, pause, free };
+                self.failed.insert(title.to_owned(), failed);
                 let (store, why) = (self.store.path().display().to_string(), error.one_line());
                 self.board().failed(title, &why);
                 let fields = || json!({ "store": store, "title": title, "message": why });
@@ -205,7 +224,9 @@ impl DiskCopies {
     /// Removes a copy that the bucket has, too. Viewers who play it go on to its end.
     fn evict(&self, title: &str) -> Result<(), BucketError> {
         let record = self.store.store().find(title)?;
-        if self.source.bucket.manifest(title)?.content != record.content().to_string() {
+        if self.source.bucket.manifest_until(title, &self.ends)?.content
+            != record.content().to_string()
+        {
             return Err(BucketError::Exists { title: title.to_owned() });
         }
         self.store.remove(title)?;

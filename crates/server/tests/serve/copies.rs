@@ -9,9 +9,9 @@ use s3::{S3Access, S3Address};
 use serde_json::{Value, json};
 use server::{CopySource, ServerConfig};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
-use store::{IngestOptions, SoleOwner, Store};
-use testkit::bucket::{TestBucket, WrongAnswer};
+use std::time::Duration;
+use store::{CheckOptions, IngestOptions, SoleOwner, Store};
+use testkit::bucket::{BucketFault, TestBucket, WrongAnswer};
 use testkit::etcd::TestEtcd;
 use units::BitRate;
 
@@ -130,6 +130,66 @@ fn a_copy_that_cannot_be_filled_is_named_and_the_next_one_filled() {
 }
 
 #[test]
+fn a_copy_for_which_the_store_has_no_room_is_named_and_filled_when_there_is_room() {
+    let (etcd, bucket) = (TestEtcd::new(), record_bucket());
+    // Of 128 MiB, 100 are taken.
+    let (fixture, other) = (TestStore::with(&[]), TestStore::with(&[]));
+    add_file(&fixture, "own", 100);
+    add_file(&other, "long", 40);
+    push(&bucket, &fixture, "own");
+    push(&bucket, &other, "long");
+    let serving = node(&fixture, &etcd, source(titles(&bucket, |_| None)));
+    order(&etcd, &["long", "film"], &[]);
+    eventually("the film is filled", || copies(&serving)["filled"] == 1);
+    let failed = copies(&serving)["failed"].take();
+    assert_eq!(failed[0]["title"], "long");
+    assert!(failed[0]["message"].as_str().unwrap().contains("the store is full"), "{failed}");
+    assert!(record(&etcd, "copies/long/n1").is_null());
+    // Another title goes: the copy is tried at once, not after its pause.
+    order(&etcd, &["long", "film"], &["own"]);
+    eventually("there is room", || record(&etcd, "copies/own/n1").is_null());
+    eventually("it is filled", || copies(&serving)["filled"] == 2);
+    eventually("and has not failed", || copies(&serving)["failed"] == json!([]));
+    drop(serving);
+    assert_sound(&fixture, &["film", "long"]);
+}
+
+#[test]
+fn a_bucket_that_fails_for_a_moment_delays_a_copy_and_another_content_is_never_served() {
+    let (fixture, etcd, bucket) = (TestStore::with(&[]), TestEtcd::new(), record_bucket());
+    let fails = BucketFault::Answers("HTTP/1.1 500 Error\r\nContent-Length: 0\r\n\r\n");
+    let faults = [fails, BucketFault::None, BucketFault::Truncates, BucketFault::Truncates];
+    *bucket.faults.lock().unwrap() = faults.map(|fault| ("GET", fault)).to_vec();
+    let serving = node(&fixture, &etcd, source(titles(&bucket, |_| None)));
+    order(&etcd, &["song"], &[]);
+    eventually("the song is filled", || copies(&serving)["filled"] == 1);
+    assert_eq!(copies(&serving)["failures"], 0);
+    assert_eq!(bucket.faults.lock().unwrap().len(), 0);
+    // A byte of the largest part, which is the film's.
+    let damage = || {
+        let mut objects = bucket.objects.lock().unwrap();
+        let parts = objects.iter_mut().filter(|(path, _)| path.contains("/parts/"));
+        parts.max_by_key(|(_, part)| part.len()).unwrap().1[100] ^= 1;
+    };
+    damage();
+    order(&etcd, &["film"], &[]);
+    eventually("it fails", || copies(&serving)["failures"] == 1);
+    let failed = copies(&serving)["failed"].take();
+    assert_eq!(failed[0]["title"], "film");
+    let message = failed[0]["message"].as_str().unwrap();
+    assert!(message.contains("has other content than its name says"), "{message}");
+    assert!(message.contains("tenuto bucket check --scrub"), "what to do: {message}");
+    assert_eq!(serving.client().get(MASTER).status, 404);
+    // Repaired; an order that is given anew is not waited with.
+    damage();
+    order(&etcd, &[], &[]);
+    eventually("it is withdrawn", || copies(&serving)["failed"] == json!([]));
+    order(&etcd, &["film"], &[]);
+    eventually("it is filled", || copies(&serving)["filled"] == 2);
+    assert_eq!(serving.client().get(MASTER).status, 200);
+}
+
+#[test]
 fn copies_are_written_within_their_times_of_day() {
     let (fixture, etcd, bucket) = (TestStore::with(&[]), TestEtcd::new(), record_bucket());
     // Closed now and in the next minutes, whatever the time zone.
@@ -146,24 +206,52 @@ fn copies_are_written_within_their_times_of_day() {
 }
 
 #[test]
-fn a_copy_takes_kept_disk_time_and_a_server_that_ends_leaves_nothing_of_it() {
+fn a_copy_takes_kept_disk_time_and_nothing_is_left_of_it_when_the_server_ends() {
     let (fixture, etcd, bucket) = (TestStore::with(&[]), TestEtcd::new(), TestBucket::default());
-    let long = fixture.directory.join("long.bin");
-    std::fs::write(&long, vec![7; 40 << 20]).unwrap();
     let from = TestStore::with(&[]);
-    from.add_with(&[&long], &IngestOptions { kind: TitleKind::File, ..IngestOptions::default() });
+    add_file(&from, "long", 40);
     push(&bucket, &from, "long");
-    // At this rate, the second mebibyte waits for seconds.
-    let slow = CopySource { rate: BitRate(1_000_000), ..source(titles(&bucket, |_| None)) };
+    // A mebibyte in a second.
+    let slow = CopySource { rate: BitRate(8_000_000), ..source(titles(&bucket, |_| None)) };
     let serving = node(&fixture, &etcd, slow);
     order(&etcd, &["long"], &[]);
     let filling = json!([{ "disk": 0, "state": "filling" }]);
     eventually("the copy is announced", || record(&etcd, "copies/long/n1") == filling);
-    eventually("time is kept", || copies(&serving)["filling"][0]["kept_rate"] == 1_000_000);
-    let start = Instant::now();
+    eventually("time is kept", || copies(&serving)["filling"][0]["kept_rate"] == 8_000_000);
+    let done = || copies(&serving)["filling"][0]["done"].as_u64();
+    eventually("some of it is on the disk", || done() > Some(3 << 20));
+    // What a server leaves that is killed now.
+    let killed = TestStore::with(&[]);
+    std::fs::copy(&fixture.path, &killed.path).unwrap();
     drop(serving);
-    assert!(start.elapsed() < Duration::from_secs(20), "it waits for the copy");
+    assert_sound(&fixture, &[]);
+
+    // Another one is started on it, and its orders are the same.
+    let etcd = TestEtcd::new();
+    let serving = node(&killed, &etcd, source(titles(&bucket, |_| None)));
+    order(&etcd, &["long"], &[]);
+    eventually("the copy is filled", || copies(&serving)["filled"] == 1);
+    drop(serving);
+    assert_sound(&killed, &["long"]);
+}
+
+/// Adds a file of so many mebibytes, each with other bytes.
+fn add_file(fixture: &TestStore, name: &str, mebibytes: u8) {
+    let path = fixture.directory.join(format!("{name}.bin"));
+    let bytes: Vec<u8> = (0..mebibytes).flat_map(|number| vec![number; 1 << 20]).collect();
+    std::fs::write(&path, bytes).unwrap();
+    let options = IngestOptions { kind: TitleKind::File, ..IngestOptions::default() };
+    fixture.add_with(&[&path], &options);
+}
+
+/// A store that is not served has these titles, undamaged, and no chunk of others.
+fn assert_sound(fixture: &TestStore, titles: &[&str]) {
     let store = Store::open(&fixture.path).unwrap();
+    let report = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+    assert_eq!(report.findings, []);
+    let names: Vec<String> = store.titles().iter().map(|record| record.name.clone()).collect();
+    assert_eq!(names, titles);
+    titles.iter().for_each(|title| drop(store.remove(title).unwrap()));
     let info = store.info();
-    assert_eq!((info.titles, info.free_chunks), (0, info.data_chunks));
+    assert_eq!(info.free_chunks, info.data_chunks);
 }

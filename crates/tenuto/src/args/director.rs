@@ -30,13 +30,15 @@ pub(crate) enum ClusterCommand {
     /// List the nodes of a cluster, as etcd knows them.
     ///
     /// Nodes that are registered, with what is free of their disks, and nodes that are drained.
+    /// Titles that nodes have and the bucket has not are named.
     Nodes(ClusterNodesArgs),
     /// Move the copies of a node to others.
     ///
     /// The director that plans placement orders each copy to be written elsewhere, and the node
-    /// removes its own when the others are ready. Viewers go on. Waits until the node has no copies
-    /// of titles that are in the bucket; Ctrl-C ends the wait, and the node goes on. Afterwards it
-    /// can be stopped for good, or --undo lets it get copies again.
+    /// removes its own when the others are ready. Viewers go on; new ones are sent to other nodes
+    /// that have their title. Waits until the node has no copies of titles that are in the bucket;
+    /// Ctrl-C ends the wait, and the node goes on. Afterwards it can be stopped for good, or --undo
+    /// lets it get copies and viewers again.
     Drain(ClusterDrainArgs),
 }
 
@@ -57,7 +59,7 @@ pub(crate) struct ClusterDrainArgs {
     pub(crate) node: NodeId,
     #[command(flatten)]
     pub(crate) cluster: ClusterArgs,
-    /// Let the node get copies again.
+    /// Let the node get copies and viewers again.
     #[arg(long)]
     pub(crate) undo: bool,
     /// Return at once.

@@ -5,7 +5,7 @@ use crate::failure::{Code, Failure};
 use crate::out::{Bar, Table};
 use cluster::{
     CapacityShare, ClusterView, CopyView, NodeDisk, NodeId, NodeNumber, NodeOrders, NodeView,
-    TitleNumber,
+    TitleName, TitleNumber, UnlistedTitles,
 };
 use director::etcd::EtcdConfig;
 use director::operations::ClusterRecords;
@@ -38,7 +38,22 @@ struct ClusterReport {
     titles: usize,
     /// Titles without a ready copy on a registered node.
     titles_away: usize,
+    /// Titles on nodes that the bucket of the planner has not; `None`: nobody knows.
+    not_in_bucket: Option<NotInBucket>,
     nodes: Vec<NodeReport>,
+}
+
+#[derive(Serialize)]
+struct NotInBucket {
+    count: u32,
+    /// The first of them.
+    titles: Vec<TitleOnNodes>,
+}
+
+#[derive(Serialize)]
+struct TitleOnNodes {
+    title: TitleName,
+    nodes: BTreeSet<String>,
 }
 
 #[derive(Serialize)]
@@ -77,8 +92,52 @@ impl ClusterReport {
             planner: view.planner().map(str::to_owned),
             titles_away: titles.iter().filter(is_away).count(),
             titles: titles.len(),
+            not_in_bucket: view.unlisted().map(|unlisted| NotInBucket::of(view, unlisted)),
             nodes,
         }
+    }
+}
+
+impl NotInBucket {
+    fn of(view: &ClusterView, unlisted: &UnlistedTitles) -> Self {
+        let nodes = |title: &TitleName| -> BTreeSet<String> {
+            let copies = view.title_named(title).map_or(&[][..], |number| view.copies(number));
+            copies.iter().map(|copy| view.node(copy.place.node).id().to_string()).collect()
+        };
+        let on_nodes =
+            |title: &TitleName| TitleOnNodes { title: title.clone(), nodes: nodes(title) };
+        Self { count: unlisted.count, titles: unlisted.titles.iter().map(on_nodes).collect() }
+    }
+
+    /// What people should know and do; nothing where all titles are in the bucket. `on_nodes`: the
+    /// number of all titles on nodes.
+    fn text(&self, on_nodes: usize) -> String {
+        if self.count == 0 {
+            return String::new();
+        }
+        let name = |title: &TitleOnNodes| {
+            let nodes: Vec<&str> = title.nodes.iter().map(String::as_str).collect();
+            format!("{} ({})", title.title, nodes.join(", "))
+        };
+        let named: Vec<String> = self.titles.iter().take(NAMED).map(name).collect();
+        let more = match u64::from(self.count).saturating_sub(named.len() as u64) {
+            0 => String::new(),
+            more => format!(", and {more} more (--json)"),
+        };
+        let (verb, them) = if self.count == 1 { ("is", "it") } else { ("are", "them") };
+        let is_all = usize::try_from(self.count).is_ok_and(|count| count >= on_nodes);
+        let doubt = match is_all {
+            true => "  it has none of the cluster's titles: is the director's --bucket right?\n",
+            false => "",
+        };
+        format!(
+            "{} on nodes {verb} not in the bucket and {}: {}{more}\n{doubt}  to keep {them} for \
+             good, push {them} into the bucket (tenuto bucket push); to free the space, remove \
+             {them} on\n  each of these nodes (tenuto rm STORE TITLE)\n",
+            count(u64::from(self.count), "title"),
+            if self.count == 1 { "stays" } else { "stay" },
+            named.join(", "),
+        )
     }
 }
 
@@ -162,7 +221,12 @@ fn nodes(args: &ClusterNodesArgs) -> Result<(), Failure> {
             |address| format!("the director at {address} plans placement"),
         );
         let (titles, away) = (count(report.titles as u64, "title"), report.titles_away);
-        format!("{}\n{titles}, {away} with no copy on a registered node; {planner}\n", table.show())
+        let on_nodes = report.titles - report.titles_away;
+        let stay = report.not_in_bucket.as_ref().map_or_else(String::new, |it| it.text(on_nodes));
+        format!(
+            "{}\n{titles}, {away} with no copy on a registered node; {planner}\n{stay}",
+            table.show()
+        )
     });
     Ok(())
 }
@@ -255,5 +319,7 @@ fn is_at_rest(view: &ClusterView) -> bool {
 
 /// Looks in a row at a cluster at rest, after which nothing more is expected: some plans.
 const AT_REST: u32 = 15;
+/// Titles that are named of those that the bucket has not.
+const NAMED: usize = 10;
 /// Time between two looks at the records.
 const LOOK: Duration = Duration::from_secs(1);

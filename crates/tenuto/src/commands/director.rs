@@ -7,7 +7,7 @@ use bucket::BucketListing;
 use cluster::placement::CopyRules;
 use cluster::{TitleName, TitleSize};
 use director::etcd::EtcdConfig;
-use director::planning::PlanningConfig;
+use director::planning::{ListedTitles, PlanningConfig};
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::json;
@@ -64,7 +64,9 @@ fn planning(args: &DirectorArgs) -> Result<Option<PlanningConfig>, Failure> {
             let size = TitleSize { rate: title.rate, size: title.size };
             Some((TitleName::new(name).ok()?, size))
         });
-        Ok(named.collect())
+        let titles = named.collect();
+        let damaged = listing.damaged().iter().filter_map(|name| TitleName::new(name.clone()).ok());
+        Ok(ListedTitles { titles, damaged: damaged.collect() })
     };
     Ok(Some(PlanningConfig { rules, titles: Box::new(titles) }))
 }

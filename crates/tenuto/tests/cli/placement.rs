@@ -155,6 +155,16 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
         ready(&directors[0]).iter().any(|nodes| nodes.contains("n1"))
     });
 
+    // A title that the bucket has not stays where it is, and is named.
+    assert_eq!(fleet.nodes()["not_in_bucket"]["count"], 0);
+    std::fs::copy(fleet.dir.path("one.mkv"), fleet.dir.path("own.mkv")).unwrap();
+    fleet.dir.ok("ingest n3.store own.mkv");
+    eventually("it is known", || fleet.nodes()["not_in_bucket"]["count"] == 1);
+    let told = fleet.run(&format!("cluster nodes {}", fleet.cluster())).out;
+    assert!(told.contains("1 title on nodes is not in the bucket and stays: own (n3)"), "{told}");
+    let own = directors[0].json("/titles")["titles"][1].take();
+    assert_eq!((&own["name"], &own["in_bucket"]), (&"own".into(), &false.into()));
+
     // What cannot be done is said.
     let unknown = fleet.run(&format!("cluster drain n9 {}", fleet.cluster()));
     assert_eq!(unknown.code, Some(1));
