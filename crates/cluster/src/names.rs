@@ -14,7 +14,7 @@ pub struct NodeId(String);
 #[serde(try_from = "String")]
 pub struct ClusterName(String);
 
-/// The name of a title in the cluster: the name that viewers ask for.
+/// The name of a title in the cluster: the name that viewers ask for. It may have folders (`a/b`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String")]
 pub struct TitleName(String);
@@ -69,11 +69,10 @@ impl TitleName {
     /// Checks a name.
     ///
     /// # Errors
-    /// A text that is empty, too long, or has control characters or '/'.
+    /// A text that is empty, too long, or has control characters.
     pub fn new(name: impl Into<String>) -> Result<Self, BadName> {
-        let allowed = |c: char| !c.is_control() && c != '/';
-        let why = "a title's name has 1 to 255 bytes, without '/' and control characters";
-        checked(name.into(), LONGEST_TITLE, allowed, why).map(Self)
+        let why = "a title's name has 1 to 255 bytes, without control characters";
+        checked(name.into(), LONGEST_TITLE, |c| !c.is_control(), why).map(Self)
     }
 
     /// The name as text.
@@ -154,11 +153,12 @@ mod tests {
             assert!(NodeId::new(bad).is_err(), "{bad:?}");
             assert!(ClusterName::new(bad).is_err(), "{bad:?}");
         }
-        for bad in ["", "a/b", "a\nb", &"x".repeat(256)] {
+        for bad in ["", "a\nb", &"x".repeat(256)] {
             assert!(TitleName::new(bad).is_err(), "{bad:?}");
         }
         assert_eq!(NodeId::new("n-1.west_2").unwrap().as_str(), "n-1.west_2");
         assert_eq!(TitleName::new("Metropolis (1927)").unwrap().to_string(), "Metropolis (1927)");
+        assert_eq!(TitleName::new("hall/20261128").unwrap().as_str(), "hall/20261128");
         assert!(serde_json::from_str::<NodeId>("\"a/b\"").is_err());
     }
 }

@@ -240,7 +240,15 @@ impl ClusterChange {
         let bad_name = |source| RecordError::Name { key: key.to_owned(), source };
         let node = |name: &str| NodeId::new(name).map_err(bad_name);
         let title = |name: &str| TitleName::new(name).map_err(bad_name);
-        let parts: Vec<&str> = key.splitn(4, '/').collect();
+        // The name of a title may have folders, that of a node has none.
+        let parts: Vec<&str> = match key.split_once('/') {
+            Some((kind @ "titles", name)) => vec![kind, name],
+            Some((kind @ "copies", copy)) => match copy.rsplit_once('/') {
+                Some((name, at)) => vec![kind, name, at],
+                None => vec![kind],
+            },
+            _ => key.split('/').collect(),
+        };
         Ok(match parts[..] {
             ["nodes", name] => {
                 let digest = parsed::<NodeDigest>(key, value)?;
@@ -376,6 +384,7 @@ mod tests {
     #[test]
     fn records_read_back_as_written() {
         let title = || TitleName::new("Metropolis (1927)").unwrap();
+        let part = || TitleName::new("hall/20261128").unwrap();
         let id = || NodeId::new("n1").unwrap();
         let copy = CopyRecord { disk: NodeDisk(3), state: CopyState::Ready };
         let size = TitleSize { rate: BitRate(5_000_000), size: ByteCount(1 << 32) };
@@ -396,6 +405,9 @@ mod tests {
                 ClusterChange::Title(title(), Some(size)),
                 r#"titles/Metropolis (1927) {"rate":5000000,"size":4294967296}"#,
             ),
+            // Titles in folders.
+            (ClusterChange::Copies(part(), id(), Vec::new()), "copies/hall/20261128/n1"),
+            (ClusterChange::Title(part(), None), "titles/hall/20261128"),
             (
                 ClusterChange::Viewers(id(), BTreeMap::from([(title(), 41)])),
                 r#"viewers/n1 {"Metropolis (1927)":41}"#,
@@ -445,7 +457,7 @@ mod tests {
                 r#"{{"address":"a","weight":1,"lease":1,"disks":[{disk}],"network":{network},"memory":{network}}}"#
             )
         };
-        let cases: [(&str, &str, &str); 11] = [
+        let cases: [(&str, &str, &str); 12] = [
             ("reservations/1", "1", "is none of a cluster's"),
             ("nodes/a b", &digest(""), "'a b' is not a name"),
             ("nodes/a/b/c", "{}", "is none of a cluster's"),
@@ -453,7 +465,8 @@ mod tests {
             ("nodes/a", &digest(&many), "a guaranteed rate, memory or space"),
             ("nodes/a", &digest(r#"{"guaranteed":1,"free":2}"#), "free is more than guaranteed"),
             ("titles/a", r#"{"rate":1,"size":18446744073709551615}"#, "rate or size of a title"),
-            ("viewers/a", r#"{"b/c":1}"#, "'b/c' is not a name"),
+            ("viewers/a", "{\"b\\nc\":1}", "'b?c' is not a name"),
+            ("copies/a", "[]", "is none of a cluster's"),
             ("orders/a", r#"{"fill":[{"title":"b"}]}"#, "missing field `disk`"),
             ("copies/a/b", r#"[{"disk":1,"state":"gone"}]"#, "unknown variant `gone`"),
             ("copies/a/b", r#"[{"disk":1024,"state":"ready"}]"#, "copies or disks of one node"),

@@ -242,6 +242,20 @@ fn a_viewer_is_sent_to_the_node_that_has_reserved() {
 }
 
 #[test]
+fn a_title_in_a_folder_is_found_by_its_encoded_name() {
+    let node = StubNode::start(reserves);
+    let cluster = TestCluster::start(&[&node]);
+    cluster.etcd.put("/tenuto/c/titles/hall/1 a", r#"{"rate":5000000,"size":1000}"#);
+    cluster.etcd.put("/tenuto/c/copies/hall/1 a/n0", r#"[{"disk":0,"state":"ready"}]"#);
+    let target = "/t/hall%2F1%20a/master.m3u8";
+    until(|| status(&cluster.get(target)) == 302);
+    let asked = node.asked.lock().unwrap().last().cloned().unwrap();
+    assert!(asked.starts_with(&format!("GET {target} HTTP/1.1\r\n")), "{asked}");
+    let titles = cluster.json("/titles");
+    assert!(titles.to_string().contains(target), "{titles}");
+}
+
+#[test]
 fn full_nodes_are_followed_by_the_next_and_then_by_a_refusal_with_a_time() {
     let (full, free) = (StubNode::start(is_full), StubNode::start(reserves));
     let cluster = TestCluster::start(&[&full, &free]);

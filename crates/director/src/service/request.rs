@@ -152,7 +152,7 @@ mod tests {
             ("/t/film.of.1927.mp4?x=/", Some("film.of.1927")),
             ("/t/Metropolis%20(1927)/manifest.mpd", Some("Metropolis (1927)")),
             ("http://director:80/t/film.mp4", Some("film")),
-            ("/t/a%2Fb.mp4", None),
+            ("/t/a%2Fb.mp4", Some("a/b")),
             ("/t/%ff.mp4", None),
             ("/t/a%0Ab.mp4", None),
             ("/t/film", None),
