@@ -121,16 +121,18 @@ impl TrackState {
         let map = kept.scanner.as_ref().map(SubsampleScanner::map);
         let seen = kept.index.count_within(arrived).min(map.map_or(usize::MAX, SubsampleMap::len));
         let (seen, from) = (seen.min(end), first.saturating_add(from));
+        // The time until a part that begins after a gap is none of this part's play-out time.
+        let is_gap = |to: usize| to == end && to < kept.index.len() && parts::is_gap(kept, to);
         let last_duration = match from.checked_sub(1) {
-            Some(last) if from > first => kept.index.duration(last),
+            Some(last) if from > first && !is_gap(from) => kept.index.duration(last),
+            Some(last) if from > first => kept.index.duration(last - 1),
             _ => cutter.map_or(0, |cutter| cutter.wait(is_next, kept, from)),
         };
         let mut ldus = match from < seen {
             true => kept.index.part(from..seen, map),
             false => LduIndex::default(),
         };
-        // The time until a part that begins after a gap is none of this part's play-out time.
-        if seen == end && seen < kept.index.len() && parts::is_gap(kept, seen) {
+        if is_gap(seen) {
             ldus.set_last_duration(kept.index.duration(seen - 2));
         }
         Some(IndexPart { last_duration, ldus, checksums: Vec::new() })

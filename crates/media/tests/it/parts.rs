@@ -166,3 +166,32 @@ fn the_parts_of_a_stream_have_every_ldu_once_and_in_time() {
         }
     }
 }
+
+#[test]
+fn a_part_begins_behind_a_gap_in_the_times() {
+    let folder = Folder::new("gap");
+    let path = folder.file("gap.mp4");
+    // From the fourth second on all is three seconds later.
+    let words = "-f lavfi -i testsrc2=s=160x90:r=25:d=6 -f lavfi -i sine=d=6:r=48000 -vf \
+                 setpts=PTS+gte(T\\,4)*3/TB -af asetpts=PTS+gte(T\\,4)*3/TB -vsync vfr -c:v libx264 \
+                 -preset ultrafast -g 250 -force_key_frames 7 -c:a libmp3lame FILE";
+    ffmpeg(words, &[&path]);
+    let stream = remux(&path, "mp4", "");
+    let whole = read(&stream, 4096);
+    let parts = cut(&stream, Duration::from_secs(60), 4096);
+    let pictures: Vec<usize> = parts.iter().map(|part| part[0].0.ldus.len()).collect();
+    assert_eq!(pictures, [100, 50]);
+    for number in 0..2 {
+        let bytes = parts.iter().map(|part| part[number].1.clone()).collect::<Vec<_>>();
+        assert!(bytes.concat() == whole.data[number], "bytes of track {number}");
+        // The gap is in no part: each lasts as long as what is in it.
+        let lasts = |part: &Part| {
+            let TrackIndex { ldus, description, .. } = &part[number].0;
+            let ticks = i64::try_from(ldus.duration_ticks()).unwrap();
+            MediaTime::from_ticks(ticks, description.timescale).as_secs_f64()
+        };
+        for (part, wanted) in parts.iter().zip([4.0, 2.0]) {
+            assert!((lasts(part) - wanted).abs() < 0.1, "track {number}: {} s", lasts(part));
+        }
+    }
+}
