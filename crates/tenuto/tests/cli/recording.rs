@@ -416,7 +416,8 @@ fn parts(dir: &TestDir, folder: &str) -> Vec<String> {
 /// An input ends and comes again: parts of it follow one another, and have every picture once.
 #[test]
 fn parts_of_an_input_that_comes_again_have_every_picture_once() {
-    let dir = TestDir::with_store();
+    // Each track of an open part has room for 8 MiB, and two parts are open where one ends.
+    let dir = TestDir::with_store_of(160);
     broadcast(&dir);
     let made = Command::new("mkfifo").arg(dir.path("pipe")).status();
     assert!(made.expect("mkfifo runs").success());
@@ -481,7 +482,7 @@ fn parts_of_an_input_that_comes_again_have_every_picture_once() {
 /// A series whose program was killed goes on in new parts; what it had is there.
 #[test]
 fn a_series_goes_on_after_its_program_was_killed() {
-    let dir = TestDir::with_store();
+    let dir = TestDir::with_store_of(160);
     broadcast(&dir);
     let mut command = program(&dir.path(""));
     command.args("record a.store hall - --part 3s --keep 1h --json".split(' '));
