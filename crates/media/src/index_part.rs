@@ -1,7 +1,8 @@
 //! What a recording adds to the index of a track from one moment to the next.
 //!
 //! ```text
-//! last duration  u32, ticks: how long the LDU before the part really lasts
+//! last duration  u32, ticks: how long the LDU before the part really lasts; of the first part the
+//!                time from the beginning of the title to its first LDU
 //! LDUs           u32 length, then see `ldu_coding`; offsets and times count from the part's start
 //! subsamples     u32 length (0: unknown), then 1 (u8), then see `subsamples`
 //! checksums      u32 count, CRC-32C u32 of each whole span of the data that was completed
@@ -11,14 +12,15 @@
 
 use crate::index_region::{decode_bool, encode_subsamples};
 use crate::subsamples::SubsampleMap;
-use crate::{LduIndex, ldu_coding};
-use units::{Decoder, Encoder, Malformed};
+use crate::{Edit, LduIndex, TrackIndex, ldu_coding};
+use units::{Decoder, Encoder, Malformed, MediaTime};
 
 /// A part of a track's index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexPart {
     /// The final duration of the LDU before the part, in ticks: a muxer guesses the duration of an
-    /// LDU until it knows the next one. Zero if there is none.
+    /// LDU until it knows the next one. In the first part of a track, the time before its first
+    /// LDU.
     pub last_duration: u32,
     /// The LDUs, with offsets and times that count from the part's start.
     pub ldus: LduIndex,
@@ -90,11 +92,27 @@ impl IndexPart {
         Some((first, second))
     }
 
-    /// Appends the part to the index of the track so far.
+    /// Appends the part to a track as far as it is recorded.
     ///
     /// # Errors
     /// Only one of the two has subsamples, although both have LDUs.
-    pub fn append_to(&self, index: &mut LduIndex) -> Result<(), Malformed> {
+    pub fn append_to_track(&self, track: &mut TrackIndex) -> Result<(), Malformed> {
+        let description = &mut track.description;
+        if track.ldus.is_empty() && !self.ldus.is_empty() && self.last_duration > 0 {
+            let wait = MediaTime::from_ticks(self.last_duration.into(), description.timescale);
+            if description.edits.is_empty() {
+                description.edits.push(Edit { duration: None, media_time: Some(0) });
+            }
+            description.edits.insert(0, Edit { duration: Some(wait), media_time: None });
+        }
+        self.append_to(&mut track.ldus)?;
+        track.checksums.extend(&self.checksums);
+        track.data_len = track.ldus.data_len();
+        Ok(())
+    }
+
+    /// Appends the part to the index of the track so far, which ends before it.
+    fn append_to(&self, index: &mut LduIndex) -> Result<(), Malformed> {
         if !index.is_empty() {
             index.set_last_duration(self.last_duration);
         }

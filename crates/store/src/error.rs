@@ -116,6 +116,12 @@ pub enum StoreError {
         /// The requested name.
         name: String,
     },
+    /// The folder of this name is being recorded into.
+    #[error("'{name}' is being recorded already")]
+    BeingRecorded {
+        /// The folder's name.
+        name: String,
+    },
     /// The name is invalid.
     #[error("'{}' cannot be a title's name: {reason}", name.escape_debug())]
     BadName {
@@ -266,6 +272,7 @@ impl Hinted for StoreError {
             Self::SizeNeeded { .. } => "give the size of a new file, for example --size 40GiB",
             Self::WouldDestroy { .. } => "if that is meant, allow it with --destroy",
             Self::Exists { .. } => "remove or rename it first, or choose another name",
+            Self::BeingRecorded { .. } => "end that recording first, or choose another name",
             Self::BadName { .. } => "choose another name",
             Self::Full { .. } | Self::TooManyPieces { .. } => "remove titles first",
             Self::CatalogueFull { .. } => "remove titles",
@@ -308,6 +315,7 @@ impl StoreError {
             Self::Owned { .. } => "owned",
             Self::NoTitle { .. } => "no-title",
             Self::Exists { .. } => "exists",
+            Self::BeingRecorded { .. } => "being-recorded",
             Self::BadName { .. } => "bad-name",
             Self::Full { .. } => "full",
             Self::TooManyPieces { .. } => "too-many-pieces",

@@ -32,6 +32,7 @@ mod recording_load;
 mod recording_reader;
 mod repair;
 mod scrub;
+mod series;
 mod space;
 mod store;
 mod title_file;
@@ -48,7 +49,8 @@ pub use finding::{Finding, FindingKind};
 pub use free::{AllocError, FreeMap};
 pub use ingest::{
     FileOutcome, IngestOptions, IngestReport, RecordingEnd, RecordingInput, RecordingOptions,
-    RecordingReport, SubtitleFile, ingest, record,
+    RecordingReport, SeriesEvent, SeriesHost, SeriesOptions, SeriesReport, SubtitleFile, ingest,
+    record, record_series,
 };
 pub use library_plan::{
     LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft,

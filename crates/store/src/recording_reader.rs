@@ -107,9 +107,7 @@ pub(crate) fn append(
             continue;
         }
         let part = IndexPart::decode(&progress.part).map_err(|_| damaged())?;
-        part.append_to(&mut track.ldus).map_err(|_| damaged())?;
-        track.checksums.extend(&part.checksums);
-        track.data_len = track.ldus.data_len();
+        part.append_to_track(track).map_err(|_| damaged())?;
     }
     Ok(())
 }

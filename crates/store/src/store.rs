@@ -19,6 +19,7 @@ use crate::format::layout::StoreLayout;
 use crate::format::record::{Record, check_calibration, check_disk_history, check_new_name};
 use crate::free::FreeMap;
 use crate::log::{LoadedLog, Log};
+use crate::series::SeriesPart;
 use crate::title_index::read_index;
 use crate::{Finding, RunningRecording, StoreError, StoreInfo, TitleId, TitleRecord};
 use device::{BlockDevice, DeviceError};
@@ -144,6 +145,22 @@ impl Store {
         let state = self.state();
         let mut all = state.catalogue.recordings();
         all.find(|log| log.start.name == name).map(RecordingLog::summary)
+    }
+
+    /// The titles that are parts of this series, the first one first.
+    pub(crate) fn parts_of(&self, series: &str) -> Vec<SeriesPart> {
+        let state = self.state();
+        let titles = state.catalogue.titles();
+        let parts = titles.filter_map(|it| SeriesPart::of(series, &it.name, it.duration));
+        let mut parts: Vec<SeriesPart> = parts.collect();
+        parts.sort_by_key(|part| part.begins);
+        parts
+    }
+
+    /// Whether a title has this name, or will have it when it is written.
+    pub(crate) fn is_taken(&self, name: &str) -> bool {
+        let state = self.state();
+        state.catalogue.title(name).is_some() || state.pending.contains(name)
     }
 
     /// The title with this name.

@@ -436,7 +436,7 @@ impl fmt::Debug for TitleWriter<'_> {
 }
 
 /// The time in Unix seconds; zero if the clock is not set.
-fn unix_now() -> u64 {
+pub(crate) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |passed| passed.as_secs())
 }
 

@@ -94,7 +94,12 @@ impl<'a> Recorded<'a> {
                 let sync = (from + i) % 10 == 0;
                 ldus.push(u32::try_from(ldu.len()).unwrap(), guess, 0, sync, false);
             }
-            let last_duration = if here.is_empty() { 7 } else { 1 };
+            let last_duration = match from {
+                // The first LDU is at the beginning.
+                0 => 0,
+                _ if here.is_empty() => 7,
+                _ => 1,
+            };
             IndexPart { last_duration, ldus, checksums: Vec::new() }
         })?;
         for (ldus, committed) in &mut self.expected.tracks {

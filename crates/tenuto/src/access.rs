@@ -24,15 +24,25 @@ use units::{ByteCount, Hinted};
 /// Executes a request on the store at `path`: through its server's control socket, or by opening
 /// the store. Shows progress where there is a terminal.
 pub(crate) fn ask(path: &Path, request: &Request) -> Result<Reply, Failure> {
+    ask_and_hear(path, request, &|_| {})
+}
+
+/// Executes a request as [`ask`] does; `hear` is told of what happens meanwhile.
+pub(crate) fn ask_and_hear(
+    path: &Path,
+    request: &Request,
+    hear: &dyn Fn(&wire::RecordingEvent),
+) -> Result<Reply, Failure> {
     let bar = Bar::new();
     // Sockets are named by the store's uuid, and the file tells the store from a copy: every path
     // to a device leads to the same server.
     let identity = Store::peek(path)?;
     // A calibration is bounded by time, so its progress is a share; all others count bytes.
     let in_parts = matches!(request, Request::Calibrate { .. });
-    let mut show = |p: wire::Progress| match in_parts {
-        true => bar.percent(&p.stage, p.part()),
-        false => bar.bytes(&p.stage, p.done, p.total),
+    let mut show = |p: wire::Progress| match &p.event {
+        Some(event) => bar.above(|| hear(event)),
+        None if in_parts => bar.percent(&p.stage, p.part()),
+        None => bar.bytes(&p.stage, p.done, p.total),
     };
     let until = Instant::now() + WHILE_A_SERVER_STARTS;
     let owner = loop {

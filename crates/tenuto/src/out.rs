@@ -133,6 +133,11 @@ impl Bar {
         Self(bar)
     }
 
+    /// Writes lines that stay above the bar.
+    pub(crate) fn above(&self, write: impl FnOnce()) {
+        self.0.suspend(write);
+    }
+
     /// Shows progress in bytes.
     pub(crate) fn bytes(&self, stage: &str, done: u64, total: Option<u64>) {
         let template = match total {

@@ -1,6 +1,8 @@
 //! Numbers and texts in the form in which users read them.
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
@@ -35,6 +37,23 @@ pub fn http_date(time: SystemTime) -> String {
 pub fn iso_seconds(unix: u64) -> String {
     date(SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(unix))).to_string()
 }
+
+/// A Unix time in the basic format of ISO 8601, which can be part of a name: `20261121T054158Z`.
+pub fn basic_utc(unix: u64) -> String {
+    date(SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(unix)))
+        .strftime(BASIC_UTC)
+        .to_string()
+}
+
+/// The Unix time of a text that [`basic_utc`] has written.
+pub fn parse_basic_utc(text: &str) -> Option<u64> {
+    let time = DateTime::strptime(BASIC_UTC, text).ok()?.to_zoned(TimeZone::UTC).ok()?;
+    let unix = u64::try_from(time.timestamp().as_second()).ok()?;
+    // One spelling of each time: numbers could have fewer digits.
+    (basic_utc(unix) == text).then_some(unix)
+}
+
+const BASIC_UTC: &str = "%Y%m%dT%H%M%SZ";
 
 /// A time in ISO 8601 with milliseconds: `2026-11-21T05:41:58.123Z`.
 pub fn iso_date(time: SystemTime) -> String {

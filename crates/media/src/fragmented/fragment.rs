@@ -7,6 +7,7 @@
 
 use super::error::{BadStream, malformed};
 use super::latm::LatmUnpacker;
+use super::parts::{self, PartCutter, TrackCut};
 use crate::boxes::boxes;
 use crate::codec::SampleEntry;
 use crate::subsamples::{SubsampleMap, SubsampleScanner};
@@ -28,13 +29,22 @@ pub(super) struct TrackState {
 #[derive(Debug)]
 pub(super) struct KeptTrack {
     /// The track's number among the kept ones.
-    number: usize,
-    description: TrackDescription,
-    index: LduIndex,
+    pub(super) number: usize,
+    pub(super) description: TrackDescription,
+    /// The LDUs since the beginning of the present part.
+    pub(super) index: LduIndex,
+    /// The ticks before the present part.
+    pub(super) before: u64,
+    /// Whether the present part is not the first.
+    pub(super) is_later_part: bool,
+    /// The bytes that were passed on since the beginning of the present part.
+    pub(super) passed: u64,
+    /// Where the next part begins.
+    pub(super) cut: Option<TrackCut>,
     /// Takes the LATM framing away, if the track has it.
     pub(super) latm: Option<LatmUnpacker>,
     /// Finds what of it may be encrypted, if it has NAL units.
-    scanner: Option<SubsampleScanner>,
+    pub(super) scanner: Option<SubsampleScanner>,
 }
 
 /// The values of an LDU that the fragment does not override.
@@ -58,7 +68,17 @@ impl TrackState {
     pub(super) fn new(id: u32, number: usize, description: TrackDescription, latm: bool) -> Self {
         let latm = latm.then(LatmUnpacker::default);
         let scanner = SubsampleScanner::of(&description.sample_entry);
-        let kept = KeptTrack { number, description, index: LduIndex::default(), latm, scanner };
+        let kept = KeptTrack {
+            number,
+            description,
+            index: LduIndex::default(),
+            before: 0,
+            is_later_part: false,
+            passed: 0,
+            cut: None,
+            latm,
+            scanner,
+        };
         Self { id, defaults: Defaults::default(), kept: Some(kept) }
     }
 
@@ -80,14 +100,41 @@ impl TrackState {
         }
     }
 
-    /// What the kept track `number` has had since its LDU `from`, if it is this one: its LDUs of
-    /// which all bytes have arrived.
-    pub(super) fn part(&self, number: usize, from: usize, arrived: u64) -> Option<IndexPart> {
+    /// What the kept track `number`, if it is this one, has had in the present part since its LDU
+    /// `from`, or in the next part: the LDUs of which all bytes have arrived. `cutter`: by which it
+    /// is cut into parts.
+    pub(super) fn part(
+        &self,
+        number: usize,
+        is_next: bool,
+        from: usize,
+        arrived: u64,
+        cutter: Option<&PartCutter>,
+    ) -> Option<IndexPart> {
         let kept = self.kept.as_ref().filter(|kept| kept.number == number)?;
+        let (first, end, arrived) = match (kept.cut, is_next) {
+            (None, true) => return None,
+            (None, false) => (0, usize::MAX, arrived),
+            (Some(cut), false) => (0, cut.ldus, arrived),
+            (Some(cut), true) => (cut.ldus, usize::MAX, cut.bytes.saturating_add(arrived)),
+        };
         let map = kept.scanner.as_ref().map(SubsampleScanner::map);
         let seen = kept.index.count_within(arrived).min(map.map_or(usize::MAX, SubsampleMap::len));
-        let last_duration = from.checked_sub(1).map_or(0, |last| kept.index.duration(last));
-        let ldus = kept.index.part(from..seen.max(from), map);
+        let (seen, from) = (seen.min(end), first.saturating_add(from));
+        // The time until a part that begins after a gap is none of this part's play-out time.
+        let is_gap = |to: usize| to == end && to < kept.index.len() && parts::is_gap(kept, to);
+        let last_duration = match from.checked_sub(1) {
+            Some(last) if from > first && !is_gap(from) => kept.index.duration(last),
+            Some(last) if from > first => kept.index.duration(last - 1),
+            _ => cutter.map_or(0, |cutter| cutter.wait(is_next, kept, from)),
+        };
+        let mut ldus = match from < seen {
+            true => kept.index.part(from..seen, map),
+            false => LduIndex::default(),
+        };
+        if is_gap(seen) {
+            ldus.set_last_duration(kept.index.duration(seen - 2));
+        }
         Some(IndexPart { last_duration, ldus, checksums: Vec::new() })
     }
 
@@ -226,17 +273,25 @@ fn open_track<'a>(
 /// Sets the decode time of the next LDU: the last one lasts until then.
 fn set_time(track: &mut TrackState, ticks: u64) -> Result<(), BadStream> {
     let id = track.id;
-    let Some(index) = track.kept.as_mut().map(|kept| &mut kept.index) else { return Ok(()) };
+    let Some(kept) = track.kept.as_mut() else { return Ok(()) };
+    let index = &mut kept.index;
+    let before = &mut kept.before;
     // The usual case: no gap, and no guessed duration to correct.
-    if ticks == index.duration_ticks() {
+    if ticks == *before + index.duration_ticks() {
         return Ok(());
     }
     // Without an LDU before there is no duration that could bridge the gap.
     let Some(last) = index.len().checked_sub(1).map(|last| index.get(last)) else {
-        return Err(BadStream::LateStart { track: id, ticks });
+        if !kept.is_later_part {
+            return Err(BadStream::LateStart { track: id, ticks });
+        }
+        // The first LDU of a later part: the part begins when it does.
+        *before = ticks;
+        return Ok(());
     };
-    let lasts =
-        ticks.checked_sub(last.decode_time).ok_or(BadStream::TimesRunBack { track: id, ticks })?;
+    let lasts = ticks
+        .checked_sub(*before + last.decode_time)
+        .ok_or(BadStream::TimesRunBack { track: id, ticks })?;
     let duration =
         u32::try_from(lasts).map_err(|_| BadStream::PauseTooLong { track: id, ticks })?;
     index.set_last_duration(duration);

@@ -18,13 +18,16 @@ mod error;
 mod fragment;
 mod header;
 mod latm;
+mod parts;
 
 pub use error::{BadStream, FragmentError};
 
 use crate::{IndexPart, LduIndex, TrackDescription};
 use fragment::{Run, TrackState};
 use mp4_atom::FourCC;
+use parts::PartCutter;
 use std::collections::VecDeque;
+use std::time::Duration;
 
 /// Receives the output of a [`FragmentReader`].
 pub trait FragmentSink {
@@ -36,6 +39,13 @@ pub trait FragmentSink {
 
     /// Receives the next bytes of a track's data, in decode order, in pieces of any size.
     fn payload(&mut self, track: usize, bytes: &[u8]) -> Result<(), Self::Error>;
+
+    /// Is told that the further bytes of a track are of the next part, all of whose tracks are
+    /// described; only where the stream is [cut](FragmentReader::cut_into).
+    fn cut(&mut self, track: usize, tracks: &[TrackDescription]) -> Result<(), Self::Error> {
+        let _ = (track, tracks);
+        Ok(())
+    }
 }
 
 /// A push parser of a fragmented stream.
@@ -49,6 +59,8 @@ pub struct FragmentReader {
     runs: VecDeque<Run>,
     /// The numbers of the tracks in LATM framing.
     latm: Vec<usize>,
+    /// What cuts the stream into parts.
+    cutter: Option<PartCutter>,
     /// Whether an error has occurred: nothing after it is valid.
     failed: bool,
 }
@@ -77,7 +89,13 @@ impl FragmentReader {
     pub fn new() -> Self {
         let state = ParserState::Header(Vec::new());
         let (tracks, latm) = (Vec::new(), Vec::new());
-        Self { at: 0, state, tracks, runs: VecDeque::new(), latm, failed: false }
+        Self { at: 0, state, tracks, runs: VecDeque::new(), latm, cutter: None, failed: false }
+    }
+
+    /// Cuts the stream into parts, each of which begins with a key frame: the first one after so
+    /// much play-out time, or after a gap in the times.
+    pub fn cut_into(self, length: Duration) -> Self {
+        Self { cutter: Some(PartCutter::new(length)), ..self }
     }
 
     /// Makes AAC of the tracks with these numbers, which are AAC in LATM framing: a packet's access
@@ -94,11 +112,58 @@ impl FragmentReader {
         kept.filter_map(|kept| kept.latm.as_ref()).map(|latm| latm.unreadable).sum()
     }
 
-    /// What a track has had since its LDU `from`: the LDUs of which all bytes are among the first
-    /// `arrived` of its data. Nothing of a track in LATM framing, whose LDUs are known at the end.
+    /// What a track has had in the present part since its LDU `from`: the LDUs of which all bytes
+    /// are among the first `arrived` of its data there. Nothing of a track in LATM framing, whose
+    /// LDUs are known at the end.
     pub fn part(&self, track: usize, from: usize, arrived: u64) -> IndexPart {
-        let found = self.tracks.iter().find_map(|state| state.part(track, from, arrived));
+        self.part_of(false, track, from, arrived)
+    }
+
+    /// What [`FragmentReader::part`] is of the part behind the present one.
+    pub fn next_part(&self, track: usize, from: usize, arrived: u64) -> IndexPart {
+        self.part_of(true, track, from, arrived)
+    }
+
+    fn part_of(&self, is_next: bool, track: usize, from: usize, arrived: u64) -> IndexPart {
+        let cutter = self.cutter.as_ref();
+        let mut tracks = self.tracks.iter();
+        let found = tracks.find_map(|state| state.part(track, is_next, from, arrived, cutter));
         found.filter(|_| !self.latm.contains(&track)).unwrap_or_default()
+    }
+
+    /// Whether the present part is whole: all tracks have come by its end.
+    pub fn has_whole_part(&self) -> bool {
+        let mut kept = self.tracks.iter().filter_map(|track| track.kept.as_ref()).peekable();
+        kept.peek().is_some() && kept.all(|kept| kept.cut.is_some_and(|cut| cut.is_told))
+    }
+
+    /// Forgets the present part, which is whole, and makes the next one the present one.
+    pub fn forget_part(&mut self) {
+        assert!(self.has_whole_part(), "tracks would lose LDUs");
+        if let Some(cutter) = &mut self.cutter {
+            cutter.go_on(&mut self.tracks);
+            cutter.find(&mut self.tracks);
+        }
+    }
+
+    /// [`FragmentReader::push`] up to the end of the present part, if that is among the bytes:
+    /// takes what it has read from `bytes`.
+    pub fn push_part<S: FragmentSink>(
+        &mut self,
+        bytes: &mut &[u8],
+        sink: &mut S,
+    ) -> Result<(), FragmentError<S::Error>> {
+        if self.failed {
+            return Err(BadStream::AfterError.into());
+        }
+        // A cut in what is known already.
+        let mut result = self.tell_cuts(sink);
+        while !bytes.is_empty() && result.is_ok() && !self.has_whole_part() {
+            result = self.step(bytes, sink);
+        }
+        // State and position are unknown after an error, so that no byte may be taken any more.
+        self.failed = result.is_err();
+        result
     }
 
     /// Takes the next bytes of the stream, in pieces of any size. After an error the reader is
@@ -108,17 +173,14 @@ impl FragmentReader {
         bytes: &[u8],
         sink: &mut S,
     ) -> Result<(), FragmentError<S::Error>> {
-        if self.failed {
-            return Err(BadStream::AfterError.into());
-        }
         let mut rest = bytes;
-        let mut result = Ok(());
-        while !rest.is_empty() && result.is_ok() {
-            result = self.step(&mut rest, sink);
+        loop {
+            self.push_part(&mut rest, sink)?;
+            if rest.is_empty() {
+                return Ok(());
+            }
+            self.forget_part();
         }
-        // State and position are unknown after an error, so that no byte may be taken any more.
-        self.failed = result.is_err();
-        result
     }
 
     /// Ends the stream and returns final descriptions and indexes. Fails if the stream ended inside
@@ -241,7 +303,10 @@ impl FragmentReader {
                 return Err(BadStream::PayloadMissing { at: start }.into());
             }
             self.runs = fragment::read(&payload, start, &mut self.tracks)?;
-            return Ok(());
+            if let Some(cutter) = &mut self.cutter {
+                cutter.find(&mut self.tracks);
+            }
+            return self.tell_cuts(sink);
         }
         if !self.tracks.is_empty() {
             return Err(BadStream::SecondHeader { at: start }.into());
@@ -266,8 +331,17 @@ impl FragmentReader {
             let gap = usize::try_from(run.start - start).unwrap_or(usize::MAX);
             // Bytes in the gap belong to no run and are dropped.
             let Some(here) = bytes.get(gap..).filter(|here| !here.is_empty()) else { break };
-            let count = usize::try_from(run.end - run.start).unwrap_or(usize::MAX).min(here.len());
+            let mut count =
+                usize::try_from(run.end - run.start).unwrap_or(usize::MAX).min(here.len());
             if let Some(track) = run.track {
+                let mut kept = self.tracks.iter_mut().filter_map(|state| state.kept.as_mut());
+                if let Some(kept) = kept.find(|kept| kept.number == track) {
+                    if let Some(cut) = kept.cut.filter(|cut| !cut.is_told) {
+                        let before = cut.bytes.saturating_sub(kept.passed);
+                        count = count.min(usize::try_from(before).unwrap_or(usize::MAX));
+                    }
+                    kept.passed += count as u64;
+                }
                 self.tracks.iter_mut().for_each(|state| state.scan(track, &here[..count]));
                 let mut emit =
                     |bytes: &[u8]| sink.payload(track, bytes).map_err(FragmentError::Sink);
@@ -281,6 +355,20 @@ impl FragmentReader {
             bytes = &here[count..];
             if run.start == run.end {
                 self.runs.pop_front();
+            }
+            self.tell_cuts(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the sink of the cuts that tracks have come to.
+    fn tell_cuts<S: FragmentSink>(&mut self, sink: &mut S) -> Result<(), FragmentError<S::Error>> {
+        let Some(cutter) = &self.cutter else { return Ok(()) };
+        for kept in self.tracks.iter_mut().filter_map(|track| track.kept.as_mut()) {
+            let Some(cut) = kept.cut.as_mut().filter(|cut| !cut.is_told) else { continue };
+            if kept.passed == cut.bytes {
+                cut.is_told = true;
+                sink.cut(kept.number, cutter.next_tracks()).map_err(FragmentError::Sink)?;
             }
         }
         Ok(())

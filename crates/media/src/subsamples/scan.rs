@@ -97,6 +97,12 @@ impl SubsampleScanner {
         &self.map
     }
 
+    /// Forgets the first LDUs, all of which have been seen whole; the index that is passed on from
+    /// now on is without them.
+    pub(crate) fn forget(&mut self, ldus: usize) {
+        self.map = self.map.part(ldus.min(self.map.len())..self.map.len());
+    }
+
     /// The map of all LDUs of `index`; `None` if not all of them have been seen.
     pub(crate) fn finish(mut self, index: &LduIndex) -> Option<SubsampleMap> {
         while self.map.len() < index.len() && index.get(self.map.len()).size == 0 {

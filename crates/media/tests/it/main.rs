@@ -14,6 +14,7 @@ mod iframes;
 mod index_region;
 mod manifest;
 mod packaging;
+mod parts;
 mod playback;
 mod text;
 mod thumbnails;

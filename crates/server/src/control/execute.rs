@@ -3,7 +3,7 @@
 //! The two differ only in what [`StoreOwner`] names: a server schedules background I/O, keeps the
 //! space of removed titles while they are played, and calibrates between the reads of sessions.
 
-use super::{Reply, Request};
+use super::{RecordingSeries, Reply, Request};
 use crate::wire;
 use media::{TitleIndex, TitleKind};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use store::{
     BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingOptions, ScrubResult,
-    SoleOwner, Store, StoreAccess, StoreError, TitleOwner, TitleRecord,
+    SeriesEvent, SeriesHost, SeriesOptions, SoleOwner, Store, StoreAccess, StoreError, TitleOwner,
+    TitleRecord,
 };
 use units::{BitRate, ByteCount};
 
@@ -176,9 +177,7 @@ fn execute_on_store(
             // may have been ingested.
             Reply::Ingest(wire::IngestReport::from(outcomes.as_slice()))
         }
-        Request::Record { input, title, seconds, program, silence, rate } => {
-            let seconds_of =
-                |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        Request::Record { input, title, seconds, program, silence, rate, series } => {
             let options = RecordingOptions {
                 name: title.clone(),
                 duration: seconds.map(seconds_of),
@@ -187,6 +186,18 @@ fn execute_on_store(
                 rate: rate.map(BitRate),
             };
             let io = owner.recording_io();
+            if let Some(RecordingSeries { keep, part, reconnect }) = series {
+                let series = SeriesOptions {
+                    keep: keep.map(seconds_of),
+                    part: seconds_of(*part),
+                    reconnect: *reconnect,
+                };
+                let host = &mut RequestHost { owner, progress };
+                let report =
+                    store::record_series(store, input, &options, &series, host, &*io, cancel)?;
+                let report = wire::SeriesReport::new(title, &report);
+                return Ok(Reply::RecordedSeries(Box::new(report)));
+            }
             let report = store::record(store, input, &options, &*io, &mut on_bytes, cancel)?;
             Reply::Recorded(Box::new(wire::RecordingReport::from(&report)))
         }
@@ -247,6 +258,32 @@ fn execute_on_store(
         | Request::Stop { .. }
         | Request::ServedFile => unreachable!("answered by `execute`"),
     })
+}
+
+fn seconds_of(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or_default()
+}
+
+/// The owner of a store as the host of a series that a request asks for.
+struct RequestHost<'a> {
+    owner: &'a dyn StoreOwner,
+    progress: &'a mut dyn FnMut(wire::Progress),
+}
+
+impl SeriesHost for RequestHost<'_> {
+    fn progress(&mut self, progress: JobProgress) {
+        (self.progress)(progress.into());
+    }
+
+    fn event(&mut self, event: SeriesEvent) {
+        let stage = "recording".to_owned();
+        let event = Some(wire::RecordingEvent::from(event));
+        (self.progress)(wire::Progress { stage, done: 0, total: None, event });
+    }
+
+    fn remove(&mut self, title: &str) -> Result<(), StoreError> {
+        self.owner.remove(title).map(|_| ())
+    }
 }
 
 fn read_index(

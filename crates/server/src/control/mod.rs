@@ -81,6 +81,8 @@ pub enum Request {
         silence: f64,
         /// Bits a second that the disk is to hold for it; `None`: what others leave.
         rate: Option<u64>,
+        /// How it is recorded as a folder of parts; `None`: as one title.
+        series: Option<RecordingSeries>,
     },
     /// Remove a title: it is hidden at once, and its space is freed when its last session has
     /// ended.
@@ -174,6 +176,17 @@ pub enum Request {
     ServedFile,
 }
 
+/// How an input is recorded as a folder of parts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordingSeries {
+    /// Seconds for which a part stays after its end; `None`: for ever.
+    pub keep: Option<f64>,
+    /// Seconds of play-out time after which the next key frame begins a part.
+    pub part: f64,
+    /// Whether a lost input is opened again.
+    pub reconnect: bool,
+}
+
 impl Request {
     /// Whether it is work that takes long, and is lost if the server ends.
     pub(crate) fn takes_long(&self) -> bool {
@@ -209,6 +222,8 @@ pub enum Reply {
     Ingest(wire::IngestReport),
     /// Reply to `Record`.
     Recorded(Box<wire::RecordingReport>),
+    /// Reply to `Record` with a series.
+    RecordedSeries(Box<wire::SeriesReport>),
     /// Reply to `Rm`.
     Removed(wire::RemovedTitle),
     /// Reply to `Rename`.

@@ -63,7 +63,13 @@ impl ServedStore {
             return Err(wire::Failure::new("not-recorded", message, hint));
         }
         let _working = request.takes_long().then(|| Arc::clone(&self.shared.work));
-        let result = execute(self, request, cancel, progress);
+        let mut told = |now: wire::Progress| {
+            if let (Request::Record { title, .. }, Some(event)) = (request, &now.event) {
+                self.tell_event(title, event);
+            }
+            progress(now);
+        };
+        let result = execute(self, request, cancel, &mut told);
         if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
             report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
         }
@@ -77,12 +83,10 @@ impl ServedStore {
         let store = self.path().display().to_string();
         let failure = match result {
             Ok(Reply::Recorded(report)) => {
-                let (bytes, duration) = (report.title.bytes, report.title.duration);
-                self.shared.tell("recording-done", || {
-                    json!({ "store": store, "title": title, "bytes": bytes, "duration": duration })
-                });
+                self.tell_recorded(&report.title);
                 report.error.as_ref()
             }
+            Ok(Reply::RecordedSeries(report)) => report.error.as_ref(),
             Ok(_) => None,
             Err(failure) => Some(failure),
         };
@@ -92,6 +96,38 @@ impl ServedStore {
                 "recording-failed",
                 || json!({ "store": store, "title": title, "error": error, "message": message }),
             );
+        }
+    }
+
+    fn tell_recorded(&self, title: &wire::ListedTitle) {
+        let store = self.path().display().to_string();
+        let (title, bytes, duration) = (&title.name, title.bytes, title.duration);
+        self.shared.tell(
+            "recording-done",
+            || json!({ "store": store, "title": title, "bytes": bytes, "duration": duration }),
+        );
+    }
+
+    /// Tells what happens while a folder of parts is recorded.
+    fn tell_event(&self, folder: &str, event: &wire::RecordingEvent) {
+        let store = self.path().display().to_string();
+        match event {
+            wire::RecordingEvent::Part { title } => self.tell_recorded(title),
+            wire::RecordingEvent::InputLost { message, wait, .. } => {
+                self.shared.tell(
+                    "recording-interrupted",
+                    || json!({ "store": store, "title": folder, "message": message, "wait": wait }),
+                );
+            }
+            wire::RecordingEvent::KeptShort { kept, wanted } => {
+                self.shared.tell(
+                    "recording-kept-short",
+                    || json!({ "store": store, "title": folder, "kept": kept, "wanted": wanted }),
+                );
+            }
+            wire::RecordingEvent::PartRemoved { title, why } => self.shared.log.line(
+                || json!({ "event": "part-removed", "store": store, "title": title, "why": why }),
+            ),
         }
     }
 

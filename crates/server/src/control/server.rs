@@ -160,7 +160,7 @@ fn execute_for(
         if closed.load(Ordering::Relaxed) {
             cancel.store(true, Ordering::Relaxed);
         }
-        if sent_at.elapsed() > PROGRESS_INTERVAL {
+        if sent_at.elapsed() > PROGRESS_INTERVAL || progress.event.is_some() {
             sent_at = Instant::now();
             // A client that has disconnected is noticed only by a write that fails.
             if write_line(stream, &Line::Progress(progress)).is_err() {

@@ -5,7 +5,7 @@ use crate::plan::{PlanResult, Popularity, SharedCapacity};
 use media::{TextDescription, Thumbnails, TitleIndex, TitleKind, TrackKind};
 use scheduler::{CapacityResult, Resource};
 use std::time::Duration;
-use units::{BitRate, ByteCount, Hinted};
+use units::{BitRate, ByteCount, Hinted, Reason};
 
 impl StoreInfo {
     /// An open store, with its recordings and its device's calibration.
@@ -211,17 +211,40 @@ impl From<&store::RepairReport> for RepairReport {
     }
 }
 
+/// The word for the end of a recording, and its failure.
+fn end_of(end: &store::RecordingEnd) -> (&'static str, Option<Failure>) {
+    match end {
+        store::RecordingEnd::Complete => ("complete", None),
+        store::RecordingEnd::Stopped => ("stopped", None),
+        store::RecordingEnd::Failed(reason) => {
+            let (message, hint) = (reason.message.clone(), reason.hint.clone());
+            let failure = Failure { code: "recording-ended".to_owned(), message, hint };
+            ("failed", Some(failure))
+        }
+    }
+}
+
+impl SeriesReport {
+    /// The result of recording into this folder.
+    pub fn new(folder: &str, report: &store::SeriesReport) -> Self {
+        let (end, error) = end_of(&report.end);
+        Self {
+            folder: folder.to_owned(),
+            parts: report.parts,
+            removed: report.removed,
+            bytes: report.bytes,
+            duration: report.duration.as_secs_f64(),
+            end: end.to_owned(),
+            left_out: report.left_out.clone(),
+            notes: report.notes.clone(),
+            error,
+        }
+    }
+}
+
 impl From<&store::RecordingReport> for RecordingReport {
     fn from(report: &store::RecordingReport) -> Self {
-        let (end, error) = match &report.end {
-            store::RecordingEnd::Complete => ("complete", None),
-            store::RecordingEnd::Stopped => ("stopped", None),
-            store::RecordingEnd::Failed(reason) => {
-                let (message, hint) = (reason.message.clone(), reason.hint.clone());
-                let failure = Failure { code: "recording-ended".to_owned(), message, hint };
-                ("failed", Some(failure))
-            }
-        };
+        let (end, error) = end_of(&report.end);
         Self {
             title: ListedTitle::from(&report.title),
             end: end.to_owned(),
@@ -427,7 +450,7 @@ impl Progress {
             reason = "from 0 to 1,000"
         )]
         let done = (part.clamp(0.0, 1.0) * 1000.0) as u64;
-        Self { stage: stage.to_owned(), done, total: Some(1000) }
+        Self { stage: stage.to_owned(), done, total: Some(1000), event: None }
     }
 
     /// The completed part, from 0 to 1, of work that is not counted in bytes.
@@ -440,7 +463,29 @@ impl Progress {
 
 impl From<store::JobProgress> for Progress {
     fn from(progress: store::JobProgress) -> Self {
-        Self { stage: progress.stage.to_owned(), done: progress.done, total: progress.total }
+        let (stage, done, total) = (progress.stage.to_owned(), progress.done, progress.total);
+        Self { stage, done, total, event: None }
+    }
+}
+
+impl From<store::SeriesEvent> for RecordingEvent {
+    fn from(event: store::SeriesEvent) -> Self {
+        match event {
+            store::SeriesEvent::Part(title) => {
+                Self::Part { title: Box::new(ListedTitle::from(&*title)) }
+            }
+            store::SeriesEvent::Removed { title, is_expired } => {
+                let why = if is_expired { "expired" } else { "full" };
+                Self::PartRemoved { title, why: why.to_owned() }
+            }
+            store::SeriesEvent::Short { kept, wanted } => {
+                Self::KeptShort { kept: kept.as_secs_f64(), wanted: wanted.as_secs_f64() }
+            }
+            store::SeriesEvent::Lost { reason, wait } => {
+                let Reason { message, hint } = reason;
+                Self::InputLost { message, hint, wait: wait.as_secs_f64() }
+            }
+        }
     }
 }
 

@@ -334,6 +334,65 @@ pub struct RecordingReport {
     pub error: Option<Failure>,
 }
 
+/// The result of a recording into a folder of parts (`record` with `--keep`, `--part` or
+/// `--reconnect`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeriesReport {
+    /// The folder.
+    pub folder: String,
+    /// Number of parts that were recorded.
+    pub parts: u64,
+    /// Number of parts that were removed, of earlier recordings of the folder also.
+    pub removed: u64,
+    /// Bytes of all parts that were recorded.
+    pub bytes: u64,
+    /// Play-out time of all parts that were recorded, in seconds.
+    pub duration: f64,
+    /// `complete`, `stopped` or `failed`, as of a recording of one title.
+    pub end: String,
+    /// Parts of the input that are not in the titles, in words.
+    pub left_out: Vec<String>,
+    /// Further notes for people.
+    pub notes: Vec<String>,
+    /// Why the recording is not longer, if it failed.
+    pub error: Option<Failure>,
+}
+
+/// What happens while a folder of parts is recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum RecordingEvent {
+    /// A part has ended.
+    Part {
+        /// The title that it is.
+        title: Box<ListedTitle>,
+    },
+    /// A part was removed.
+    PartRemoved {
+        /// The title's name.
+        title: String,
+        /// `expired`, or `full`: for want of room, earlier than wanted.
+        why: String,
+    },
+    /// The store has no room for as much as is to be kept.
+    KeptShort {
+        /// Seconds that are kept.
+        kept: f64,
+        /// Seconds that are to be kept.
+        wanted: f64,
+    },
+    /// The input was lost, or could not be opened.
+    InputLost {
+        /// The reason.
+        message: String,
+        /// What to do about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+        /// Seconds until it is opened again.
+        wait: f64,
+    },
+}
+
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -545,7 +604,7 @@ pub struct Zone {
 }
 
 /// Progress of a long request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The stage of the work.
     pub stage: String,
@@ -553,4 +612,7 @@ pub struct Progress {
     pub done: u64,
     /// Bytes in all, where that is known.
     pub total: Option<u64>,
+    /// What has happened, which is reported as it happens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<RecordingEvent>,
 }

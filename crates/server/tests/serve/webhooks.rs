@@ -85,6 +85,7 @@ fn ingests_are_told_signed_and_again_until_they_are_taken() {
         program: None,
         silence: 10.0,
         rate: None,
+        series: None,
     };
     client.call(&record(RecordingInput::File(media().song.clone()), "live"), |_| {}).unwrap();
     client.call(&record(RecordingInput::StandardInput, "live"), |_| {}).unwrap_err();

@@ -15,6 +15,7 @@
 
 mod bytes;
 mod codecs;
+mod connection;
 mod damage;
 mod edits;
 mod fragments;
@@ -22,16 +23,19 @@ mod kinds;
 mod live;
 mod matroska;
 mod metadata;
+mod parts;
 mod plan;
 mod probe;
 mod process;
 mod remux;
 mod renditions;
+mod series;
 mod text;
 mod thumbnails;
 mod transport;
 
 pub use live::{RecordingEnd, RecordingInput, RecordingOptions, RecordingReport, record};
+pub use series::{SeriesEvent, SeriesHost, SeriesOptions, SeriesReport, record_series};
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;

@@ -20,7 +20,7 @@ use crate::format::record::{
 };
 use crate::recording::split;
 use crate::space::Growth;
-use crate::{RecordingLoad, StoreError, TitleRecord};
+use crate::{RecordingLoad, StoreError, TitleId, TitleRecord};
 use media::{IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum};
 use std::fmt;
 use units::{ByteCount, Encoder, Extent};
@@ -117,8 +117,14 @@ impl<'a> TitleRecorder<'a> {
     /// Appends to a track's data. What waits for a commit is bounded: blocks that are more than
     /// that are written at once.
     pub fn write(&mut self, track: u16, mut bytes: &[u8]) -> Result<(), StoreError> {
+        self.write_from(track, &mut bytes)
+    }
+
+    /// [`TitleRecorder::write`] that takes what it has written from `bytes`, so that a caller who
+    /// has made room can go on with the rest.
+    pub(crate) fn write_from(&mut self, track: u16, bytes: &mut &[u8]) -> Result<(), StoreError> {
         let number = usize::from(track);
-        while self.writer.fill(number, &mut bytes) {
+        while self.writer.fill(number, bytes) {
             self.writer.take_whole_blocks(number)?;
             let waiting = self.writer.tracks.iter().flat_map(|track| &track.waiting);
             if waiting.map(|(_, bytes)| bytes.len() as u64).sum::<u64>() >= self.most_waiting.0 {
@@ -201,6 +207,11 @@ impl<'a> TitleRecorder<'a> {
     /// The bytes of data so far.
     pub fn bytes(&self) -> u64 {
         (0..self.committed.len()).map(|track| self.writer.written(number_of(track))).sum()
+    }
+
+    /// The identifier that the title will have.
+    pub(crate) fn id(&self) -> TitleId {
+        self.writer.id
     }
 
     /// Makes a title of what was committed; `None` if that is nothing.
@@ -293,7 +304,7 @@ impl RecordingExtents {
     }
 
     /// The record of the extents, if the catalogue does not have them.
-    fn record(&self, id: crate::TitleId) -> Option<Record> {
+    fn record(&self, id: TitleId) -> Option<Record> {
         let record = || Record::RecordingExtents(id, self.region, self.extents.clone());
         (chunks(&self.extents) > self.committed).then(record)
     }

@@ -125,8 +125,33 @@ pub(crate) struct RecordArgs {
     /// nobody to keep time from.
     #[arg(long, value_name = "RATE")]
     pub(crate) rate: Option<BitRate>,
+    /// Record parts into the folder TITLE, and remove them so long after.
+    ///
+    /// Each part is a title named by its start: `hall/20261128T083512Z`. Where the store is full
+    /// the oldest parts are removed earlier, with a warning. A part that has another name stays.
+    #[arg(long, value_name = "TIME", value_parser = some_time)]
+    pub(crate) keep: Option<Duration>,
+    /// Record parts into the folder TITLE; at least so long [default: 10m].
+    ///
+    /// The next key frame begins a new part. Without --keep all parts stay.
+    #[arg(long, value_name = "TIME", value_parser = part_time)]
+    pub(crate) part: Option<Duration>,
+    /// Record parts into the folder TITLE, and open a lost input again.
+    ///
+    /// After 1 s, then less often, up to every 30 s. What comes then is a new part.
+    #[arg(long)]
+    pub(crate) reconnect: bool,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+/// Parses the play-out time of a part of a recording.
+fn part_time(text: &str) -> Result<Duration, String> {
+    let time = some_time(text)?;
+    if time < Duration::from_secs(1) {
+        return Err(format!("'{text}' is less than a second, which parts are named by"));
+    }
+    Ok(time)
 }
 
 /// What ingested files are.

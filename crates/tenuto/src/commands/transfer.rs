@@ -1,14 +1,15 @@
 //! Media in, media out: `ingest`, `record` and `export`.
 
 use super::stores::mismatched;
-use crate::access::{absolute, ask};
+use crate::access::{absolute, ask, ask_and_hear};
 use crate::args::stores::{ExportArgs, IngestArgs, IngestKind, RecordArgs};
 use crate::failure::{Code, Failure};
 use crate::out;
 use serde::Serialize;
-use server::control::{Reply, Request};
+use server::control::{RecordingSeries, Reply, Request};
 use server::wire;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use store::RecordingInput;
 use units::show::count;
 use units::{BitRate, ByteCount, show};
@@ -91,14 +92,71 @@ pub(crate) fn record(args: &RecordArgs) -> Result<(), Failure> {
         program: args.program,
         silence: args.silence.as_secs_f64(),
         rate: args.rate.map(|rate| rate.0),
+        series: series(args),
     };
-    let Reply::Recorded(report) = ask(&args.store, &request)? else { mismatched() };
-    if args.report.json {
+    let json = args.report.json;
+    let hear =
+        |event: &wire::RecordingEvent| if json { out::event(event) } else { tell_event(event) };
+    let report = match ask_and_hear(&args.store, &request, &hear)? {
+        Reply::Recorded(report) => report,
+        Reply::RecordedSeries(report) => return show_series(&report, json),
+        _ => mismatched(),
+    };
+    if json {
         out::print_json(&report);
         let failed = report.error.is_some();
         return if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) };
     }
     out::print(&format!("{}\n", line(&report.title)));
+    report.left_out.iter().for_each(|what| out::note(&format!("left out: {what}")));
+    report.notes.iter().for_each(|what| out::note(what));
+    report.error.as_ref().map_or(Ok(()), |error| Err(Failure::from(error)))
+}
+
+/// How parts are recorded; `None` where one title is.
+fn series(args: &RecordArgs) -> Option<RecordingSeries> {
+    let RecordArgs { keep, part, reconnect, .. } = args;
+    let is_one = keep.is_none() && part.is_none() && !reconnect;
+    (!is_one).then(|| RecordingSeries {
+        keep: keep.map(|keep| keep.as_secs_f64()),
+        part: part.unwrap_or(PART).as_secs_f64(),
+        reconnect: *reconnect,
+    })
+}
+
+/// The play-out time of a part, if nothing else is asked for.
+const PART: Duration = Duration::from_secs(600);
+
+fn tell_event(event: &wire::RecordingEvent) {
+    match event {
+        wire::RecordingEvent::Part { title } => out::print(&format!("{}\n", line(title))),
+        // What was asked for.
+        wire::RecordingEvent::PartRemoved { why, .. } if why == "expired" => {}
+        wire::RecordingEvent::PartRemoved { title, .. } => {
+            out::note(&format!("'{title}' is removed: the store is full"));
+        }
+        wire::RecordingEvent::KeptShort { kept, wanted } => {
+            let [kept, wanted] = [kept, wanted].map(|seconds| show::length(*seconds));
+            out::note(&format!(
+                "the store has no room for {wanted}: only the last {kept} are kept"
+            ));
+        }
+        wire::RecordingEvent::InputLost { message, hint, wait } => {
+            let hint = hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
+            out::note(&format!("{message}{hint}; it is opened again in {wait} s"));
+        }
+    }
+}
+
+fn show_series(report: &wire::SeriesReport, json: bool) -> Result<(), Failure> {
+    if json {
+        out::print_json(report);
+        let failed = report.error.is_some();
+        return if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) };
+    }
+    let (parts, length) = (count(report.parts, "part"), show::length(report.duration));
+    let (folder, size) = (&report.folder, ByteCount(report.bytes));
+    out::print(&format!("'{folder}' has {parts} more: {length}, {size}\n"));
     report.left_out.iter().for_each(|what| out::note(&format!("left out: {what}")));
     report.notes.iter().for_each(|what| out::note(what));
     report.error.as_ref().map_or(Ok(()), |error| Err(Failure::from(error)))

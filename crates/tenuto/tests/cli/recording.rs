@@ -5,7 +5,7 @@ use crate::copies::status;
 use crate::program::{TestDir, program};
 use serde_json::json;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -397,4 +397,157 @@ fn inputs_that_cannot_be_recorded_leave_nothing() {
     dir.fails("record a.store hall live.ts --duration 0s", 2, "is no time at all");
     dir.ok("record a.store hall live.ts");
     dir.fails("record a.store hall live.ts", 1, "there is already a title 'hall'");
+}
+
+/// Writes a file into a named pipe; waits until it is read.
+fn send(dir: &TestDir, file: &str, pipe: &str) {
+    let mut pipe = fs::OpenOptions::new().write(true).open(dir.path(pipe)).expect("a pipe");
+    // A reader that has all it wants may leave before the end.
+    let _ = pipe.write_all(&dir.read(file));
+}
+
+/// The names of the titles in a folder, in their order.
+fn parts(dir: &TestDir, folder: &str) -> Vec<String> {
+    let titles = dir.ok("ls a.store");
+    let folder = format!("{folder}/");
+    titles.lines().filter(|title| title.starts_with(&folder)).map(str::to_owned).collect()
+}
+
+/// An input ends and comes again: parts of it follow one another, and have every picture once.
+#[test]
+fn parts_of_an_input_that_comes_again_have_every_picture_once() {
+    // Each track of an open part has room for 8 MiB, and two parts are open where one ends.
+    let dir = TestDir::with_store_of(160);
+    broadcast(&dir);
+    let made = Command::new("mkfifo").arg(dir.path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    for how in ["", "served"] {
+        let server = (!how.is_empty()).then(|| dir.serve("--as-disk ssd-sata"));
+        let folder = format!("hall{how}");
+        let mut command = program(&dir.path(""));
+        let words = format!("record a.store {folder} pipe --part 3s --keep 1h --reconnect --json");
+        command.args(words.split(' ')).args(["--silence", "60s"]);
+        // With a server the rate is admitted once for all parts.
+        command.args(if how.is_empty() { &[][..] } else { &["--rate", "4Mbps"] });
+        let recording = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut recording = Running(recording);
+        let said = BufReader::new(recording.0.stderr.take().expect("piped"));
+        let (said_one, hear) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            said.lines().map_while(Result::ok).for_each(|line| drop(said_one.send(line)));
+        });
+        let mut recorded = 0;
+        for _ in 0..2 {
+            send(&dir, "live.ts", "pipe");
+            // Ten seconds are four parts; then the input is lost.
+            loop {
+                let line = hear.recv_timeout(Duration::from_secs(60)).expect("an event");
+                let event: serde_json::Value = serde_json::from_str(&line).expect(&line);
+                match event["event"].as_str() {
+                    Some("part") => recorded += 1,
+                    Some("input-lost") => break,
+                    _ => panic!("{event}"),
+                }
+            }
+        }
+        if server.is_some() {
+            dir.fails(&format!("record a.store {folder} live.ts --keep 1h"), 1, "already");
+        }
+        recording.signal("TERM");
+        let mut told = String::new();
+        let mut out = recording.0.stdout.take().expect("piped");
+        out.read_to_string(&mut told).expect("text");
+        assert_eq!((recorded, recording.0.wait().unwrap().success()), (8, server.is_none()));
+        if let Some(server) = server {
+            assert_eq!(server.stop(), Some(0));
+        } else {
+            let report: serde_json::Value = serde_json::from_str(&told).expect(&told);
+            let wanted = json!(["hall", 8, 0, "stopped"]);
+            let fields = ["folder", "parts", "removed", "end"];
+            assert_eq!(json!(fields.map(|name| report[name].clone())), wanted, "{report}");
+        }
+        let parts = parts(&dir, &folder);
+        assert_eq!(parts.len(), 8, "{parts:?}");
+        let pictures_of = |part: &String| {
+            let file = format!("{}.mp4", part.replace('/', "-"));
+            dir.ok(&format!("export a.store {part} {file}"));
+            pictures(&dir, &file)
+        };
+        let recorded: Vec<String> = parts.iter().flat_map(pictures_of).collect();
+        assert!(recorded == vec![pictures(&dir, "live.ts"); 2].concat(), "{parts:?}");
+    }
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+}
+
+/// A series whose program was killed goes on in new parts; what it had is there.
+#[test]
+fn a_series_goes_on_after_its_program_was_killed() {
+    let dir = TestDir::with_store_of(160);
+    broadcast(&dir);
+    let mut command = program(&dir.path(""));
+    command.args("record a.store hall - --part 3s --keep 1h --json".split(' '));
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut recording = Running(command.spawn().unwrap());
+    let mut pipe = recording.0.stdin.take().expect("piped");
+    pipe.write_all(&dir.read("live.ts")).unwrap();
+    // The input goes on, and nothing more comes: the fourth part does not end.
+    let said = BufReader::new(recording.0.stderr.take().expect("piped"));
+    let parts_told = said.lines().map_while(Result::ok).filter(|line| line.contains("\"part\""));
+    assert_eq!(parts_told.take(3).count(), 3);
+    drop(recording);
+    dir.ok("record a.store hall live.ts --part 3s --keep 1h");
+    let parts = parts(&dir, "hall");
+    let (before, after) = parts.split_at(parts.len() - 4);
+    let pictures_of = |names: &[String]| {
+        let mut all = Vec::new();
+        for name in names {
+            dir.ok(&format!("export a.store {name} {}.mp4", &name[5..]));
+            all.extend(pictures(&dir, &format!("{}.mp4", &name[5..])));
+        }
+        all
+    };
+    let (source, recorded) = (pictures(&dir, "live.ts"), pictures_of(before));
+    // Of the part that was interrupted there is what was durable.
+    assert!(recorded.len() >= 225 && source.starts_with(&recorded), "{parts:?}");
+    assert!(pictures_of(after) == source, "{parts:?}");
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+}
+
+/// Old parts make room for new ones when the store is full, and go when their time has passed;
+/// other titles stay.
+#[test]
+fn the_oldest_parts_are_removed_when_they_expire_or_the_store_is_full() {
+    let dir = TestDir::with_store_of(40);
+    let words = "-f lavfi -i testsrc2=s=320x180:r=25:d=24 -c:v libx264 -preset ultrafast -b:v 16M \
+                 -minrate 16M -maxrate 16M -bufsize 4M -nal-hrd cbr -g 25 -f mpegts large.ts";
+    assert!(ffmpeg(&dir, words).status().expect("ffmpeg runs").success());
+    assert!(dir.read("large.ts").len() > 42 << 20, "it is larger than the store");
+    broadcast(&dir);
+    dir.ok("ingest a.store live.ts --title hall/accident");
+    let run = dir.run("record a.store hall large.ts --part 2s --keep 24h --json");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let events: Vec<serde_json::Value> =
+        run.err.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let of = |kind: &str| events.iter().filter(|it| it["event"] == json!(kind)).count();
+    assert_eq!(of("part"), 12, "{events:?}");
+    assert!(of("part-removed") > 2 && of("kept-short") > 0, "{events:?}");
+    let left = parts(&dir, "hall");
+    let named = |event: &&serde_json::Value| event["event"] == json!("part");
+    let made = events.iter().filter(named).map(|it| it["title"]["name"].as_str().unwrap());
+    let made: Vec<&str> = made.collect();
+    let wanted = &made[of("part-removed")..];
+    assert_eq!(left[..left.len() - 1], *wanted, "the latest parts, and the other title");
+    assert_eq!(left.last().map(String::as_str), Some("hall/accident"));
+    // A part of a second, and a later recording that keeps as much.
+    dir.ok("record a.store door live.ts --duration 1s --keep 1s");
+    let first = parts(&dir, "door");
+    std::thread::sleep(Duration::from_millis(3500));
+    dir.ok("record a.store door live.ts --part 1h --keep 1s");
+    let then = parts(&dir, "door");
+    assert!(first.len() == 1 && then.len() == 1 && first != then, "{first:?} {then:?}");
+    dir.fails("record a.store hall live.ts --reconnect", 1, "it is a file");
+    dir.fails("record a.store hall - --reconnect", 1, "standard input cannot be opened again");
+    let taken = "there is already a title 'hall/accident'";
+    dir.fails("record a.store hall/accident live.ts --keep 1h", 1, taken);
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
 }

@@ -1,0 +1,451 @@
+//! One connection to a live input: FFmpeg's processes, from the first byte to the last.
+//!
+//! ```text
+//!  address, pipe, file ──▶ receiver ──NUT──▶ head ──▶ ffprobe: which streams to record
+//!                          (ffmpeg)            └─────▶ remuxer ──fragments──▶ PartsSink ──▶ device
+//!                                       (ffmpeg)       commit every 0.4 s
+//! ```
+//!
+//! An input can be opened only once, so its streams are found in the first bytes of it. Between the
+//! receiver and the remuxer there is a bounded queue: it holds what arrives while the streams are
+//! found, or while the disk is slow.
+
+use super::live::{RecordingInput, RecordingOptions};
+use super::parts::{PartKeeper, PartsSink};
+use super::plan::{RemuxPlan, SelectedStream};
+use super::probe::{self, ProbeFailure, ProbeOutput};
+use super::process::{Process, last_words, tail};
+use super::remux::{GLANCE, PIECES, QUIETLY, arguments};
+use crate::{JobProgress, RecordingLoad, StoreError};
+use media::{FragmentError, FragmentReader};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use units::{Reason, nanos};
+
+/// What was recorded through a connection.
+pub(super) struct Connected {
+    pub(super) end: ConnectionEnd,
+    /// The streams of the input that are not recorded.
+    pub(super) left_out: Vec<String>,
+    /// What FFmpeg said; empty if nothing.
+    pub(super) said: String,
+}
+
+/// Why a connection has ended.
+pub(super) enum ConnectionEnd {
+    /// The input ended, or the recording had the wanted length.
+    Complete,
+    /// The caller ended it.
+    Stopped,
+    /// The input cannot be recorded further.
+    Lost(Reason),
+    /// The store cannot take more.
+    Full(StoreError),
+}
+
+/// Why nothing was recorded.
+pub(super) enum LiveError {
+    /// The input cannot be recorded.
+    Input(Reason),
+    Store(StoreError),
+}
+
+impl LiveError {
+    /// The error of recording this input.
+    pub(super) fn of_input(self, input: &RecordingInput) -> StoreError {
+        match self {
+            Self::Input(reason) => StoreError::NotRecorded { input: input.to_string(), reason },
+            Self::Store(error) => error,
+        }
+    }
+}
+
+impl From<StoreError> for LiveError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Records an input until it ends, `cancel` is set, or something fails.
+pub(super) fn record(
+    input: &RecordingInput,
+    options: &RecordingOptions,
+    keeper: &mut dyn PartKeeper<'_>,
+    cancel: &AtomicBool,
+) -> Result<Connected, LiveError> {
+    let (source, stdin) = input.open()?;
+    let mut receiver =
+        Process::start_reading(stdin, "ffmpeg", &receiving(source, options), FOR_EVER)?;
+    let (stdout, stderr) = receiver.pipes();
+    let mut job = LiveJob { options, cancel, silence: Silence::new() };
+    std::thread::scope(|scope| {
+        let (arriving, pieces) = sync_channel(QUEUE);
+        let silence = job.silence.clone();
+        scope.spawn(move || receive(stdout, &arriving, || silence.end()));
+        let said = scope.spawn(move || tail(stderr));
+        let recorded = job.run(&mut receiver, pieces, keeper);
+        receiver.kill();
+        let _ = receiver.wait();
+        let said = last_words(&said.join().expect("it does not panic"));
+        // What FFmpeg says when nobody reads on, because the recording has its length.
+        let of_input = said.split("; ").filter(|words| !words.ends_with("Broken pipe"));
+        let said = input.without_password(&of_input.collect::<Vec<_>>().join("; "));
+        match recorded {
+            Ok(Some(mut connected)) => {
+                if connected.said.is_empty() || said.is_empty() {
+                    connected.said += &said;
+                } else {
+                    connected.said = format!("{}; {said}", connected.said);
+                }
+                Ok(connected)
+            }
+            Ok(None) => Err(LiveError::Input(match said.as_str() {
+                "" => Reason::new("it ended before its first frame", HINT),
+                said => Reason::new(format!("FFmpeg cannot read it ({said})"), HINT),
+            })),
+            Err(error) => Err(error),
+        }
+    })
+}
+
+/// The notes of a report on what FFmpeg said.
+pub(super) fn notes(said: &str) -> Vec<String> {
+    let note = (!said.is_empty()).then(|| format!("FFmpeg's message: {said}"));
+    note.into_iter().collect()
+}
+
+/// The arguments of the process that reads the input.
+fn receiving(source: Vec<OsString>, options: &RecordingOptions) -> Vec<OsString> {
+    let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
+    let analysis = ANALYSIS.as_micros().to_string();
+    let before = ["-fflags", "+genpts", "-analyzeduration", &analysis];
+    words.extend(before.map(OsString::from));
+    words.extend(source);
+    let of = options.program.map_or(String::new(), |program| format!("p:{program}:"));
+    for kind in ["v", "a"] {
+        words.extend(["-map".into(), format!("0:{of}{kind}?").into()]);
+    }
+    words.extend(NUT_OUT.iter().map(OsString::from));
+    words
+}
+
+/// A connection that runs.
+struct LiveJob<'a> {
+    options: &'a RecordingOptions,
+    cancel: &'a AtomicBool,
+    silence: Silence,
+}
+
+impl LiveJob<'_> {
+    /// Records; `None` if the input ended without anything, and the receiver has told the reason.
+    fn run(
+        &mut self,
+        receiver: &mut Process,
+        pieces: Receiver<Vec<u8>>,
+        keeper: &mut dyn PartKeeper<'_>,
+    ) -> Result<Option<Connected>, LiveError> {
+        let Some(head) = self.head(&pieces, keeper)? else { return Ok(None) };
+        let plan = self.plan(&head)?;
+        let place = |stream: &SelectedStream| format!("0:{}", stream.index);
+        let mut words =
+            arguments(vec![PIPED_NUT.iter().map(OsString::from).collect()], &plan, place);
+        // Before the output's name: in front of the options of a file, which has no need of them.
+        let output = words.split_off(words.len() - 3);
+        words.extend(LIVE.iter().map(OsString::from));
+        words.extend(output);
+        let mut remuxer = Process::start_reading(Stdio::piped(), "ffmpeg", &words, FOR_EVER)?;
+        let stdin = remuxer.stdin().expect("it was started with a pipe");
+        let (stdout, stderr) = remuxer.pipes();
+        let stop = AtomicBool::new(false);
+        let mut reader = FragmentReader::new();
+        if let Some(length) = keeper.part_length() {
+            reader = reader.cut_into(length);
+        }
+        let mut sink = PartsSink::new(keeper);
+        let (end, said) = std::thread::scope(|scope| {
+            let (full, fragments) = sync_channel(PIECES);
+            let stop = &stop;
+            let feeding = scope.spawn(move || feed(stdin, head, &pieces, stop));
+            scope.spawn(move || receive(stdout, &full, || {}));
+            let said = scope.spawn(move || tail(stderr));
+            let drained = self.drain(&fragments, &mut reader, &mut sink, receiver);
+            stop.store(true, Ordering::Relaxed);
+            drop(fragments);
+            if drained.is_err() {
+                remuxer.kill();
+            }
+            let failed = remuxer.wait().is_ok_and(|status| !status.success());
+            feeding.join().expect("it does not panic");
+            let said = last_words(&said.join().expect("it does not panic"));
+            // The input may go on: it is not complete because FFmpeg could not go on.
+            let drained = match drained {
+                Ok(ConnectionEnd::Complete) if failed => Ok(ConnectionEnd::Lost(nothing(&said))),
+                other => other,
+            };
+            (drained, said)
+        });
+        if !sink.has_begun() {
+            return Err(match end {
+                Err(FragmentError::Sink(error)) => LiveError::Store(error),
+                Ok(ConnectionEnd::Lost(reason)) => LiveError::Input(reason),
+                _ => LiveError::Input(nothing(&said)),
+            });
+        }
+        let end = match (end, sink.commit(&reader)) {
+            (Ok(end), Ok(())) => end,
+            (Err(FragmentError::Sink(error)), _) | (Ok(_), Err(error)) => {
+                ConnectionEnd::Full(error)
+            }
+            (Err(FragmentError::Stream(error)), _) => ConnectionEnd::Lost(Reason::new(
+                format!("the input cannot be recorded further: {error}"),
+                HINT,
+            )),
+        };
+        sink.finish()?;
+        Ok(Some(Connected { end, left_out: plan.left_out, said }))
+    }
+
+    /// The first bytes of the input, in which its streams are described.
+    fn head(
+        &self,
+        pieces: &Receiver<Vec<u8>>,
+        keeper: &mut dyn PartKeeper<'_>,
+    ) -> Result<Option<Vec<u8>>, LiveError> {
+        let (mut head, mut first) = (Vec::new(), None);
+        loop {
+            match pieces.recv_timeout(GLANCE) {
+                Ok(piece) => head.extend(piece),
+                Err(RecvTimeoutError::Disconnected) if head.is_empty() => {
+                    return Ok(None);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(Some(head)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            keeper.tell(JobProgress { stage: "waiting", done: 0, total: None });
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(StoreError::Cancelled.into());
+            }
+            if head.is_empty() {
+                let most = self.options.silence + ANALYSIS;
+                self.silence.test(most).map_err(LiveError::Input)?;
+                continue;
+            }
+            let first: &mut Instant = first.get_or_insert_with(Instant::now);
+            if head.len() >= HEAD || first.elapsed() >= HEAD_TIME {
+                return Ok(Some(head));
+            }
+        }
+    }
+
+    fn plan(&self, head: &[u8]) -> Result<RemuxPlan, LiveError> {
+        let cancel = self.cancel;
+        let words = PIPED_NUT.iter().map(OsString::from).collect();
+        let probed = probe::run(words, Some(head), &mut || !cancel.load(Ordering::Relaxed))?;
+        if cancel.load(Ordering::Relaxed) {
+            return Err(StoreError::Cancelled.into());
+        }
+        let found: ProbeOutput = probed.map_err(|failure| {
+            LiveError::Input(Reason::from(match failure {
+                ProbeFailure::TooLong => "its streams are not found".to_owned(),
+                ProbeFailure::NotJson(words) | ProbeFailure::Said(words) => {
+                    format!("its streams are not found: {words}")
+                }
+            }))
+        })?;
+        let mut plan = found.plan(0, None).map_err(LiveError::Input)?;
+        if plan.streams.iter().any(|stream| stream.codec == "aac_latm") {
+            let message = "it has AAC in LATM framing, which cannot be recorded";
+            let hint = "convert it on the way: `ffmpeg -i INPUT -c:v copy -c:a aac -f mpegts - | \
+                        tenuto record STORE NAME -`";
+            return Err(LiveError::Input(Reason::new(message, hint)));
+        }
+        let texts = std::mem::take(&mut plan.texts);
+        plan.left_out.extend(texts.into_iter().map(|text| text.name));
+        plan.ends = self.options.duration.map(|duration| duration.as_secs_f64());
+        Ok(plan)
+    }
+
+    /// Records the fragments until they end.
+    fn drain(
+        &mut self,
+        fragments: &Receiver<Vec<u8>>,
+        reader: &mut FragmentReader,
+        sink: &mut PartsSink<'_, '_>,
+        receiver: &mut Process,
+    ) -> Result<ConnectionEnd, FragmentError<StoreError>> {
+        let (mut committed, mut end) = (Instant::now(), ConnectionEnd::Complete);
+        loop {
+            match fragments.recv_timeout(GLANCE) {
+                Ok(piece) => record_piece(&piece, reader, sink)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(end),
+            }
+            if sink.has_begun() && committed.elapsed() >= RecordingLoad::PERIOD {
+                sink.commit(reader).map_err(FragmentError::Sink)?;
+                committed = Instant::now();
+            }
+            // Called also while nothing comes: it is what tells that the caller has gone.
+            let stage = if sink.has_begun() { "recording" } else { "waiting" };
+            let done = sink.bytes();
+            sink.keeper.tell(JobProgress { stage, done, total: None });
+            if !matches!(end, ConnectionEnd::Complete) {
+                continue;
+            }
+            // The remuxer ends when all that had arrived by now is recorded.
+            if self.cancel.load(Ordering::Relaxed) {
+                end = ConnectionEnd::Stopped;
+                receiver.kill();
+            } else if let Err(reason) = self.silence.test(self.options.silence) {
+                end = ConnectionEnd::Lost(reason);
+                receiver.kill();
+            }
+        }
+    }
+}
+
+/// Records a piece of the fragments, in which parts may end.
+fn record_piece(
+    mut piece: &[u8],
+    reader: &mut FragmentReader,
+    sink: &mut PartsSink<'_, '_>,
+) -> Result<(), FragmentError<StoreError>> {
+    loop {
+        reader.push_part(&mut piece, sink)?;
+        if !reader.has_whole_part() {
+            return Ok(());
+        }
+        sink.end_part(reader).map_err(FragmentError::Sink)?;
+        reader.forget_part();
+    }
+}
+
+pub(super) fn nothing(said: &str) -> Reason {
+    match said {
+        "" => Reason::from("it ended before a frame was recorded"),
+        said => Reason::from(format!("FFmpeg cannot copy its tracks (FFmpeg's message: {said})")),
+    }
+}
+
+/// When the last byte of the input arrived.
+#[derive(Clone)]
+struct Silence {
+    start: Instant,
+    /// Nanoseconds after the start.
+    last: std::sync::Arc<AtomicU64>,
+}
+
+impl Silence {
+    fn new() -> Self {
+        Self { start: Instant::now(), last: std::sync::Arc::default() }
+    }
+
+    fn end(&self) {
+        self.last.store(nanos(self.start.elapsed()), Ordering::Relaxed);
+    }
+
+    /// An error if it has lasted for `most`.
+    fn test(&self, most: Duration) -> Result<(), Reason> {
+        let last = Duration::from_nanos(self.last.load(Ordering::Relaxed));
+        if self.start.elapsed().saturating_sub(last) < most {
+            return Ok(());
+        }
+        let message = format!("nothing came from it for {} s", most.as_secs());
+        Err(Reason::new(message, "check its sender, or wait longer with --silence"))
+    }
+}
+
+/// Reads what a process writes, as it comes, into a queue.
+fn receive(mut stdout: ChildStdout, arriving: &SyncSender<Vec<u8>>, came: impl Fn()) {
+    let mut buffer = vec![0; PIECE];
+    while let Ok(got @ 1..) = stdout.read(&mut buffer) {
+        came();
+        if arriving.send(buffer[..got].to_vec()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Writes the head and then the queue to the remuxer, until the input ends or `stop` is set.
+fn feed(mut stdin: ChildStdin, head: Vec<u8>, pieces: &Receiver<Vec<u8>>, stop: &AtomicBool) {
+    let mut next = Some(head);
+    while let Some(piece) = next.take() {
+        // It fails when the remuxer has ended, because the recording has its length.
+        if stdin.write_all(&piece).is_err() {
+            return;
+        }
+        while next.is_none() {
+            match pieces.recv_timeout(GLANCE) {
+                Ok(piece) => next = Some(piece),
+                Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+/// The output arguments of the receiver. Both ends of the pipe would keep a list of syncpoints,
+/// which nobody seeks, and which grows for as long as the recording.
+const NUT_OUT: &[&str] = &[
+    "-c",
+    "copy",
+    "-flush_packets",
+    "1",
+    "-f",
+    "nut",
+    "-strict",
+    "experimental",
+    "-syncpoints",
+    "none",
+    "-write_index",
+    "0",
+    "pipe:1",
+];
+
+/// The input arguments for what the receiver writes.
+/// Its header describes the streams, so that there is little to find out.
+const PIPED_NUT: &[&str] = &[
+    "-protocol_whitelist",
+    "pipe",
+    "-f",
+    "nut",
+    "-analyzeduration",
+    "500000",
+    "-fpsprobesize",
+    "0",
+    "-i",
+    "pipe:0",
+];
+
+/// The output arguments of a recording, in addition to those of an ingest: fragments of 0.2 s
+/// that are written at once, no long wait for a stream that pauses, and no list of all fragments.
+const LIVE: &[&str] = &[
+    "-frag_duration",
+    "200000",
+    "-flush_packets",
+    "1",
+    "-max_interleave_delta",
+    "500000",
+    "-movflags",
+    "+skip_trailer",
+];
+
+const HINT: &str = "try it with `ffprobe INPUT`";
+
+/// The time for which FFmpeg looks at an input before it passes it on.
+const ANALYSIS: Duration = Duration::from_secs(3);
+
+/// The bytes of an input, or the time of it, in which its streams are found.
+const HEAD: usize = 4 << 20;
+const HEAD_TIME: Duration = Duration::from_secs(1);
+
+/// The size of the pieces between processes, and how many of them wait in front of the remuxer: 64
+/// MiB.
+const PIECE: usize = 64 << 10;
+const QUEUE: usize = 1024;
+
+/// The processor time of a process that runs as long as a recording: without a limit.
+const FOR_EVER: Duration = Duration::from_secs(u32::MAX as u64);
