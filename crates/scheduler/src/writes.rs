@@ -51,6 +51,12 @@ impl WriteShare {
         self.part as f64 / Self::WHOLE as f64
     }
 
+    /// What both keep together.
+    fn and(self, other: Self) -> Self {
+        let part = self.part.saturating_add(other.part);
+        Self { part, burst: self.burst.saturating_add(other.burst) }
+    }
+
     /// Nanoseconds that pass until the disk has done `nanos` of other work, from a moment at which
     /// no tokens are left; `slowdown` in 1,024ths. `u64::MAX` where writes leave it no time.
     #[inline]
@@ -102,9 +108,11 @@ impl WriteJob {
 pub struct WriteDemand {
     /// Nanoseconds from one round to the next.
     pub period: u64,
-    /// The write of a round that becomes one with those of all other writers of the disk when the
-    /// disk is busy.
-    pub joined: WriteJob,
+    /// The write of a round. Where `joins`, it becomes one with those of all other such writers of
+    /// the disk when the disk is busy; otherwise it is made by itself.
+    pub write: WriteJob,
+    /// Whether the writer waits for others when the disk is busy.
+    pub joins: bool,
     /// The write of a round that all writers make once.
     pub shared: Option<WriteJob>,
 }
@@ -113,8 +121,8 @@ impl WriteDemand {
     /// What is to be kept of a disk for all of these writers, if `charge` is what a write takes, in
     /// nanoseconds.
     ///
-    /// Writers that wait for tokens join, so what they join is charged as one write of all, and
-    /// what they share once, each by the shortest period.
+    /// Writers that join are charged as one write of all, and what they share once, each by the
+    /// shortest period of these. Another writer is charged by its own.
     ///
     /// The burst is two rounds of each: one that was delayed when the next is there, and of a disk
     /// with a write cache, a round that was charged before the disk has made it.
@@ -124,14 +132,20 @@ impl WriteDemand {
     ) -> WriteShare {
         let (mut joined, mut shared) = (WriteJob { places: 0, bytes: ByteCount(0) }, 0);
         let mut shortest = u64::MAX;
+        let mut alone = WriteShare::NONE;
         for demand in demands {
-            joined.places = joined.places.saturating_add(demand.joined.places);
-            joined.bytes.0 = joined.bytes.0.saturating_add(demand.joined.bytes.0);
+            if !demand.joins {
+                let round = charge(demand.write).saturating_add(demand.shared.map_or(0, &charge));
+                alone = alone.and(share(round, demand.period));
+                continue;
+            }
+            joined.places = joined.places.saturating_add(demand.write.places);
+            joined.bytes.0 = joined.bytes.0.saturating_add(demand.write.bytes.0);
             shared = shared.max(demand.shared.map_or(0, &charge));
             shortest = shortest.min(demand.period);
         }
         let joined = if joined.places > 0 { charge(joined) } else { 0 };
-        share(joined.saturating_add(shared), shortest)
+        alone.and(share(joined.saturating_add(shared), shortest))
     }
 }
 
@@ -299,7 +313,8 @@ mod tests {
     #[test]
     fn what_writers_join_is_kept_as_one_write_and_what_they_share_once() {
         let job = |places| WriteJob { places, bytes: ByteCount(0) };
-        let of = |period| WriteDemand { period, joined: job(5), shared: Some(job(3)) };
+        let of = |period| WriteDemand { period, write: job(5), joins: true, shared: Some(job(3)) };
+        let alone = |period| WriteDemand { joins: false, shared: None, ..of(period) };
         // A write takes one, and one for each place.
         let share = |demands: &[WriteDemand]| {
             let charge = |job: WriteJob| u64::from(job.places) + 1;
@@ -310,5 +325,8 @@ mod tests {
         assert_eq!(share(&[of(1000)]), (6 + 4, 20));
         assert_eq!(share(&[of(1000), of(1000)]), (11 + 4, 30));
         assert_eq!(share(&[of(1000), of(500)]), (2 * (11 + 4), 30));
+        // A writer that does not join is charged by its own period.
+        assert_eq!(share(&[alone(100), alone(1000)]), (60 + 6, 24));
+        assert_eq!(share(&[of(1000), alone(100)]), (6 + 4 + 60, 20 + 12));
     }
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::{BackgroundIo, Permit, RecordingLoad};
-use units::{ByteCount, Reason, nanos};
+use units::{BitRate, ByteCount, Reason, nanos};
 
 /// Requests permits for background I/O on one disk from the engine.
 #[derive(Debug)]
@@ -102,13 +102,47 @@ impl BackgroundIo for EngineBackgroundIo {
     }
 }
 
-/// What a recording asks of its disk, as the engine wants to know it.
-pub(crate) fn write_demand(load: RecordingLoad) -> WriteDemand {
-    let job = |(places, bytes)| WriteJob { places, bytes };
-    WriteDemand {
-        period: nanos(RecordingLoad::PERIOD),
-        joined: job(load.blocks()),
-        shared: Some(job(RecordingLoad::COMMIT)),
+/// Writes at a guaranteed rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GuaranteedWrites {
+    /// Those of a recording, which commits again and again.
+    Recording(RecordingLoad),
+    /// Those of a copy: of this size, one after the other, with a commit at the end.
+    Copy { rate: BitRate, write: ByteCount },
+}
+
+impl GuaranteedWrites {
+    pub(crate) fn rate(self) -> BitRate {
+        match self {
+            Self::Recording(RecordingLoad { rate, .. }) | Self::Copy { rate, .. } => rate,
+        }
+    }
+
+    /// The same writes at another rate.
+    pub(crate) fn at_rate(self, rate: BitRate) -> Self {
+        match self {
+            Self::Recording(load) => Self::Recording(RecordingLoad { rate, ..load }),
+            Self::Copy { write, .. } => Self::Copy { rate, write },
+        }
+    }
+
+    /// What they ask of their disk, as the engine wants to know it.
+    pub(crate) fn demand(self) -> WriteDemand {
+        let job = |(places, bytes)| WriteJob { places, bytes };
+        match self {
+            Self::Recording(load) => WriteDemand {
+                period: nanos(RecordingLoad::PERIOD),
+                write: job(load.blocks()),
+                joins: true,
+                shared: Some(job(RecordingLoad::COMMIT)),
+            },
+            Self::Copy { rate, write } => {
+                // Some writes are shorter: the last of an extent, of a part, of an index.
+                let period = nanos(write.time_at(rate)) / SHORT_WRITES * (SHORT_WRITES - 1);
+                let shared = None;
+                WriteDemand { period: period.max(1), write: job((1, write)), joins: false, shared }
+            }
+        }
     }
 }
 
@@ -126,9 +160,9 @@ impl<'a> RecordingIo<'a> {
     }
 
     /// Keeps time of the disk for the writes, once.
-    pub(crate) fn keep(&self, load: RecordingLoad) -> Result<(), RateRefusal> {
+    pub(crate) fn keep(&self, writes: GuaranteedWrites) -> Result<(), RateRefusal> {
         let (answer, decision) = bounded(1);
-        self.io.core.send(Event::AdmitRecording { disk: self.io.disk, load, answer });
+        self.io.core.send(Event::AdmitRecording { disk: self.io.disk, writes, answer });
         // A core that has ended has no sessions to protect.
         let Ok(decision) = decision.recv() else { return Ok(()) };
         let kept = self.kept.set(decision?);
@@ -150,7 +184,8 @@ impl BackgroundIo for RecordingIo<'_> {
     }
 
     fn keep_time(&self, load: RecordingLoad) -> Result<(), Reason> {
-        self.keep(load).map_err(|RateRefusal { resource, holds }| {
+        let writes = GuaranteedWrites::Recording(load);
+        self.keep(writes).map_err(|RateRefusal { resource, holds }| {
             let message = match (resource, holds) {
                 (Resource::Memory, _) => "memory is short".to_owned(),
                 (_, Some(rate)) => format!("it would hold {rate}"),
@@ -185,5 +220,7 @@ impl IndexReads for CoreHandle {
     }
 }
 
+/// One write of a copy in so many is not counted on to be whole.
+const SHORT_WRITES: u64 = 16;
 /// Ingest, export and check wait as long as the disk has no free time.
 const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::access::Permit;
+use crate::background_io::GuaranteedWrites;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
     CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, MaxWait,
@@ -28,7 +29,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use store::RecordingLoad;
 use units::{BitRate, ByteCount, Moment};
 
 /// Sends events to the core. Clones send to the same core.
@@ -138,10 +138,10 @@ pub(crate) enum Event {
         job: WriteJob,
         grant: Sender<()>,
     },
-    /// A recording asks for time of a disk. The core answers whether it is kept.
+    /// A recording or a copy asks for time of a disk. The core answers whether it is kept.
     AdmitRecording {
         disk: DiskNumber,
-        load: RecordingLoad,
+        writes: GuaranteedWrites,
         answer: Sender<Result<RecordingId, RateRefusal>>,
     },
     /// A recording for which time is kept has ended.

@@ -6,14 +6,14 @@
 //!                                                               └─ no: in time that is left over
 //! ```
 
-use crate::background_io::{EngineBackgroundIo, RecordingIo};
+use crate::background_io::{EngineBackgroundIo, GuaranteedWrites, RecordingIo};
 use crate::copy_board::BoardEntry;
 use crate::copy_source::CopySource;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use store::{BackgroundIo, Permit, RecordingLoad};
+use store::{BackgroundIo, Permit};
 use units::{BitRate, ByteCount, locked};
 
 /// Schedules the writes of one copy.
@@ -70,7 +70,7 @@ impl<'a> PacedIo<'a> {
             }
             // What was not used of a second is not used later.
             let due = pace.due.max(now.checked_sub(BURST).unwrap_or(now));
-            pace.due = due + time_of(bytes, self.rate);
+            pace.due = due + bytes.time_at(self.rate);
             due
         };
         while let Some(left) = due.checked_duration_since(Instant::now())
@@ -85,7 +85,7 @@ impl<'a> PacedIo<'a> {
         let mut rate = self.rate;
         for _ in 0..2 {
             let io = RecordingIo::new(self.io);
-            match io.keep(load(rate)) {
+            match io.keep(GuaranteedWrites::Copy { rate, write: WRITE }) {
                 Ok(()) => return Some((io, rate)),
                 Err(refusal) => rate = refusal.holds.filter(|holds| *holds >= LEAST_KEPT)?,
             }
@@ -113,21 +113,8 @@ impl BackgroundIo for PacedIo<'_> {
     }
 }
 
-/// What the writes of a copy take of the disk: each goes to a place of its own, as the track of a
-/// recording does.
-fn load(rate: BitRate) -> RecordingLoad {
-    let writes = rate.bytes_in(RecordingLoad::PERIOD).0.div_ceil(WRITE) + 1;
-    RecordingLoad { rate, tracks: u32::try_from(writes).unwrap_or(u32::MAX) }
-}
-
-/// The time that so many bytes take at a rate.
-fn time_of(bytes: ByteCount, rate: BitRate) -> Duration {
-    let nanos = u128::from(bytes.0) * 8 * 1_000_000_000 / u128::from(rate.0.max(1));
-    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-}
-
 /// Bytes of one write of a title.
-const WRITE: u64 = 1 << 20;
+const WRITE: ByteCount = ByteCount::MIB;
 /// Time between looks at the window and at whether the copy is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time between two questions for kept time, where there was none.

@@ -19,7 +19,7 @@ mod handover;
 mod requests;
 mod sessions;
 
-use crate::background_io::write_demand;
+use crate::background_io::GuaranteedWrites;
 use crate::buffer_memory::MemoryWatch;
 use crate::clients::{ClientCounts, ClientLimit};
 use crate::clock::Clock;
@@ -49,7 +49,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use store::RecordingLoad;
 use units::{BitRate, Moment, SlotIndex};
 
 /// The thread that owns the engine: events in, actions executed.
@@ -241,8 +240,8 @@ impl Core {
                 self.permits.insert(id, permit);
                 self.grants.insert(permit, grant);
             }
-            Event::AdmitRecording { disk, load, answer } => {
-                let decision = self.admit_recording(now, disk, load);
+            Event::AdmitRecording { disk, writes, answer } => {
+                let decision = self.admit_recording(now, disk, writes);
                 if let Err(unheard) = answer.send(decision)
                     && let Ok(recording) = unheard.into_inner()
                 {
@@ -392,19 +391,19 @@ impl Core {
         }
     }
 
-    /// Keeps time for a recording, or finds out for which rate there would be time.
+    /// Keeps time for a recording or a copy, or finds out for which rate there would be time.
     fn admit_recording(
         &mut self,
         now: Moment,
         disk: DiskNumber,
-        load: RecordingLoad,
+        writes: GuaranteedWrites,
     ) -> Result<RecordingId, RateRefusal> {
-        let refused = match self.engine.admit_recording(now, disk, write_demand(load)) {
+        let refused = match self.engine.admit_recording(now, disk, writes.demand()) {
             Ok(recording) => return Ok(recording),
             Err(short) => short,
         };
         let mut fits = |rate: &BitRate| {
-            let smaller = write_demand(RecordingLoad { rate: *rate, ..load });
+            let smaller = writes.at_rate(*rate).demand();
             let admitted = self.engine.admit_recording(now, disk, smaller);
             admitted.is_ok_and(|recording| {
                 self.engine.end_recording(now, recording);
@@ -412,7 +411,7 @@ impl Core {
             })
         };
         // The highest of 1, 1/2, 1/4, ... that fits, and up to three quarters more of it.
-        let halves = (1..HALVES).map(|times| BitRate(load.rate.0 >> times));
+        let halves = (1..HALVES).map(|times| BitRate(writes.rate().0 >> times));
         let half = halves.take_while(|rate| rate.0 > 0).find(&mut fits);
         let holds = half.map(|half| {
             let more = (1..4).rev().map(|quarters| BitRate(half.0 + half.0 / 4 * quarters));

@@ -72,8 +72,9 @@ impl World<'_> {
         }
         let period = self.scenario.background.recording_period;
         let disk = self.recordings[number].disk;
-        let joined = round_of(self.scenario.background.recording_round.0);
-        let demand = WriteDemand { period: nanos(period), joined, shared: Some(COMMIT) };
+        let write = round_of(self.scenario.background.recording_round.0);
+        let demand =
+            WriteDemand { period: nanos(period), write, joins: true, shared: Some(COMMIT) };
         let on = DiskNumber(u16::try_from(disk).expect("few disks"));
         self.refusals.changed();
         let admitted = self.engine.admit_recording(self.now, on, demand);

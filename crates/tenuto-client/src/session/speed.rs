@@ -49,8 +49,7 @@ impl Session {
         };
         let speed = f64::from(milli) / 1e3;
         let asked = shared.options.view;
-        let view =
-            self.view(shared).from_here(player.position(), timeline.duration(), speed, asked);
+        let view = self.view(shared).onwards(player.position(), timeline.duration(), speed, asked);
         // What is under way is of no use at the new speed.
         for lane in self.lanes.iter_mut().take(STEERING) {
             (lane.job, lane.again) = (None, None);
@@ -98,7 +97,7 @@ impl View {
     /// This view from a play-out time on at another speed, to the end of the part of the title that
     /// was `asked` for (its start, if the new speed is negative). `length`: play-out time of this
     /// view.
-    fn from_here(self, at: Duration, length: Duration, speed: f64, asked: Self) -> Self {
+    fn onwards(self, at: Duration, length: Duration, speed: f64, asked: Self) -> Self {
         let pace = self.pace();
         let here = match self.speed {
             Some(old) if old < 0.0 => {
@@ -143,9 +142,9 @@ mod tests {
             (view(Some(60), None, Some(-2.0)), 5, 270, 1.0, view(Some(590), None, Some(1.0))),
         ];
         for (before, at, length, speed, after) in rows {
-            assert_eq!(before.from_here(secs(at), secs(length), speed, asked), after, "{before:?}");
+            assert_eq!(before.onwards(secs(at), secs(length), speed, asked), after, "{before:?}");
         }
-        let start = asked.from_here(Duration::ZERO, secs(540), -1.0, asked);
+        let start = asked.onwards(Duration::ZERO, secs(540), -1.0, asked);
         assert_eq!(start.to, Some(secs(60) + SHORTEST_PART));
     }
 }

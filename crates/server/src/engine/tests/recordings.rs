@@ -1,7 +1,7 @@
 //! Recordings with a guaranteed rate: how many a disk holds, and what is left when they end.
 
 use super::*;
-use crate::background_io::write_demand;
+use crate::background_io::GuaranteedWrites;
 use disk::DiskModel;
 use scheduler::DiskTimings;
 use store::RecordingLoad;
@@ -23,7 +23,15 @@ fn engine(model: &str) -> Engine {
 /// How many recordings of this rate are admitted one after the other, up to a thousand.
 fn held(engine: &mut Engine, megabits: u64, tracks: u32) -> Vec<RecordingId> {
     let load = RecordingLoad { rate: BitRate(megabits * 1_000_000), tracks };
-    let admit = |_| engine.admit_recording(Moment::ZERO, DiskNumber(0), write_demand(load)).ok();
+    let admit = |_| {
+        engine
+            .admit_recording(
+                Moment::ZERO,
+                DiskNumber(0),
+                GuaranteedWrites::Recording(load).demand(),
+            )
+            .ok()
+    };
     (0..1000).map_while(admit).collect()
 }
 
