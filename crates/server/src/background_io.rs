@@ -105,9 +105,9 @@ impl BackgroundIo for EngineBackgroundIo {
 /// Writes at a guaranteed rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuaranteedWrites {
-    /// Those of a recording, which commits again and again.
+    /// A recording writes and commits again and again.
     Recording(RecordingLoad),
-    /// Those of a copy: of this size, one after the other, with a commit at the end.
+    /// A copy makes writes of this size, one after the other, and commits at its end.
     Copy { rate: BitRate, write: ByteCount },
 }
 
@@ -118,7 +118,7 @@ impl GuaranteedWrites {
         }
     }
 
-    /// The same writes at another rate.
+    /// As many writes as another rate needs.
     pub(crate) fn at_rate(self, rate: BitRate) -> Self {
         match self {
             Self::Recording(load) => Self::Recording(RecordingLoad { rate, ..load }),
