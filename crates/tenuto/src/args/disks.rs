@@ -3,7 +3,6 @@
 use super::shared::{OverwriteArgs, ReportArgs};
 use super::values::{model, text, whole};
 use disk::DiskModel;
-use server::plan::USUAL_ZIPF;
 use std::path::PathBuf;
 use std::time::Duration;
 use units::{BitRate, ByteCount, parse_duration};
@@ -65,16 +64,18 @@ pub(crate) struct PlanArgs {
     ///
     /// An estimate of how many viewers disks and memory hold together; needs --memory. Without it
     /// each viewer watches a title of its own.
-    #[arg(long, requires = "memory", value_name = "N", value_parser = whole::<u64>(1, 100_000_000))]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 100_000_000))]
     pub(crate) titles: Option<u64>,
     /// Popularity of the titles: exponent of Zipf's law.
-    #[arg(long, requires = "titles", default_value_t = USUAL_ZIPF)]
-    pub(crate) zipf: f64,
+    ///
+    /// 0.8 unless said otherwise.
+    #[arg(long)]
+    pub(crate) zipf: Option<f64>,
     /// Time within which viewers of a title come.
     ///
-    /// The length of titles; less where viewers come together.
-    #[arg(long, requires = "titles", default_value = "2h", value_parser = parse_duration)]
-    pub(crate) within: Duration,
+    /// The length of titles; less where viewers come together. 2 h unless said otherwise.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) within: Option<Duration>,
     /// From admission until the first media is in memory.
     ///
     /// At least two slots.

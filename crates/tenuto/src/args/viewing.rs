@@ -359,7 +359,7 @@ pub(crate) struct PlayArgs {
     /// A file with the viewers: when each arrives, and what it plays.
     ///
     /// One viewer per line: `12.5s film`. Times count from the first of them.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["viewers", "arrivals", "choice"])]
+    #[arg(long, value_name = "PATH")]
     pub(crate) trace: Option<PathBuf>,
     /// Mean time that a viewer stays.
     ///

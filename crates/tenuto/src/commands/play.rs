@@ -8,7 +8,9 @@ use player::{AbrRule, Behaviour, PlayerOptions, ViewerAction};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tenuto_agent::stop_on_signals;
-use tenuto_client::{PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample};
+use tenuto_client::{
+    Arrivals, Choice, PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample,
+};
 use units::show::count;
 use units::{BitRate, ByteCount, Reason, show};
 
@@ -64,6 +66,7 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
             .hint("leave the action 'speed' out of --behaviour, or leave out --save"));
     }
     check_rtsp(args)?;
+    check_trace(args)?;
     Ok(PlayOptions {
         urls: args.urls.clone(),
         viewers: args.viewers,
@@ -110,6 +113,22 @@ fn check_rtsp(args: &PlayArgs) -> Result<(), Failure> {
         None => Ok(()),
         Some((option, _)) => Err(Failure::usage(format!("{option} has no effect over RTSP"))
             .hint("leave it out, or give the address of a playlist")),
+    }
+}
+
+/// Refuses options that say the same as a trace.
+fn check_trace(args: &PlayArgs) -> Result<(), Failure> {
+    let given = [
+        ("--viewers", args.viewers != 1),
+        ("--arrivals", args.arrivals != Arrivals::AllAtOnce),
+        ("--choice", args.choice != Choice::RoundRobin),
+    ];
+    match given.into_iter().find(|(_, is_given)| args.trace.is_some() && *is_given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            Err(Failure::usage(format!("--trace and {option} contradict each other"))
+                .hint("the trace says who comes when, and for which title"))
+        }
     }
 }
 

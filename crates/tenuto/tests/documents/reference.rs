@@ -42,6 +42,7 @@ const BEFORE: &[(&str, &str)] = &[
     (
         "tenuto play",
         "tenuto ingest film.store film-1080.mp4 --title film
+         printf '0s film\\n1.5s film\\n' > evening.txt
          background tenuto serve film.store",
     ),
     ("tenuto calibrate", "stop; tenuto ingest film.store a.mkv --title Nosferatu"),

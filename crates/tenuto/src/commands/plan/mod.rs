@@ -10,7 +10,10 @@ use disk::Calibration;
 use media::{IndexError, TitleIndex};
 use scheduler::PolicyKind;
 use server::control::{Reply, Request};
-use server::plan::{PlanDisk, PlannedAudience, Popularity, Question, RATES, plan as answer};
+use server::plan::{
+    PlanDisk, PlannedAudience, Popularity, Question, RATES, USUAL_WITHIN, USUAL_ZIPF,
+    plan as answer,
+};
 use server::wire;
 use std::fmt::Display;
 use std::path::Path;
@@ -32,15 +35,8 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
         // Tested before the simulation, whose time would otherwise be lost.
         args.overwrite.check(path)?;
     }
-    let popularity = args.titles.map(|titles| {
-        let popularity = Popularity { titles, exponent: args.zipf, within: args.within };
-        popularity.check().map(|()| popularity)
-    });
-    let popularity = popularity
-        .transpose()
-        .map_err(|reason| Failure { hint: reason.hint, ..Failure::usage(reason.message) })?;
     let question = Question {
-        popularity,
+        popularity: popularity(args)?,
         audience: audience(args)?,
         memory: args.memory,
         disks: args.disks,
@@ -61,6 +57,28 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     }
     args.report.show(&report::json(&answer, &others), || report::text(&answer, &others));
     Ok(())
+}
+
+/// How viewers choose among titles, if the command line says so.
+fn popularity(args: &PlanArgs) -> Result<Option<Popularity>, Failure> {
+    let Some(titles) = args.titles else {
+        let given = [("--zipf", args.zipf.is_some()), ("--within", args.within.is_some())];
+        return match given.into_iter().find(|(_, is_given)| *is_given) {
+            None => Ok(None),
+            Some((option, _)) => Err(Failure::usage(format!("{option} needs --titles"))
+                .hint("for example --titles 1000 --memory 16GiB")),
+        };
+    };
+    if args.memory.is_none() {
+        return Err(Failure::usage("--titles needs --memory")
+            .hint("viewers share what is in memory: give its size, for example --memory 16GiB"));
+    }
+    let (zipf, within) = (args.zipf.unwrap_or(USUAL_ZIPF), args.within.unwrap_or(USUAL_WITHIN));
+    let popularity = Popularity { titles, exponent: zipf, within };
+    match popularity.check() {
+        Ok(()) => Ok(Some(popularity)),
+        Err(reason) => Err(Failure { hint: reason.hint, ..Failure::usage(reason.message) }),
+    }
 }
 
 /// The audience that the command line names.
