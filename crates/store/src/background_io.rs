@@ -20,6 +20,17 @@ pub trait BackgroundIo: Sync {
         self.acquire(bytes)
     }
 
+    /// The bytes of a track that a new title collects before it writes them; a multiple of a
+    /// mebibyte.
+    fn buffer_size(&self) -> ByteCount {
+        ByteCount::MIB
+    }
+
+    /// The bytes of the next write of a new title, at most. May block until it is its turn.
+    fn most_at_once(&self) -> ByteCount {
+        ByteCount::MIB
+    }
+
     /// Keeps time of the disk for the writes of a recording, for which permits are acquired from
     /// now on; where nothing else uses the disk there is nothing to do.
     ///

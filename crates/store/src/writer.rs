@@ -43,6 +43,8 @@ pub struct TitleWriter<'a> {
     thumbnails: Option<Thumbnails>,
     index: Vec<Extent>,
     pool: Pool,
+    /// Bytes of a buffer of the pool.
+    buffer: usize,
     /// How much a track grows that outgrows its extents.
     growth: Growth,
     /// The Unix time in seconds for its record; `None`: that of the seal.
@@ -55,7 +57,7 @@ pub struct TitleWriter<'a> {
 #[derive(Default)]
 struct TrackBuffer {
     space: TrackSpace,
-    /// The bytes on the device; a multiple of [`WRITE`] until the last write.
+    /// The bytes on the device; a multiple of the buffer's size until the last write.
     written: u64,
     /// The bytes behind those that are counted as written.
     buffer: Option<Buffer>,
@@ -94,8 +96,8 @@ impl<'a> TitleWriter<'a> {
             texts: Vec::new(),
             thumbnails: None,
             index: Vec::new(),
-            // One buffer for each possible track; `write` relies on it and never waits for memory.
-            pool: Pool::new(ByteCount((MAX_TRACKS * WRITE) as u64), ByteCount(WRITE as u64)),
+            pool: pool_of(WRITE),
+            buffer: WRITE,
             growth: Growth::OF_ESTIMATED,
             created: None,
             sealed: false,
@@ -105,6 +107,11 @@ impl<'a> TitleWriter<'a> {
     /// Makes the writer ask `io` for a permit before each write.
     pub fn with_io(mut self, io: &'a dyn BackgroundIo) -> Self {
         self.io = io;
+        let buffers = usize::try_from(io.buffer_size().0 / WRITE as u64).unwrap_or(1).max(1);
+        if self.buffer != buffers * WRITE {
+            self.buffer = buffers * WRITE;
+            self.pool = pool_of(self.buffer);
+        }
         self
     }
 
@@ -163,16 +170,16 @@ impl<'a> TitleWriter<'a> {
 
     /// Moves bytes into a track's buffer; whether that is full.
     fn fill(&mut self, number: usize, bytes: &mut &[u8]) -> bool {
-        let pool = &self.pool;
+        let (pool, whole) = (&self.pool, self.buffer);
         let track = &mut self.tracks[number];
         let buffer = track.buffer.get_or_insert_with(|| {
-            pool.take(WRITE).expect("the pool has a buffer for every track")
+            pool.take(whole).expect("the pool has a buffer for every track")
         });
-        let now = bytes.len().min(WRITE - track.filled);
+        let now = bytes.len().min(whole - track.filled);
         buffer[track.filled..track.filled + now].copy_from_slice(&bytes[..now]);
         track.filled += now;
         *bytes = &bytes[now..];
-        track.filled == WRITE
+        track.filled == whole
     }
 
     /// Gives the title its text tracks.
@@ -246,7 +253,7 @@ impl<'a> TitleWriter<'a> {
         track.written += track.filled as u64;
         (track.filled, track.in_place, track.summed) = (0, 0, 0);
         // A part of a buffer is only written at the end of the track.
-        if padded < WRITE {
+        if padded < self.buffer {
             track.buffer = None;
         }
         Ok(())
@@ -277,8 +284,8 @@ impl<'a> TitleWriter<'a> {
         let spans = track.summed..filled - filled % SPAN;
         track.checksums.extend(buffer[spans.clone()].chunks(SPAN).map(checksum));
         track.summed = spans.end;
-        if track.in_place == WRITE {
-            track.written += WRITE as u64;
+        if track.in_place == self.buffer {
+            track.written += self.buffer as u64;
             (track.filled, track.in_place, track.summed) = (0, 0, 0);
         }
         grown
@@ -389,9 +396,15 @@ impl Store {
         bytes: &[u8],
         io: &dyn BackgroundIo,
     ) -> Result<(), StoreError> {
-        for (place, part) in pieces(&runs(extents, self.layout().chunk), offset, bytes.len()) {
-            let _permit = io.acquire(ByteCount(part.len() as u64));
-            self.write_data(place, &bytes[part])?;
+        for (mut place, part) in pieces(&runs(extents, self.layout().chunk), offset, bytes.len()) {
+            let mut rest = &bytes[part];
+            while !rest.is_empty() {
+                let most = usize::try_from(io.most_at_once().0).unwrap_or(usize::MAX);
+                let (now, later) = rest.split_at(rest.len().min(most));
+                let _permit = io.acquire(ByteCount(now.len() as u64));
+                self.write_data(place, now)?;
+                (place, rest) = (place + now.len() as u64, later);
+            }
         }
         Ok(())
     }
@@ -456,8 +469,13 @@ pub(crate) fn duration(index: &Arc<TitleIndex>) -> Duration {
         .map_or(Duration::ZERO, |packaging| packaging.duration())
 }
 
-/// Bytes of one write: a disk writes at nearly its full rate with it, and it bounds the memory of a
-/// track.
+/// Buffers of this size, one for each possible track: a writer never waits for memory.
+fn pool_of(buffer: usize) -> Pool {
+    Pool::new(ByteCount((MAX_TRACKS * buffer) as u64), ByteCount(buffer as u64))
+}
+
+/// Bytes of one write, unless the I/O wants larger ones: a disk writes at nearly its full rate with
+/// it, and it bounds the memory of a track.
 const WRITE: usize = 1 << 20;
 
 // No write but the last ends in the middle of a checksum's span.

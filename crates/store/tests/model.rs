@@ -9,9 +9,9 @@ use common::{DeviceEvent, PowerCutDevice};
 use device::MemoryDevice;
 use disk::{Calibration, ReadGuarantee, WriteCost};
 use media::TitleKind;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{FormatOptions, Store, StoreError, TitleRecord};
+use store::{BackgroundIo, FormatOptions, Permit, Store, StoreError, TitleRecord};
 use temp_dir::TempDir;
 use units::{BitRate, ByteCount};
 
@@ -106,6 +106,41 @@ fn a_track_of_unknown_size_grows_in_place_and_is_trimmed() {
     assert_eq!(get(&store, &title).unwrap(), [bytes]);
     assert_eq!(title.tracks[0].extents.len(), 1, "{title:?}");
     assert_eq!(store.info().free_chunks, before - 31 - 1);
+}
+
+/// Large writes, and the bytes of each.
+#[derive(Default)]
+struct LargeWrites(Mutex<Vec<u64>>);
+
+impl BackgroundIo for LargeWrites {
+    fn buffer_size(&self) -> ByteCount {
+        ByteCount::mib(4)
+    }
+
+    fn most_at_once(&self) -> ByteCount {
+        ByteCount::mib(3)
+    }
+
+    fn acquire(&self, bytes: ByteCount) -> Permit {
+        self.0.lock().unwrap().push(bytes.0);
+        Permit::unlimited()
+    }
+}
+
+#[test]
+fn a_title_is_written_in_as_large_writes_as_the_disk_is_to_take() {
+    let device = PowerCutDevice::new(ByteCount::mib(24));
+    let store = formatted(&device);
+    let io = LargeWrites::default();
+    let bytes: Vec<u8> = (0..9_500_000u32).map(|i| i.to_le_bytes()[1]).collect();
+    let mut writer = store.begin("large", TitleKind::File).unwrap().with_io(&io);
+    writer.declare(&[ByteCount(bytes.len() as u64)]).unwrap();
+    bytes.chunks(700_000).for_each(|piece| writer.write(0, piece).unwrap());
+    let description = common::titles::description(media::TrackKind::File);
+    let title = writer.seal(vec![(description, Default::default())]).unwrap();
+    assert_eq!(get(&store, &title).unwrap(), [bytes]);
+    let mebibytes: Vec<u64> = io.0.lock().unwrap().iter().map(|bytes| bytes >> 20).collect();
+    assert_eq!(mebibytes, [3, 1, 3, 1, 1, 0], "two buffers, the rest, the index");
 }
 
 #[test]

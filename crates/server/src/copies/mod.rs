@@ -200,7 +200,9 @@ impl DiskCopies {
         let opened = &self.shared.content.stores[usize::from(self.number)];
         let io = EngineBackgroundIo::new(self.core.clone(), opened);
         let entry = self.board().begin(title, self.number);
-        let paced = PacedIo::new(&io, &self.source, self.rate, [&cancel, &self.ends], &entry);
+        let (rate, visit) = (self.rate, opened.visit);
+        let ends = [&cancel, &self.ends];
+        let paced = PacedIo::new(&io, &self.source, rate, visit, ends, &entry);
         let target: &dyn StoreAccess = &(self.store.store(), &paced as &dyn store::BackgroundIo);
         let mut on_progress = |done: JobProgress| {
             done.total.into_iter().for_each(|bytes| entry.has(bytes));

@@ -2,8 +2,8 @@
 //! them where there is some.
 //!
 //! ```text
-//!   write ─▶ its turn by the rate ─▶ window open ─▶ kept time? ─┬─ yes: as a recording's write
-//!                                                               └─ no: in time that is left over
+//!   write ─▶ window open ─▶ kept time? ─┬─ yes: a large one ──────────┬─▶ its turn by the rate ─▶ disk
+//!                                       └─ no: in time that is left ──┘
 //! ```
 
 use crate::background_io::{EngineBackgroundIo, GuaranteedWrites, RecordingIo};
@@ -21,6 +21,8 @@ pub(super) struct PacedIo<'a> {
     io: &'a EngineBackgroundIo,
     source: &'a CopySource,
     rate: BitRate,
+    /// Bytes of a write in kept time.
+    write: ByteCount,
     /// Set when the copy is not wanted any more, and when the server ends; writes do not wait then.
     ends: [&'a AtomicBool; 2],
     entry: &'a BoardEntry<'a>,
@@ -41,16 +43,17 @@ impl<'a> PacedIo<'a> {
         io: &'a EngineBackgroundIo,
         source: &'a CopySource,
         rate: BitRate,
+        visit: ByteCount,
         ends: [&'a AtomicBool; 2],
         entry: &'a BoardEntry<'a>,
     ) -> Self {
         let now = Instant::now();
         let pace = Mutex::new(Pace { due: now, kept: None, ask_at: now });
-        Self { io, source, rate, ends, entry, pace }
+        Self { io, source, rate, write: write_size(visit), ends, entry, pace }
     }
 
-    /// Waits until a write of so many bytes may be asked for.
-    fn wait_for_turn(&self, bytes: ByteCount) {
+    /// Waits until copies may be written, and asks for time of the disk where none is kept.
+    fn wait_for_window(&self) {
         let mut is_open = self.source.is_open_now();
         if !is_open {
             // Viewers have the disk time until the window opens again.
@@ -61,13 +64,19 @@ impl<'a> PacedIo<'a> {
             }
             locked(&self.pace).ask_at = Instant::now();
         }
+        let mut pace = locked(&self.pace);
+        let now = Instant::now();
+        if pace.kept.is_none() && now >= pace.ask_at {
+            pace.kept = self.keep();
+            pace.ask_at = now + ASK_AGAIN;
+        }
+    }
+
+    /// Waits until a write of so many bytes may be asked for, by the rate.
+    fn wait_for_turn(&self, bytes: ByteCount) {
         let due = {
             let mut pace = locked(&self.pace);
             let now = Instant::now();
-            if pace.kept.is_none() && now >= pace.ask_at {
-                pace.kept = self.keep();
-                pace.ask_at = now + ASK_AGAIN;
-            }
             // What was not used of a second is not used later.
             let due = pace.due.max(now.checked_sub(BURST).unwrap_or(now));
             pace.due = due + bytes.time_at(self.rate);
@@ -85,7 +94,7 @@ impl<'a> PacedIo<'a> {
         let mut rate = self.rate;
         for _ in 0..2 {
             let io = RecordingIo::new(self.io);
-            match io.keep(GuaranteedWrites::Copy { rate, write: WRITE }) {
+            match io.keep(GuaranteedWrites::Copy { rate, write: self.write }) {
                 Ok(()) => return Some((io, rate)),
                 Err(refusal) => rate = refusal.holds.filter(|holds| *holds >= LEAST_KEPT)?,
             }
@@ -99,6 +108,16 @@ impl<'a> PacedIo<'a> {
 }
 
 impl BackgroundIo for PacedIo<'_> {
+    fn buffer_size(&self) -> ByteCount {
+        self.write
+    }
+
+    fn most_at_once(&self) -> ByteCount {
+        self.wait_for_window();
+        // In time that is left over a large write would take that of several reads at once.
+        if locked(&self.pace).kept.is_some() { self.write } else { ByteCount::MIB }
+    }
+
     fn acquire(&self, bytes: ByteCount) -> Permit {
         self.wait_for_turn(bytes);
         let pace = locked(&self.pace);
@@ -113,8 +132,16 @@ impl BackgroundIo for PacedIo<'_> {
     }
 }
 
-/// Bytes of one write of a title.
-const WRITE: ByteCount = ByteCount::MIB;
+/// The bytes of a write, which takes at least twice as long as the way there. `visit`: bytes that
+/// the disk transfers in the time of a way.
+fn write_size(visit: ByteCount) -> ByteCount {
+    let sizes = (0..=LARGEST_SHIFT).map(|shift| ByteCount(ByteCount::MIB.0 << shift));
+    let mut enough = sizes.skip_while(|size| size.0 < 2 * visit.0);
+    enough.next().unwrap_or(ByteCount(ByteCount::MIB.0 << LARGEST_SHIFT))
+}
+
+/// The largest write, as a power of two of mebibytes: 64 ms of a disk of today.
+const LARGEST_SHIFT: u32 = 3;
 /// Time between looks at the window and at whether the copy is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time between two questions for kept time, where there was none.
@@ -123,3 +150,17 @@ const ASK_AGAIN: Duration = Duration::from_secs(30);
 const LEAST_KEPT: BitRate = BitRate(1_000_000);
 /// Time by which writes may be behind and catch up.
 const BURST: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_large_where_the_way_there_is_long() {
+        // Bytes transferred in the time of a way; mebibytes of a write.
+        let rows = [(0, 1), (400_000, 1), (1_400_000, 4), (3_000_000, 8), (1 << 30, 8)];
+        for (visit, mebibytes) in rows {
+            assert_eq!(write_size(ByteCount(visit)).0, mebibytes << 20, "{visit}");
+        }
+    }
+}
