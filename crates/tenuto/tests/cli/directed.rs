@@ -188,12 +188,28 @@ fn viewers_go_on_when_a_part_of_the_cluster_is_killed() {
 
     // As many as one node holds; then a director is killed, and a node.
     let crowd = usize::try_from(admitted / 2).unwrap();
+    // A client has few sessions that it has not played, and all of these are one client.
+    eventually("nobody is left who has not played", || {
+        let has_played = |session: &Value| session["delivered"].as_u64() > Some(0);
+        nodes.iter().all(|node| {
+            node.json("/sessions")["sessions"]
+                .as_array()
+                .is_some_and(|all| all.iter().all(has_played))
+        })
+    });
+    eventually("the director has seen that they have left", || {
+        let nodes = lost.json("/status")["nodes"].as_array().cloned().unwrap_or_default();
+        let share = |node: &Value, name: &str| node["network"][name].as_u64().unwrap_or_default();
+        nodes.len() == 2
+            && nodes.iter().all(|node| share(node, "free") * 4 > share(node, "guaranteed") * 3)
+    });
     let status = |name: &str| nodes.each_ref().map(|node| node.json("/status")[name].as_u64());
     let (viewers_before, bytes_before) = (status("admitted"), status("sent_bytes"));
     let playing = viewers(&dir, &lost, crowd, 14);
     eventually("viewers are at both nodes", || {
         let begun = since(viewers_before, status("admitted"));
-        begun.iter().all(|begun| *begun > 0) && begun.iter().sum::<u64>() == crowd as u64
+        // A node that answers late has reserved for a viewer who is at the other one by then.
+        begun.iter().all(|begun| *begun > 0) && begun.iter().sum::<u64>() >= crowd as u64
     });
     let rate = dir.json("info n1.store film")["bit_rate"].as_u64().unwrap();
     eventually("they have a buffer of 4 s", || {
