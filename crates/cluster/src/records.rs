@@ -8,7 +8,7 @@
 //!   titles/TITLE         rate and size                              a node that has it, the planner
 //!   orders/NODE          the next copies to fill and to evict       the planner
 //!   planner              the director that plans placement          that director
-//!   unlisted             titles on nodes that the bucket has not    the planner
+//!   unlisted             titles on nodes that the bucket lacks    the planner
 //!   unmet/DIRECTOR       viewers refused for want of copies         that director
 //!   drained/NODE         the node should get no copies, no viewers  whoever runs the cluster
 //!   epoch                the number of the configuration            whoever changes it
@@ -144,7 +144,7 @@ pub enum ClusterChange {
     Orders(NodeId, NodeOrders),
     /// The address of the director that plans placement; `None` where none does.
     Planner(Option<String>),
-    /// The titles on nodes that the bucket has not; `None` while no director plans, or it has not
+    /// The titles on nodes that the bucket lacks; `None` while no director plans, or it has not
     /// listed the bucket yet.
     Unlisted(Option<UnlistedTitles>),
     /// Whether a node should get no copies and no viewers, and lose the copies that it has.
@@ -291,7 +291,7 @@ impl ClusterChange {
             ["unlisted"] => {
                 let unlisted = parsed::<UnlistedTitles>(key, value)?;
                 if unlisted.as_ref().is_some_and(|it| it.titles.len() > UnlistedTitles::MOST) {
-                    let what = "titles that the bucket has not";
+                    let what = "titles that the bucket lacks";
                     return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
                 }
                 Self::Unlisted(unlisted)

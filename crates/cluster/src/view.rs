@@ -396,7 +396,7 @@ impl ClusterView {
         self.planner.as_deref()
     }
 
-    /// The titles on nodes that the bucket has not; `None`: nobody knows.
+    /// The titles on nodes that the bucket lacks; `None`: nobody knows.
     pub fn unlisted(&self) -> Option<&UnlistedTitles> {
         self.unlisted.as_ref()
     }

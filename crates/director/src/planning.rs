@@ -93,7 +93,7 @@ pub(crate) struct ShownPlanning {
     pub(crate) damaged: usize,
     /// Copies that are still to be removed.
     pub(crate) evictions: u64,
-    /// Titles that nodes have and the bucket has not.
+    /// Titles that nodes have and the bucket lacks.
     pub(crate) unlisted: u32,
     /// Why the last pass failed.
     pub(crate) error: Option<String>,

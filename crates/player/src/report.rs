@@ -28,7 +28,8 @@ pub struct PlayerReport {
     pub state: PlaybackState,
     /// Time from the start to the first picture; `None` before the first picture.
     pub startup: Option<Duration>,
-    /// Time from each seek to the first picture after it, without a seek that still waits for it.
+    /// Time from each seek or change of speed to the first picture after it, without one that still
+    /// waits for it.
     pub seeks: Vec<Duration>,
     /// Stalls, including one that has not ended.
     pub stalls: Stalls,

@@ -212,7 +212,7 @@ pub struct ViewerReport {
     pub stalled_ms: f64,
     /// The longest stall.
     pub longest_stall_ms: f64,
-    /// Times from each seek to the next picture.
+    /// Times from each seek or change of speed to the next picture.
     pub seeks_ms: Vec<f64>,
     /// The smallest margin between the arrival of a piece and its due time; negative: late.
     pub least_margin_ms: Option<f64>,

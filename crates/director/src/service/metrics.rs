@@ -97,7 +97,7 @@ impl Collector for DirectorScrape {
             gauge("fills_ordered", "Copies that nodes should still write", shown.fills)?;
             let help = "Titles of record that are damaged in the bucket";
             gauge("titles_damaged", help, shown.damaged as u64)?;
-            let help = "Titles on nodes that the bucket has not";
+            let help = "Titles on nodes that the bucket lacks";
             gauge("titles_not_in_bucket", help, u64::from(shown.unlisted))?;
             let help = "Copies that nodes should still remove";
             gauge("evictions_ordered", help, shown.evictions)?;

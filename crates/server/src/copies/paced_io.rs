@@ -132,8 +132,8 @@ impl BackgroundIo for PacedIo<'_> {
     }
 }
 
-/// The bytes of a write, which takes at least twice as long as the way there. `visit`: bytes that
-/// the disk transfers in the time of a way.
+/// The bytes of a write, whose transfer takes at least twice as long as the positioning. `visit`:
+/// bytes that the disk transfers in the time of a positioning.
 fn write_size(visit: ByteCount) -> ByteCount {
     let sizes = (0..=LARGEST_SHIFT).map(|shift| ByteCount(ByteCount::MIB.0 << shift));
     let mut enough = sizes.skip_while(|size| size.0 < 2 * visit.0);
@@ -156,8 +156,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_are_large_where_the_way_there_is_long() {
-        // Bytes transferred in the time of a way; mebibytes of a write.
+    fn writes_are_large_where_positioning_takes_long() {
+        // Bytes transferred in the time of a positioning; mebibytes of a write.
         let rows = [(0, 1), (400_000, 1), (1_400_000, 4), (3_000_000, 8), (1 << 30, 8)];
         for (visit, mebibytes) in rows {
             assert_eq!(write_size(ByteCount(visit)).0, mebibytes << 20, "{visit}");

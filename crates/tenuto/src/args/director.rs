@@ -30,7 +30,7 @@ pub(crate) enum ClusterCommand {
     /// List the nodes of a cluster, as etcd knows them.
     ///
     /// Nodes that are registered, with what is free of their disks, and nodes that are drained.
-    /// Titles that nodes have and the bucket has not are named.
+    /// Titles that nodes have and the bucket lacks are named.
     Nodes(ClusterNodesArgs),
     /// Move the copies of a node to others.
     ///

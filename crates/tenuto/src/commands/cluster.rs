@@ -319,7 +319,7 @@ fn is_at_rest(view: &ClusterView) -> bool {
 
 /// Looks in a row at a cluster at rest, after which nothing more is expected: some plans.
 const AT_REST: u32 = 15;
-/// Titles that are named of those that the bucket has not.
+/// Titles that are named of those that the bucket lacks.
 const NAMED: usize = 10;
 /// Time between two looks at the records.
 const LOOK: Duration = Duration::from_secs(1);

@@ -204,8 +204,8 @@ fn page(report: &PlayReport) -> String {
         lines.push(("failovers", format!("{} of {viewers}, to another node", totals.failovers)));
     }
     if totals.refused_speeds > 0 {
-        let changes = count(totals.refused_speeds, "change");
-        lines.push(("refused", format!("{changes} of speed; the viewers went on as before")));
+        let refused = totals.refused_speeds;
+        lines.push(("speed changes", format!("{refused} refused; the viewers went on as before")));
     }
     lines.push(("stalls", stalls(totals)));
     let drift = &report.drift_ms;

@@ -155,7 +155,7 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
         ready(&directors[0]).iter().any(|nodes| nodes.contains("n1"))
     });
 
-    // A title that the bucket has not stays where it is, and is named.
+    // A title that the bucket lacks stays where it is, and is named.
     assert_eq!(fleet.nodes()["not_in_bucket"]["count"], 0);
     std::fs::copy(fleet.dir.path("one.mkv"), fleet.dir.path("own.mkv")).unwrap();
     fleet.dir.ok("ingest n3.store own.mkv");
