@@ -286,6 +286,7 @@ test('a shared address opens the same settings', async ({ page, serve }) => {
   await choice(page, 'Admission policy').selectOption('vbrsim');
   await page.getByRole('button', { name: 'Pin this row' }).click();
   await expect(page).toHaveURL(/viewers=2500.*model=ssd-nvme.*read_size=2097152.*pin=/);
+  await expect(page.getByTestId('waiting')).toBeEmpty();
   await expect(sentence(page)).toContainText('2,500 viewers');
   const shown = await sentence(page).textContent();
 
