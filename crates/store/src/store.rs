@@ -76,7 +76,15 @@ impl StoreState {
     /// Reserves a name. One lock covers the test and the insertion, so two titles cannot both get
     /// the name.
     pub(crate) fn reserve(&mut self, name: &str) -> Result<(), StoreError> {
-        if self.catalogue.title(name).is_some() || !self.pending.insert(name.to_owned()) {
+        if self.catalogue.title(name).is_some() {
+            return Err(StoreError::Exists { name: name.to_owned() });
+        }
+        self.reserve_beside(name)
+    }
+
+    /// Reserves a name that a title may have, for one that takes its place.
+    pub(crate) fn reserve_beside(&mut self, name: &str) -> Result<(), StoreError> {
+        if !self.pending.insert(name.to_owned()) {
             return Err(StoreError::Exists { name: name.to_owned() });
         }
         Ok(())

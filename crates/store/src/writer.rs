@@ -9,7 +9,9 @@
 //! ```
 //!
 //! A title enters the catalogue after all of its data is durable. Reservations that are not sealed
-//! are in memory only: after a crash the space is free again.
+//! are in memory only: after a crash the space is free again. A title that takes the place of one
+//! of its name is written beside that one, and the catalogue changes from the one to the other with
+//! one journal entry.
 
 mod recorder;
 
@@ -20,6 +22,7 @@ use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check
 use crate::format::{BLOCK, label};
 use crate::free::{AllocError, FreeMap};
 use crate::space::{Growth, TrackSpace};
+use crate::store::StoreState;
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
 use device::{Buffer, Pool};
 use media::{
@@ -49,6 +52,8 @@ pub struct TitleWriter<'a> {
     growth: Growth,
     /// The Unix time in seconds for its record; `None`: that of the seal.
     created: Option<u64>,
+    /// Whether it takes the place of the title that has its name.
+    replaces: bool,
     /// Whether the chunks belong to a record of the catalogue.
     sealed: bool,
 }
@@ -74,10 +79,30 @@ struct TrackBuffer {
 impl Store {
     /// Begins a title. Its name is reserved from now on; dropping the writer frees name and space.
     pub fn begin(&self, name: &str, kind: TitleKind) -> Result<TitleWriter<'_>, StoreError> {
+        self.begin_with(name, kind, StoreState::reserve)
+    }
+
+    /// Begins a title that takes the place of the one that has its name when it is sealed, if any
+    /// has it then. Until then that one stays what it is.
+    ///
+    /// # Errors
+    /// Those of [`Store::begin`], but for a title of this name.
+    pub fn begin_beside(&self, name: &str, kind: TitleKind) -> Result<TitleWriter<'_>, StoreError> {
+        let mut writer = self.begin_with(name, kind, StoreState::reserve_beside)?;
+        writer.replaces = true;
+        Ok(writer)
+    }
+
+    fn begin_with(
+        &self,
+        name: &str,
+        kind: TitleKind,
+        reserve: fn(&mut StoreState, &str) -> Result<(), StoreError>,
+    ) -> Result<TitleWriter<'_>, StoreError> {
         check_new_name(name)?;
         self.refuse_if_stopped()?;
         let mut state = self.state_mut();
-        state.reserve(name)?;
+        reserve(&mut state, name)?;
         let id = TitleId(state.next_id);
         state.next_id += 1;
         Ok(TitleWriter::new(self, id, name, kind))
@@ -100,6 +125,7 @@ impl<'a> TitleWriter<'a> {
             buffer: WRITE,
             growth: Growth::OF_ESTIMATED,
             created: None,
+            replaces: false,
             sealed: false,
         }
     }
@@ -200,9 +226,18 @@ impl<'a> TitleWriter<'a> {
     /// Makes the title durable and enters it into the catalogue. `tracks` are in the order of their
     /// numbers; for media, the lengths in the indexes must match the written data.
     pub fn seal(
-        mut self,
+        self,
         tracks: Vec<(TrackDescription, LduIndex)>,
     ) -> Result<TitleRecord, StoreError> {
+        self.seal_in_place(tracks).map(|(record, _)| record)
+    }
+
+    /// Seals the title like [`TitleWriter::seal`]; also returns the record of the title whose place
+    /// it took. The space of that one is kept until [`Store::release`].
+    pub fn seal_in_place(
+        mut self,
+        tracks: Vec<(TrackDescription, LduIndex)>,
+    ) -> Result<(TitleRecord, Option<TitleRecord>), StoreError> {
         for number in 0..self.tracks.len() {
             self.write_out(number)?;
             // Only now is the length final; trimmed chunks must be free before the index region
@@ -221,14 +256,21 @@ impl<'a> TitleWriter<'a> {
         self.store.flush()?;
         // If this fails after a write began, the entry may be on the disk although the chunks are
         // given back. The store is stopped then, so no other title can be written into them.
-        self.store.change(
-            |_| Ok(Record::Title(record.clone())),
+        let mut replaced = None;
+        self.store.change_all(
+            |state| {
+                let other = state.catalogue.title(&record.name).filter(|_| self.replaces);
+                // Decided under the lock of the journal, so carried out from here.
+                replaced = other.cloned();
+                let removal = replaced.iter().map(|other| Record::Removal(other.id));
+                Ok(removal.chain([Record::Title(record.clone())]).collect())
+            },
             |state| {
                 state.pending.remove(&record.name);
             },
         )?;
         self.sealed = true;
-        Ok(record)
+        Ok((record, replaced))
     }
 
     /// Writes a track's buffer to the device.

@@ -8,7 +8,7 @@ use common::titles::{Model, assert_holds, formatted, get, put, small, step};
 use common::{DeviceEvent, PowerCutDevice};
 use device::MemoryDevice;
 use disk::{Calibration, ReadGuarantee, WriteCost};
-use media::TitleKind;
+use media::{LduIndex, TitleKind, TrackKind};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::{BackgroundIo, FormatOptions, Permit, Store, StoreError, TitleRecord};
@@ -239,6 +239,39 @@ fn a_title_takes_the_name_of_another_whose_readers_keep_it() {
     for (from, to) in [("none", "old"), ("old", "none"), ("old", "old")] {
         assert_eq!(store.replace(from, to).unwrap_err().code(), "no-title", "{from} {to}");
     }
+}
+
+#[test]
+fn a_title_is_written_beside_the_one_whose_place_it_takes() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let old = put(&store, "film", &[vec![1; 5_000]]).unwrap();
+    let free = store.info().free_chunks;
+    // One that is given up leaves the old one, and its name free for the next.
+    let begin = || store.begin_beside("film", TitleKind::File);
+    let mut given_up = begin().unwrap();
+    given_up.declare(&[ByteCount(5_000)]).unwrap();
+    assert_eq!(begin().unwrap_err().code(), "exists");
+    drop(given_up);
+    assert_eq!((store.find("film").unwrap(), store.info().free_chunks), (old.clone(), free));
+    let mut writer = begin().unwrap();
+    writer.declare(&[ByteCount(5_000)]).unwrap();
+    writer.write(0, &[2; 5_000]).unwrap();
+    assert_eq!(store.find("film").unwrap(), old, "until it is sealed");
+    let description = common::titles::description(TrackKind::File);
+    let sealed = vec![(description, LduIndex::default())];
+    let (new, replaced) = writer.seal_in_place(sealed.clone()).unwrap();
+    assert_eq!((replaced.as_ref(), store.titles()), (Some(&old), vec![new.clone()]));
+    assert_eq!(get(&store, &old).unwrap(), [vec![1; 5_000]], "its readers go on");
+    store.release(old.id);
+    drop(store);
+    let store = Store::open_on(device).unwrap();
+    assert_eq!(get(&store, &store.find("film").unwrap()).unwrap(), [vec![2; 5_000]]);
+    // Where none has the name, it is as any other.
+    store.remove("film").unwrap();
+    let mut writer = store.begin_beside("film", TitleKind::File).unwrap();
+    writer.declare(&[ByteCount(0)]).unwrap();
+    assert_eq!(writer.seal_in_place(sealed).unwrap().1, None);
 }
 
 #[test]
