@@ -7,12 +7,14 @@ use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// What viewers and disks need of a title.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketTitle {
     /// The mean rate of the whole title; zero for files.
     pub rate: BitRate,
     /// Bytes of all tracks and the index.
     pub size: ByteCount,
+    /// The identity of its content.
+    pub content: String,
 }
 
 /// The titles of record, as they were when they were last listed.
@@ -45,7 +47,7 @@ impl BucketListing {
             let Some(name) = name else { continue };
             let known = self.known.get(name).filter(|(tag, _)| tag.is_some() && *tag == object.tag);
             let title = match known {
-                Some((_, title)) => *title,
+                Some((_, title)) => title.clone(),
                 None => match self.bucket.read_manifest(&client, name) {
                     Ok(manifest) => BucketTitle::of(&manifest),
                     Err(BucketError::Damaged { .. }) => {
@@ -57,7 +59,7 @@ impl BucketListing {
                     Err(error) => return Err(error),
                 },
             };
-            self.known.insert(name.to_owned(), (object.tag, title));
+            self.known.insert(name.to_owned(), (object.tag, title.clone()));
             titles.insert(name.to_owned(), title);
         }
         self.known.retain(|name, _| titles.contains_key(name));
@@ -78,6 +80,7 @@ impl BucketTitle {
             true => BitRate(0),
             false => BitRate::of(ByteCount(manifest.bytes), duration),
         };
-        Self { rate, size: ByteCount(manifest.bytes + manifest.index.bytes) }
+        let size = ByteCount(manifest.bytes + manifest.index.bytes);
+        Self { rate, size, content: manifest.content.clone() }
     }
 }

@@ -42,6 +42,13 @@ pub(crate) const fn mixed(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
+/// A text as a number (FNV-1a, mixed). It stays the same for ever: another one would move titles,
+/// and is in records.
+pub(crate) fn hash_of(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    mixed(text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
 /// 2^64 divided by the golden ratio: the step of SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -33,11 +33,12 @@ pub use director::{
     AdmissionAttempt, Admitted, Director, DirectorCounters, DirectorRefusal, DirectorSettings,
     DirectorStep, NodeAnswer, RefusalReason, StreamMove,
 };
-pub use names::{BadName, ClusterName, NodeDisk, NodeId, TitleName};
+pub use names::{BadName, ClusterName, ContentTag, NodeDisk, NodeId, TitleName};
 pub use records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
     NodeOrders, RecordError, TitleSize, UnlistedTitles,
 };
 pub use view::{
-    ClusterView, CopyPlace, CopyView, NodeNumber, NodeView, TitleDemand, TitleNumber, TitleView,
+    ClusterView, CopyPlace, CopyVersion, CopyView, NodeNumber, NodeView, TitleDemand, TitleNumber,
+    TitleView,
 };

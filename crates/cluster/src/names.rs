@@ -1,5 +1,7 @@
-//! Names of a cluster, of its nodes and titles, and the number of a disk within its node.
+//! Names of a cluster, of its nodes and titles, the number of a disk within its node, and the
+//! number of a title's content.
 
+use crate::chance::hash_of;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -24,6 +26,45 @@ pub struct TitleName(String);
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct NodeDisk(pub u16);
+
+/// The content of a title as a number: copies with the same number are copies of each other. A text
+/// of 16 hexadecimal digits in records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ContentTag(u64);
+
+impl ContentTag {
+    /// The number of the content with this identity, as stores and buckets tell it.
+    pub fn of(content: &str) -> Self {
+        Self(hash_of(content))
+    }
+}
+
+impl TryFrom<String> for ContentTag {
+    type Error = BadName;
+
+    fn try_from(text: String) -> Result<Self, BadName> {
+        let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
+        let why = "the content of a title has 16 hexadecimal digits";
+        let text = checked(text, 16, is_digit, why)?;
+        match u64::from_str_radix(&text, 16) {
+            Ok(number) if text.len() == 16 => Ok(Self(number)),
+            _ => Err(BadName { shown: text, why }),
+        }
+    }
+}
+
+impl From<ContentTag> for String {
+    fn from(tag: ContentTag) -> Self {
+        tag.to_string()
+    }
+}
+
+impl fmt::Display for ContentTag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
 
 /// A text that cannot be the name of a node, a cluster or a title.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

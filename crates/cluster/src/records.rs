@@ -6,6 +6,7 @@
 //!   copies/TITLE/NODE    the disks that have the title              the node
 //!   viewers/NODE         viewers of each title at the node          the node
 //!   titles/TITLE         rate and size                              a node that has it, the planner
+//!   contents/TITLE       what the bucket has and had of this name   the planner
 //!   orders/NODE          the next copies to fill and to evict       the planner
 //!   planner              the director that plans placement          that director
 //!   unlisted             titles on nodes that the bucket lacks    the planner
@@ -17,7 +18,7 @@
 //! A change is a record that was put or deleted; an event is a change with the revision of the
 //! store of records. Reservations are not records: they are in the books of each node.
 
-use crate::names::{BadName, NodeDisk, NodeId, TitleName};
+use crate::names::{BadName, ContentTag, NodeDisk, NodeId, TitleName};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -67,6 +68,9 @@ pub struct CopyRecord {
     pub disk: NodeDisk,
     /// Whether viewers can be sent to the copy.
     pub state: CopyState,
+    /// The content of the copy; `None` while it is being written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<ContentTag>,
 }
 
 /// Whether viewers can be sent to a copy.
@@ -124,6 +128,14 @@ pub struct CopyTarget {
     pub title: TitleName,
     /// The disk.
     pub disk: NodeDisk,
+    /// The content of a copy that is there and that the bucket had under this name before: it may
+    /// be replaced or removed. One of any other content is not touched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outdated: Option<ContentTag>,
+    /// The beginning of the addresses of nodes with a ready copy, which may be asked for parts of
+    /// it before the bucket is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<String>,
 }
 
 /// A record that was put or deleted.
@@ -140,6 +152,9 @@ pub enum ClusterChange {
     Unmet(String, BTreeMap<TitleName, u32>),
     /// A title; `None` when it was removed from the cluster.
     Title(TitleName, Option<TitleSize>),
+    /// The contents that the bucket has had under a name, the present one first; empty when they
+    /// are forgotten.
+    Contents(TitleName, Vec<ContentTag>),
     /// What a node should do.
     Orders(NodeId, NodeOrders),
     /// The address of the director that plans placement; `None` where none does.
@@ -218,6 +233,28 @@ impl NodeOrders {
     pub const MOST: usize = 64;
 }
 
+impl CopyTarget {
+    /// A copy of a title, of which nothing is known.
+    pub fn new(title: TitleName, disk: NodeDisk) -> Self {
+        Self { title, disk, outdated: None, peers: Vec::new() }
+    }
+
+    /// Nodes that one target names at most.
+    pub const MOST_PEERS: usize = 3;
+}
+
+impl CopyRecord {
+    /// A copy that viewers can be sent to.
+    pub const fn ready(disk: NodeDisk, content: Option<ContentTag>) -> Self {
+        Self { disk, state: CopyState::Ready, content }
+    }
+
+    /// A copy that is being written.
+    pub const fn filling(disk: NodeDisk) -> Self {
+        Self { disk, state: CopyState::Filling, content: None }
+    }
+}
+
 impl UnlistedTitles {
     /// Titles that one record names at most: it must fit into a request to etcd.
     pub const MOST: usize = 1_000;
@@ -242,7 +279,7 @@ impl ClusterChange {
         let title = |name: &str| TitleName::new(name).map_err(bad_name);
         // The name of a title may have folders, that of a node has none.
         let parts: Vec<&str> = match key.split_once('/') {
-            Some((kind @ "titles", name)) => vec![kind, name],
+            Some((kind @ ("titles" | "contents"), name)) => vec![kind, name],
             Some((kind @ "copies", copy)) => match copy.rsplit_once('/') {
                 Some((name, at)) => vec![kind, name, at],
                 None => vec![kind],
@@ -274,6 +311,14 @@ impl ClusterChange {
                     return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
                 }
                 Self::Title(title(name)?, size)
+            }
+            ["contents", name] => {
+                let contents = parsed::<Vec<ContentTag>>(key, value)?.unwrap_or_default();
+                if contents.len() > MOST_CONTENTS {
+                    let what = "contents of one name";
+                    return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
+                }
+                Self::Contents(title(name)?, contents)
             }
             ["viewers", at] => Self::Viewers(node(at)?, parsed(key, value)?.unwrap_or_default()),
             ["unmet", director] if director.len() <= LONGEST_DIRECTOR => {
@@ -317,6 +362,9 @@ impl ClusterChange {
                 (format!("unmet/{director}"), (!viewers.is_empty()).then(|| json(viewers)))
             }
             Self::Title(title, size) => (format!("titles/{title}"), size.as_ref().map(json)),
+            Self::Contents(title, contents) => {
+                (format!("contents/{title}"), (!contents.is_empty()).then(|| json(contents)))
+            }
             Self::Orders(node, orders) => {
                 let value = (*orders != NodeOrders::default()).then(|| json(orders));
                 (format!("orders/{node}"), value)
@@ -357,6 +405,8 @@ fn too_large(digest: &NodeDigest) -> Option<&'static str> {
     })
 }
 
+/// Contents of one name that are remembered.
+pub(crate) const MOST_CONTENTS: usize = 16;
 /// Bytes of the name of a director: its address.
 const LONGEST_DIRECTOR: usize = 64;
 /// Disks of a node: more than a chassis or a rack of disks on one controller has.
@@ -386,10 +436,13 @@ mod tests {
         let title = || TitleName::new("Metropolis (1927)").unwrap();
         let part = || TitleName::new("hall/20261128").unwrap();
         let id = || NodeId::new("n1").unwrap();
-        let copy = CopyRecord { disk: NodeDisk(3), state: CopyState::Ready };
+        let tag = ContentTag::of("1-2-3-00000004");
+        let copy = CopyRecord::ready(NodeDisk(3), Some(tag));
         let size = TitleSize { rate: BitRate(5_000_000), size: ByteCount(1 << 32) };
-        let target = CopyTarget { title: title(), disk: NodeDisk(3) };
-        let orders = NodeOrders { fill: vec![target.clone()], evict: vec![target], later: 7 };
+        let evict = vec![CopyTarget::new(title(), NodeDisk(3))];
+        let (outdated, peers) = (Some(tag), vec!["http://n2".to_owned()]);
+        let fill = vec![CopyTarget { outdated, peers, ..evict[0].clone() }];
+        let orders = NodeOrders { fill, evict, later: 7 };
         let changes = [
             (
                 ClusterChange::Node(id(), Some(node())),
@@ -398,14 +451,16 @@ mod tests {
             (ClusterChange::Node(id(), None), "nodes/n1"),
             (
                 ClusterChange::Copies(title(), id(), vec![copy]),
-                r#"copies/Metropolis (1927)/n1 [{"disk":3,"state":"ready"}]"#,
+                r#"copies/Metropolis (1927)/n1 [{"disk":3,"state":"ready","content":"TAG"}]"#,
             ),
             (ClusterChange::Copies(title(), id(), Vec::new()), "copies/Metropolis (1927)/n1"),
             (
                 ClusterChange::Title(title(), Some(size)),
                 r#"titles/Metropolis (1927) {"rate":5000000,"size":4294967296}"#,
             ),
+            (ClusterChange::Contents(title(), vec![tag]), r#"contents/Metropolis (1927) ["TAG"]"#),
             // Titles in folders.
+            (ClusterChange::Contents(part(), Vec::new()), "contents/hall/20261128"),
             (ClusterChange::Copies(part(), id(), Vec::new()), "copies/hall/20261128/n1"),
             (ClusterChange::Title(part(), None), "titles/hall/20261128"),
             (
@@ -419,7 +474,7 @@ mod tests {
             ),
             (
                 ClusterChange::Orders(id(), orders),
-                r#"orders/n1 {"fill":[{"title":"Metropolis (1927)","disk":3}],"evict":[{"title":"Metropolis (1927)","disk":3}],"later":7}"#,
+                r#"orders/n1 {"fill":[{"title":"Metropolis (1927)","disk":3,"outdated":"TAG","peers":["http://n2"]}],"evict":[{"title":"Metropolis (1927)","disk":3}],"later":7}"#,
             ),
             (ClusterChange::Orders(id(), NodeOrders::default()), "orders/n1"),
             (
@@ -440,6 +495,7 @@ mod tests {
             (ClusterChange::Epoch(7), "epoch 7"),
         ];
         for (change, text) in changes {
+            let text = text.replace("TAG", &tag.to_string());
             let (key, value) = change.to_record();
             let shown = value.as_ref().map_or(key.clone(), |value| format!("{key} {value}"));
             assert_eq!(shown, text);
@@ -457,7 +513,9 @@ mod tests {
                 r#"{{"address":"a","weight":1,"lease":1,"disks":[{disk}],"network":{network},"memory":{network}}}"#
             )
         };
-        let cases: [(&str, &str, &str); 12] = [
+        let cases: [(&str, &str, &str); 14] = [
+            ("contents/a", r#"["0123456789abcde"]"#, "'0123456789abcde' is not a name"),
+            ("contents/a", r#"["+123456789abcdef"]"#, "16 hexadecimal digits"),
             ("reservations/1", "1", "is none of a cluster's"),
             ("nodes/a b", &digest(""), "'a b' is not a name"),
             ("nodes/a/b/c", "{}", "is none of a cluster's"),

@@ -14,10 +14,11 @@
 //! one may keep it while events arrive. A view is not a record: numbers of two views differ.
 
 use crate::books::StreamNeed;
-use crate::names::{NodeDisk, NodeId, TitleName};
+use crate::chance::hash_of;
+use crate::names::{ContentTag, NodeDisk, NodeId, TitleName};
 use crate::records::{
-    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, NodeDigest, NodeOrders,
-    TitleSize, UnlistedTitles,
+    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
+    NodeOrders, TitleSize, UnlistedTitles,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,6 +48,20 @@ pub struct CopyView {
     pub place: CopyPlace,
     /// Whether viewers can be sent to it.
     pub state: CopyState,
+    /// The content; `None`: it is not known.
+    pub content: Option<ContentTag>,
+}
+
+/// How the content of a copy compares with what the bucket has under the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyVersion {
+    /// The content of the bucket, or one that is not known.
+    Current,
+    /// The bucket had this content under the name, and has another one now.
+    Outdated,
+    /// The bucket has another content, and never had this one under the name, as far as is known:
+    /// it may be the only copy.
+    Own,
 }
 
 /// A node, as known.
@@ -70,6 +85,8 @@ pub struct NodeView {
 pub struct TitleView {
     name: TitleName,
     size: Option<TitleSize>,
+    /// What the bucket has had under the name, the present content first.
+    contents: Vec<ContentTag>,
     demand: TitleDemand,
 }
 
@@ -141,7 +158,10 @@ impl ClusterView {
             node.viewers.clear();
             node.titles.iter_mut().for_each(Vec::clear);
         }
-        self.titles.iter_mut().for_each(|title| title.size = None);
+        for title in &mut self.titles {
+            title.size = None;
+            title.contents.clear();
+        }
         self.copies.iter_mut().for_each(Vec::clear);
         (self.revision, self.epoch, self.planner) = (revision, 0, None);
         self.unmet.clear();
@@ -180,6 +200,11 @@ impl ClusterView {
             ClusterChange::Title(name, size) => {
                 if let Some(number) = self.title_number(&name) {
                     self.titles[index(number.0)].size = size;
+                }
+            }
+            ClusterChange::Contents(name, contents) => {
+                if let Some(number) = self.title_number(&name) {
+                    self.titles[index(number.0)].contents = contents;
                 }
             }
             ClusterChange::Orders(id, orders) => {
@@ -236,7 +261,8 @@ impl ClusterView {
             return None;
         };
         self.title_numbers.insert(name.clone(), TitleNumber(number));
-        let title = TitleView { name: name.clone(), size: None, demand: TitleDemand::default() };
+        let (contents, demand) = (Vec::new(), TitleDemand::default());
+        let title = TitleView { name: name.clone(), size: None, contents, demand };
         self.titles.push(title);
         self.copies.push(Vec::new());
         Some(TitleNumber(number))
@@ -311,7 +337,7 @@ impl ClusterView {
             if !known.titles[disk].contains(&title) {
                 known.titles[disk].push(title);
                 let place = CopyPlace { node, disk: copy.disk };
-                of_title.push(CopyView { place, state: copy.state });
+                of_title.push(CopyView { place, state: copy.state, content: copy.content });
             }
         }
         sort_by_use(of_title, &self.nodes);
@@ -449,6 +475,33 @@ impl ClusterView {
         &self.copies[index(title.0)]
     }
 
+    /// The ready copies of a title whose content is not that of the bucket, with what it is.
+    pub fn different_copies(
+        &self,
+        title: TitleNumber,
+    ) -> impl Iterator<Item = (CopyView, CopyVersion)> {
+        let versions = self.ready_copies(title).iter();
+        let versions = versions.map(move |copy| (*copy, self.title(title).version_of(copy)));
+        versions.filter(|(_, version)| *version != CopyVersion::Current)
+    }
+
+    /// The nodes other than `node` that have a ready copy of what the bucket has, a few of them:
+    /// for each node other ones, so that not all ask the same.
+    pub fn peers(&self, title: TitleNumber, node: NodeNumber) -> Vec<NodeNumber> {
+        let present = self.title(title).contents.first().copied();
+        let with = self.ready_copies(title).iter().filter(|copy| {
+            copy.place.node != node && copy.content.is_some() && copy.content == present
+        });
+        let mut nodes: Vec<NodeNumber> = with.map(|copy| copy.place.node).collect();
+        let asks = self.node(node).id.as_str();
+        nodes.sort_by_cached_key(|other| {
+            (hash_of(&format!("{asks} {}", self.node(*other).id)), *other)
+        });
+        nodes.dedup();
+        nodes.truncate(CopyTarget::MOST_PEERS);
+        nodes
+    }
+
     /// A node.
     #[inline]
     pub fn node(&self, number: NodeNumber) -> &NodeView {
@@ -528,6 +581,24 @@ impl TitleView {
         self.size
     }
 
+    /// What the bucket has had under the name, the present content first; empty: it is not known.
+    pub fn contents(&self) -> &[ContentTag] {
+        &self.contents
+    }
+
+    /// How a copy of the title compares with what the bucket has.
+    pub fn version_of(&self, copy: &CopyView) -> CopyVersion {
+        match (copy.content, self.contents.first()) {
+            (Some(content), Some(present)) if content != *present => {
+                match self.contents.contains(&content) {
+                    true => CopyVersion::Outdated,
+                    false => CopyVersion::Own,
+                }
+            }
+            _ => CopyVersion::Current,
+        }
+    }
+
     /// What is expected of the title.
     pub fn demand(&self) -> TitleDemand {
         self.demand
@@ -602,8 +673,7 @@ pub(crate) mod tests {
             nodes.dedup();
             for node in nodes {
                 let here = copies.iter().filter(|(at, _)| *at == node);
-                let record =
-                    |disk: u16| CopyRecord { disk: NodeDisk(disk), state: CopyState::Ready };
+                let record = |disk: u16| CopyRecord::ready(NodeDisk(disk), None);
                 let records = here.map(|(_, disk)| record(*disk)).collect();
                 change(ClusterChange::Copies(title(), id(node), records));
             }

@@ -4,7 +4,7 @@
 //!   titles of record ──a minute──┐
 //!                                ▼
 //!   WatchedCluster ─────▶ PlacementPlanner ──what differs──▶ etcd: orders/NODE, titles/TITLE,
-//!                                ▲                                 unlisted
+//!                                ▲                                 contents/TITLE, unlisted
 //!   etcd: planner ──lease────────┘   held by one director; another takes it when that has ended
 //! ```
 //!
@@ -21,7 +21,9 @@ use crate::etcd::{
 use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use cluster::placement::{self, CopyRules, PlacementPlanner};
-use cluster::{ClusterChange, NodeId, NodeOrders, TitleName, TitleSize};
+use cluster::{
+    ClusterChange, ClusterEvent, ContentTag, CopyVersion, NodeId, NodeOrders, TitleName, TitleSize,
+};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,13 +40,16 @@ type TitleListResult = Result<ListedTitles, String>;
 pub struct ListedTitles {
     /// Titles that nodes can be filled with.
     pub titles: BTreeMap<TitleName, TitleSize>,
+    /// Contents of these titles, as far as they are known: a title whose content has changed was
+    /// replaced.
+    pub contents: BTreeMap<TitleName, ContentTag>,
     /// Titles that are damaged in the bucket, and go to no node.
     pub damaged: BTreeSet<TitleName>,
 }
 
 impl From<BTreeMap<TitleName, TitleSize>> for ListedTitles {
     fn from(titles: BTreeMap<TitleName, TitleSize>) -> Self {
-        Self { titles, damaged: BTreeSet::new() }
+        Self { titles, ..Self::default() }
     }
 }
 
@@ -95,6 +100,10 @@ pub(crate) struct ShownPlanning {
     pub(crate) evictions: u64,
     /// Titles that nodes have and the bucket lacks.
     pub(crate) unlisted: u32,
+    /// Copies of content that the bucket has replaced.
+    pub(crate) outdated: u64,
+    /// Copies of content that the bucket never had under their name.
+    pub(crate) own: u64,
     /// Why the last pass failed.
     pub(crate) error: Option<String>,
 }
@@ -222,6 +231,7 @@ impl PlanningThread {
         (shown.is_planner, shown.error) = (self.is_planner, error);
         if !self.is_planner {
             (shown.fills, shown.evictions, shown.unlisted) = (0, 0, 0);
+            (shown.outdated, shown.own) = (0, 0);
         }
     }
 
@@ -301,8 +311,10 @@ impl PlanningThread {
 
     fn plan(&mut self, lease: u64) -> Result<(), EtcdError> {
         // Viewers wait for the view while it is copied, and not while it is planned.
-        let Some(ListedTitles { titles, damaged }) = &self.titles else { return Ok(()) };
-        let view = self.watched.view().clone();
+        let Some(ListedTitles { titles, contents, damaged }) = &self.titles else {
+            return Ok(());
+        };
+        let mut view = self.watched.view().clone();
         let known: BTreeMap<NodeId, NodeOrders> =
             view.nodes().map(|(_, node)| (node.id().clone(), node.orders().clone())).collect();
         let size_of =
@@ -311,6 +323,18 @@ impl PlanningThread {
         let mut changes: Vec<ClusterChange> =
             unknown.map(|(name, size)| ClusterChange::Title(name.clone(), Some(*size))).collect();
         let is_listed = |name: &TitleName| titles.contains_key(name) || damaged.contains(name);
+        let replaced = placement::content_changes(&view, contents, is_listed);
+        for change in &replaced {
+            let event = ClusterEvent { revision: view.revision(), change: change.clone() };
+            view.apply(event, self.watched.now());
+        }
+        changes.extend(replaced);
+        let versions = || {
+            let all = view.titles().flat_map(|(number, _)| view.different_copies(number));
+            all.map(|(_, version)| version)
+        };
+        let of = |wanted| versions().filter(|version| *version == wanted).count() as u64;
+        let (outdated, own) = (of(CopyVersion::Outdated), of(CopyVersion::Own));
         let unlisted = placement::unlisted_titles(&view, is_listed);
         let count = unlisted.count;
         if view.unlisted() != Some(&unlisted) {
@@ -321,7 +345,7 @@ impl PlanningThread {
             let mut shown = locked(&self.shared.shown);
             let fills = |orders: &NodeOrders| orders.fill.len() as u64 + u64::from(orders.later);
             shown.fills = orders.values().map(fills).sum();
-            shown.unlisted = count;
+            (shown.unlisted, shown.outdated, shown.own) = (count, outdated, own);
             shown.evictions = orders.values().map(|orders| orders.evict.len() as u64).sum();
         }
         for (node, known) in known {

@@ -13,6 +13,9 @@
 //! answer the viewer. The signature shows that the question comes from a director that has the
 //! secret of the cluster, so that a node may believe the address of the viewer in it.
 //!
+//! Nodes ask each other for parts of titles in the same way (`Tenuto-Peer`), with the target alone
+//! signed.
+//!
 //! A question that is recorded and sent again reserves again, as any request of a viewer does; the
 //! limits of the node per client hold for it.
 
@@ -27,6 +30,16 @@ pub const ELSEWHERE_HEADER: &str = "Tenuto-Elsewhere";
 
 /// Header with the signature: HMAC-SHA-256 of the question in hexadecimal.
 pub const SIGNATURE_HEADER: &str = "Tenuto-Director";
+
+/// Header with the signature of a node that asks another one for a part of a title: HMAC-SHA-256 in
+/// hexadecimal.
+pub const PEER_HEADER: &str = "Tenuto-Peer";
+
+/// The text that a node signs: path and query of its request for a part of a title. No question of
+/// a director has the same text.
+pub(crate) fn text_of_peer(target: &str) -> String {
+    format!("part\n{target}\n")
+}
 
 /// A question as it is signed, with the headers and the target as the node received them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@
 //! A file has a secret in each line: the first signs, all verify. The file is looked at again while
 //! the program runs. A file that cannot be used then is left alone, and what was known stays.
 
-use crate::question::SignedText;
+use crate::question::{SignedText, text_of_peer};
 use ring::hmac;
 use std::fmt;
 use std::io;
@@ -104,6 +104,18 @@ impl ClusterSecret {
     /// Whether a signature is that of a question, compared in constant time.
     pub fn verify(&self, question: SignedText<'_>, signature: &str) -> bool {
         units::from_hex(signature).is_some_and(|tag| self.has_tag(&question.text(), &tag, WHOLE))
+    }
+
+    /// The signature of a node's request to another node for a part of a title, with this path and
+    /// query.
+    pub fn sign_peer(&self, target: &str) -> String {
+        units::to_hex(self.tag(&text_of_peer(target)).as_ref())
+    }
+
+    /// Whether a signature is that of a node's request, compared in constant time.
+    pub fn verify_peer(&self, target: &str, signature: &str) -> bool {
+        units::from_hex(signature)
+            .is_some_and(|tag| self.has_tag(&text_of_peer(target), &tag, WHOLE))
     }
 
     /// The signature of a text.
@@ -210,6 +222,24 @@ mod tests {
         }
         let shown = format!("{:?}", ClusterSecret::from_bytes(SECRET).unwrap());
         assert_eq!(shown, "ClusterSecret(..)");
+    }
+
+    #[test]
+    fn a_node_signs_its_request_and_no_question_is_one() {
+        let secret = ClusterSecret::from_bytes(SECRET).unwrap();
+        let signature = secret.sign_peer("/parts/film?track=0");
+        let other = ClusterSecret::from_bytes(NEXT).unwrap();
+        let question = secret.sign(SignedText { target: "/parts/film?track=0", ..<_>::default() });
+        let rows = [
+            (&secret, "/parts/film?track=0", &*signature, true),
+            (&secret, "/parts/film?track=1", &signature, false),
+            (&other, "/parts/film?track=0", &signature, false),
+            (&secret, "/parts/film?track=0", &question, false),
+            (&secret, "/parts/film?track=0", "", false),
+        ];
+        for (secret, target, signature, valid) in rows {
+            assert_eq!(secret.verify_peer(target, signature), valid, "{target}");
+        }
     }
 
     #[test]

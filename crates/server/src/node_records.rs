@@ -15,7 +15,7 @@ use crate::membership::Membership;
 use crate::plan::{self, PlanDisk, PlannedAudience, Question};
 use crate::shared::Shared;
 use crate::wire;
-use cluster::{CapacityShare, CopyRecord, CopyState, NodeDigest, NodeDisk, TitleName, TitleSize};
+use cluster::{CapacityShare, ContentTag, CopyRecord, NodeDigest, NodeDisk, TitleName, TitleSize};
 use director::member::{MemberMessage, MemberRecords};
 use disk::DiskModel;
 use scheduler::PolicyKind;
@@ -130,7 +130,7 @@ impl NodeRecords {
             let disks = copies.entry(name).or_default();
             // One that is ready meanwhile is in the catalogue.
             if disks.iter().all(|copy| copy.disk.0 != disk) {
-                disks.push(CopyRecord { disk: NodeDisk(disk), state: CopyState::Filling });
+                disks.push(CopyRecord::filling(NodeDisk(disk)));
             }
         }
         MemberRecords { digest, copies, titles: titles.clone(), viewers }
@@ -196,7 +196,8 @@ impl NodeCatalogue {
                 time += record.duration;
                 // A name with a slash cannot be a key.
                 let Ok(name) = TitleName::new(record.name.clone()) else { continue };
-                let place = CopyRecord { disk: NodeDisk(number), state: CopyState::Ready };
+                let content = ContentTag::of(&record.content().to_string());
+                let place = CopyRecord::ready(NodeDisk(number), Some(content));
                 self.copies.entry(name.clone()).or_default().push(place);
                 self.titles.entry(name).or_insert_with(|| TitleSize {
                     rate: BitRate::of(ByteCount(record.bytes), record.duration),

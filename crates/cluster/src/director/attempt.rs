@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   step:  1. the best copy that has room in the view ─────────────▶ Ask
-//!             (on a node that is drained only where no other node has the title)
+//!             (on a node that is drained only where no other node has the title; of a title that
+//!             was replaced in the bucket one of the new content first)
 //!          2. none: a viewer of another title who could move ──────▶ Move, then Ask again
 //!          3. none: a copy that seems full; the view may be old ───▶ Ask
 //!          4. no copy, or enough tried ────────────────────────────▶ Refused
@@ -188,6 +189,15 @@ impl AdmissionAttempt {
         let (staying, drained) = search.view.staying_copies(self.title);
         let asked = &self.asked;
         let was_asked = |place| asked.contains(&place);
+        // Only a title that was replaced has more than one.
+        if search.view.title(self.title).contents().len() > 1 {
+            let old: Vec<_> = search.view.different_copies(self.title).collect();
+            let is_old = |place| was_asked(place) || old.iter().any(|(it, _)| it.place == place);
+            let new = search.best(staying, &mut self.chance, is_old);
+            if new.is_some_and(|(_, room)| room > 0) {
+                return new;
+            }
+        }
         let best = search.best(staying, &mut self.chance, was_asked);
         let stays = |place: &&CopyPlace| !search.view.node(place.node).is_drained();
         let have_refused = || asked.iter().filter(stays).any(|place| search.room(*place).is_some());

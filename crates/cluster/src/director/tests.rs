@@ -1,8 +1,8 @@
 //! Attempts as dialogues: what is asked, the answers, and the end.
 
 use super::*;
-use crate::names::{NodeDisk, NodeId, TitleName};
-use crate::records::{ClusterChange, ClusterEvent, CopyRecord, CopyState};
+use crate::names::{ContentTag, NodeDisk, NodeId, TitleName};
+use crate::records::{ClusterChange, ClusterEvent, CopyRecord};
 use crate::view::tests::{NEED, view};
 use crate::view::{ClusterView, CopyPlace};
 use AdmissionClass::{Again, New};
@@ -112,6 +112,25 @@ fn tries_are_bounded_and_a_title_without_copies_is_a_content_miss() {
 }
 
 #[test]
+fn viewers_of_a_replaced_title_get_the_new_content_while_there_is_room() {
+    let mut view = view(&[&[90], &[10], &[80]], &[&[(0, 0), (1, 0), (2, 0)]]);
+    let title = || TitleName::new("t0").unwrap();
+    let [old, new] = ["old", "new"].map(ContentTag::of);
+    for (node, content) in [(0, old), (1, new), (2, old)] {
+        let id = NodeId::new(format!("n{node}")).unwrap();
+        let copy = CopyRecord::ready(NodeDisk(0), Some(content));
+        let change = ClusterChange::Copies(title(), id, vec![copy]);
+        view.apply(ClusterEvent { revision: 1_000, change }, Moment::ZERO);
+    }
+    let change = ClusterChange::Contents(title(), vec![new, old]);
+    view.apply(ClusterEvent { revision: 1_000, change }, Moment::ZERO);
+    let (lines, _) = dialogue(&mut view, settings(), New, &[Accepted]);
+    assert_eq!(lines, "ask 1.0, admitted 1.0");
+    let (lines, _) = dialogue(&mut view, settings(), New, &[after(9), Accepted]);
+    assert_eq!(lines, "ask 1.0, ask 0.0, admitted 0.0");
+}
+
+#[test]
 fn copies_that_are_being_written_hide_no_ready_one() {
     let copies: Vec<(u32, u16)> = (0..60).map(|node| (node, 0)).collect();
     let nodes: Vec<&[u64]> = vec![&[50]; 60];
@@ -119,7 +138,7 @@ fn copies_that_are_being_written_hide_no_ready_one() {
     for node in (0..60).filter(|node| *node != 41) {
         let title = TitleName::new("t0").unwrap();
         let id = NodeId::new(format!("n{node}")).unwrap();
-        let filling = CopyRecord { disk: NodeDisk(0), state: CopyState::Filling };
+        let filling = CopyRecord::filling(NodeDisk(0));
         let change = ClusterChange::Copies(title, id, vec![filling]);
         view.apply(ClusterEvent { revision: 1_000, change }, Moment::ZERO);
     }

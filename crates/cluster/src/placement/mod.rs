@@ -11,6 +11,9 @@
 //! space. Which nodes are members is an argument, because a node that is away for a moment should
 //! cost no copies.
 //!
+//! A wanted copy of a content that the bucket has replaced is filled again in its place. What a
+//! node has under the name and the bucket never had is left as it is.
+//!
 //! Where the disks have not space for all, the most popular titles have their copies. A title that
 //! has copies counts for more by the hysteresis, so that equally popular ones do not take turns.
 
@@ -22,19 +25,21 @@ mod rendezvous;
 pub use copies::CopyRules;
 pub use planner::PlacementPlanner;
 
-use crate::names::TitleName;
-use crate::records::UnlistedTitles;
-use crate::view::{ClusterView, CopyPlace, CopyView, NodeNumber, TitleNumber};
+use crate::names::{ContentTag, TitleName};
+use crate::records::{ClusterChange, MOST_CONTENTS, UnlistedTitles};
+use crate::view::{
+    ClusterView, CopyPlace, CopyVersion, CopyView, NodeNumber, TitleNumber, TitleView,
+};
 use copies::expected_rate;
 use loads::DiskLoads;
 use rendezvous::{Chooser, Member};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{ByteCount, float};
 
 /// An order to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CopyOrder {
-    /// Write a copy of the title to this disk.
+    /// Write a copy of the title to this disk, in the place of an outdated one if one is there.
     Fill(TitleNumber, CopyPlace),
     /// Remove the copy of the title from this disk, when no viewer reads it.
     Evict(TitleNumber, CopyPlace),
@@ -95,8 +100,8 @@ pub fn plan(
         let nodes = chooser.choose(title.name(), wanted, room);
         let load = expected_rate(title) / float(wanted.max(1) as u64);
         loads.remove(view, number);
-        let title = PlannedTitle { number, size, load, nodes };
-        title.compare(copies, &mut loads, &mut orders);
+        let planned = PlannedTitle { number, title, size, load, nodes };
+        planned.compare(copies, &mut loads, &mut orders);
     }
     PlacementPlan { orders, copies: changed }
 }
@@ -115,9 +120,34 @@ pub fn unlisted_titles(
     }
 }
 
+/// The records of what the bucket has and had under each name, where they are to change. `present`:
+/// the contents that it has now; a name that is not `is_listed` and is on no node is forgotten.
+pub fn content_changes(
+    view: &ClusterView,
+    present: &BTreeMap<TitleName, ContentTag>,
+    is_listed: impl Fn(&TitleName) -> bool,
+) -> Vec<ClusterChange> {
+    let known = |name: &TitleName| {
+        view.title_named(name).map_or(&[][..], |number| view.title(number).contents())
+    };
+    let newer = present.iter().filter(|(name, content)| known(name).first() != Some(*content));
+    let newer = newer.map(|(name, content)| {
+        let before = known(name).iter().filter(|it| *it != content);
+        let all = std::iter::once(content).chain(before).take(MOST_CONTENTS);
+        ClusterChange::Contents(name.clone(), all.copied().collect())
+    });
+    let gone = view.titles().filter(|(number, title)| {
+        let is_known = !title.contents().is_empty();
+        is_known && view.copies(*number).is_empty() && !is_listed(title.name())
+    });
+    let gone = gone.map(|(_, title)| ClusterChange::Contents(title.name().clone(), Vec::new()));
+    newer.chain(gone).collect()
+}
+
 /// A title whose copies are wanted on these nodes, one entry a copy.
 struct PlannedTitle<'a> {
     number: TitleNumber,
+    title: &'a TitleView,
     size: ByteCount,
     /// The expected load of each copy.
     load: f64,
@@ -127,7 +157,7 @@ struct PlannedTitle<'a> {
 impl PlannedTitle<'_> {
     /// The orders that lead from the present copies to the wanted ones.
     fn compare(&self, present: &[CopyView], loads: &mut DiskLoads, orders: &mut Vec<CopyOrder>) {
-        let Self { number, size, load, nodes } = *self;
+        let Self { number, title, size, load, nodes } = *self;
         let mut wanted = nodes.to_vec();
         let (mut unwanted, mut here) = (Vec::new(), Vec::new());
         let mut all_ready = true;
@@ -138,7 +168,12 @@ impl PlannedTitle<'_> {
             match wanted.iter().position(|node| *node == copy.place.node) {
                 Some(found) if loads.take_room(copy.place, size) => {
                     wanted.swap_remove(found);
-                    all_ready &= copy.is_ready();
+                    let outdated =
+                        copy.is_ready() && title.version_of(copy) == CopyVersion::Outdated;
+                    all_ready &= copy.is_ready() && !outdated;
+                    if outdated {
+                        orders.push(CopyOrder::Fill(number, copy.place));
+                    }
                     loads.add(copy.place, load);
                     here.push(copy.place);
                 }

@@ -18,7 +18,7 @@ use crate::names::{NodeId, TitleName};
 use crate::records::{
     ClusterChange, ClusterEvent, CopyRecord, CopyTarget, NodeDigest, NodeOrders, TitleSize,
 };
-use crate::view::{ClusterView, NodeNumber, TitleDemand, TitleNumber};
+use crate::view::{ClusterView, CopyVersion, CopyView, NodeNumber, TitleDemand, TitleNumber};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Moment;
@@ -82,7 +82,8 @@ impl PlacementPlanner {
             for copy in view.copies(number) {
                 let of_node = copies.entry(copy.place.node).or_default();
                 let records = of_node.entry(title.name().clone()).or_default();
-                records.push(CopyRecord { disk: copy.place.disk, state: copy.state });
+                let (disk, CopyView { state, content, .. }) = (copy.place.disk, *copy);
+                records.push(CopyRecord { disk, state, content });
             }
         }
         for (number, node) in view.nodes() {
@@ -135,8 +136,17 @@ fn add(orders: &mut BTreeMap<NodeId, NodeOrders>, view: &ClusterView, order: Cop
     let node = view.node(place.node);
     let disks = node.digest().map_or(0, |digest| digest.disks.len());
     let of_node = orders.entry(node.id().clone()).or_default();
-    let target = CopyTarget { title: view.title(title).name().clone(), disk: place.disk };
     let is_fill = matches!(order, CopyOrder::Fill(..));
+    let different = view.different_copies(title).find(|(copy, _)| copy.place == place);
+    let outdated = different.filter(|(_, version)| *version == CopyVersion::Outdated);
+    let peers = if is_fill { view.peers(title, place.node) } else { Vec::new() };
+    let address = |peer: NodeNumber| Some(view.node(peer).digest()?.address.clone());
+    let target = CopyTarget {
+        title: view.title(title).name().clone(),
+        disk: place.disk,
+        outdated: outdated.and_then(|(copy, _)| copy.content),
+        peers: peers.into_iter().filter_map(address).collect(),
+    };
     let list = if is_fill { &mut of_node.fill } else { &mut of_node.evict };
     // So that no disk waits for the orders of another.
     let most = (NodeOrders::MOST / disks.max(1)).max(2);
@@ -160,8 +170,8 @@ const HALF_FORGOTTEN: Duration = Duration::from_secs(1800);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::NodeDisk;
-    use crate::placement::unlisted_titles;
+    use crate::names::{ContentTag, NodeDisk};
+    use crate::placement::{content_changes, unlisted_titles};
     use crate::records::{CopyState, UnlistedTitles};
     use crate::view::tests::digest;
     use units::{BitRate, ByteCount};
@@ -193,7 +203,7 @@ mod tests {
     fn carry_out(view: &mut ClusterView, orders: &BTreeMap<NodeId, NodeOrders>) {
         for (node, orders) in orders {
             for target in &orders.fill {
-                let copy = CopyRecord { disk: target.disk, state: CopyState::Ready };
+                let copy = CopyRecord::ready(target.disk, None);
                 let change = ClusterChange::Copies(target.title.clone(), node.clone(), vec![copy]);
                 apply(view, change, Moment::ZERO);
             }
@@ -320,7 +330,7 @@ mod tests {
     fn titles_on_nodes_that_are_not_listed_are_named_up_to_a_number() {
         let mut view = nodes(1);
         let mut has = |number, state| {
-            let copy = vec![CopyRecord { disk: NodeDisk(0), state }];
+            let copy = vec![CopyRecord { disk: NodeDisk(0), state, content: None }];
             apply(&mut view, ClusterChange::Copies(name(number), id(0), copy), Moment::ZERO);
         };
         (0..4).for_each(|number| has(number, CopyState::Ready));
@@ -340,8 +350,87 @@ mod tests {
     fn titles_that_are_not_of_record_are_left_alone() {
         let mut planner = PlacementPlanner::new(CopyRules::default());
         let mut view = nodes(3);
-        let copy = CopyRecord { disk: NodeDisk(0), state: CopyState::Ready };
+        let copy = CopyRecord::ready(NodeDisk(0), None);
         apply(&mut view, ClusterChange::Copies(name(9), id(0), vec![copy]), Moment::ZERO);
         assert_eq!(planner.plan(view, &titles(0), Moment::ZERO), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_copy_of_replaced_content_is_written_anew_and_another_is_left_alone() {
+        let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
+        let (mut planner, mut view) = (PlacementPlanner::new(rules), nodes(2));
+        let [old, new, own] = ["old", "new", "own"].map(ContentTag::of);
+        let has = |view: &mut ClusterView, node, content| {
+            let copy = CopyRecord::ready(NodeDisk(1), Some(content));
+            apply(view, ClusterChange::Copies(name(0), id(node), vec![copy]), Moment::ZERO);
+        };
+        let bucket = |view: &mut ClusterView, contents: &[ContentTag]| {
+            apply(view, ClusterChange::Contents(name(0), contents.to_vec()), Moment::ZERO);
+        };
+        let mut orders = |view: &ClusterView| planner.plan(view.clone(), &titles(1), Moment::ZERO);
+        has(&mut view, 0, old);
+        has(&mut view, 1, own);
+        // Nobody knows what the bucket had before: both may be the only copies.
+        bucket(&mut view, &[new]);
+        assert_eq!(orders(&view), BTreeMap::new());
+        bucket(&mut view, &[new, old]);
+        let planned = orders(&view);
+        let target = CopyTarget { outdated: Some(old), ..CopyTarget::new(name(0), NodeDisk(1)) };
+        assert_eq!(planned.keys().collect::<Vec<_>>(), [&id(0)]);
+        assert_eq!(planned[&id(0)].fill, [target.clone()]);
+        // A copy that is not wanted goes when the wanted ones have the new content, not before.
+        has(&mut view, 1, old);
+        has(&mut view, 2, old);
+        let come = ClusterChange::Node(id(2), Some(digest(&[100, 100])));
+        apply(&mut view, come, Moment::ZERO);
+        let drained = ClusterChange::Drained(id(0), true);
+        apply(&mut view, drained, Moment::ZERO);
+        let planned = orders(&view);
+        assert_eq!(counts(&planned), (2, 0, 0), "{planned:?}");
+        has(&mut view, 1, new);
+        let planned = orders(&view);
+        assert_eq!(counts(&planned), (1, 0, 0), "{planned:?}");
+        // Filled from the one that has it already.
+        assert_eq!(planned[&id(2)].fill[0].peers, [String::new()]);
+        has(&mut view, 2, new);
+        let planned = orders(&view);
+        assert_eq!((counts(&planned), &planned[&id(0)].evict), ((0, 1, 0), &vec![target]));
+    }
+
+    #[test]
+    fn contents_that_the_bucket_had_are_remembered_while_a_node_may_have_them() {
+        let mut view = nodes(1);
+        let after = |view: &mut ClusterView, present: &[&str]| {
+            let present: BTreeMap<TitleName, ContentTag> =
+                present.iter().map(|content| (name(0), ContentTag::of(content))).collect();
+            let changes = content_changes(view, &present, |title| present.contains_key(title));
+            let told: Vec<Vec<ContentTag>> = changes
+                .into_iter()
+                .map(|change| {
+                    apply(view, change.clone(), Moment::ZERO);
+                    let ClusterChange::Contents(_, contents) = change else { unreachable!() };
+                    contents
+                })
+                .collect();
+            told.concat()
+        };
+        let tags = |contents: &[&str]| -> Vec<ContentTag> {
+            contents.iter().map(|content| ContentTag::of(content)).collect()
+        };
+        assert_eq!(after(&mut view, &["a"]), tags(&["a"]));
+        assert_eq!(after(&mut view, &["a"]), []);
+        assert_eq!(after(&mut view, &["b"]), tags(&["b", "a"]));
+        assert_eq!(after(&mut view, &["a"]), tags(&["a", "b"]));
+        let copy = vec![CopyRecord::ready(NodeDisk(0), None)];
+        apply(&mut view, ClusterChange::Copies(name(0), id(0), copy), Moment::ZERO);
+        after(&mut view, &[]);
+        assert_eq!(view.title(view.title_named(&name(0)).unwrap()).contents().len(), 2);
+        apply(&mut view, ClusterChange::Copies(name(0), id(0), Vec::new()), Moment::ZERO);
+        after(&mut view, &[]);
+        assert_eq!(view.title(view.title_named(&name(0)).unwrap()).contents(), []);
+        for number in 0..40 {
+            after(&mut view, &[&number.to_string()]);
+        }
+        assert_eq!(view.title(view.title_named(&name(0)).unwrap()).contents().len(), 16);
     }
 }

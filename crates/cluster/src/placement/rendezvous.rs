@@ -14,7 +14,7 @@
 //!
 //! Racks have equal parts of a title's copies, as nearly as possible, and so have nodes.
 
-use crate::chance::mixed;
+use crate::chance::{hash_of, mixed};
 use crate::names::{NodeId, TitleName};
 use crate::records::NodeDigest;
 use crate::view::NodeNumber;
@@ -175,12 +175,6 @@ struct Walk {
 /// The higher score first; among equal ones the member that came first.
 fn better(a: &(f64, usize), b: &(f64, usize)) -> std::cmp::Ordering {
     b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
-}
-
-/// A name as a number (FNV-1a, mixed). It stays the same for ever: another one would move titles.
-fn hash_of(name: &str) -> u64 {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    mixed(name.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 /// A hash as a number above 0 and below 1.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::names::{NodeId, TitleName};
-use crate::records::{ClusterChange, ClusterEvent, CopyRecord, CopyState, TitleSize};
+use crate::records::{ClusterChange, ClusterEvent, CopyRecord, TitleSize};
 use crate::view::TitleDemand;
 use crate::view::tests::digest;
 use std::collections::BTreeMap;
@@ -103,10 +103,10 @@ impl Filled {
         let here = self.view.copies(title).iter().filter(|c| c.place.node == place.node);
         let mut records: Vec<CopyRecord> = here
             .filter(|c| c.place != place)
-            .map(|c| CopyRecord { disk: c.place.disk, state: c.state })
+            .map(|c| CopyRecord { disk: c.place.disk, state: c.state, content: c.content })
             .collect();
         if add {
-            records.push(CopyRecord { disk: place.disk, state: CopyState::Ready });
+            records.push(CopyRecord::ready(place.disk, None));
         }
         let (name, id) =
             (self.view.title(title).name().clone(), self.view.node(place.node).id().clone());
@@ -308,7 +308,7 @@ fn popularity_adds_copies_first_and_removes_them_last() {
     let spare = CopyPlace { node: NodeNumber(9), disk: crate::NodeDisk(0) };
     filled.carry_out(TitleNumber(1), spare, true);
     let place = before[0].place;
-    let filling = CopyRecord { disk: place.disk, state: CopyState::Filling };
+    let filling = CopyRecord::filling(place.disk);
     let id = filled.view.node(place.node).id().clone();
     let name = TitleName::new("title 1").unwrap();
     filled.change(ClusterChange::Copies(name, id, vec![filling]));

@@ -72,7 +72,7 @@ pub(crate) fn hold_format(
 }
 
 /// The form of the records, written as one number into each cluster.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -86,7 +86,7 @@ mod tests {
         let newer = format!(r#"{{"format":{},"cluster":"a","more":1}}"#, FORMAT + 1);
         for (value, why) in [
             (&*format_value(&other), "those of the cluster 'b', not of 'a'"),
-            (&newer, "the records have format 3"),
+            (&newer, "the records have format 4"),
             ("{", "cannot be read"),
         ] {
             let error = check(value).unwrap_err();

@@ -147,13 +147,13 @@ const VIEWERS_EVERY: Duration = Duration::from_secs(60);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cluster::{CapacityShare, CopyState, NodeDisk};
+    use cluster::{CapacityShare, NodeDisk};
     use units::{BitRate, ByteCount};
 
     fn records(free: u64, titles: &[(&str, u64, u32)]) -> MemberRecords {
         let share = CapacityShare { guaranteed: 100, free };
         let name = |name: &str| TitleName::new(name).unwrap();
-        let copy = CopyRecord { disk: NodeDisk(0), state: CopyState::Ready };
+        let copy = CopyRecord::ready(NodeDisk(0), None);
         let size = |rate| TitleSize { rate: BitRate(rate), size: ByteCount(9) };
         MemberRecords {
             digest: NodeDigest {

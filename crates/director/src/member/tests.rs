@@ -1,7 +1,7 @@
 //! Members against an etcd in memory: what they write, and what they do when it fails.
 
 use super::*;
-use cluster::{CapacityShare, ClusterName, CopyState, NodeDisk};
+use cluster::{CapacityShare, ClusterName, NodeDisk};
 use crossbeam_channel::unbounded;
 use testkit::etcd::{TestEtcd, TestEtcdMember};
 use units::{BitRate, ByteCount};
@@ -14,7 +14,7 @@ struct Tested {
 
 fn records() -> MemberRecords {
     let title = |name: &str| TitleName::new(name).unwrap();
-    let copy = CopyRecord { disk: NodeDisk(0), state: CopyState::Ready };
+    let copy = CopyRecord::ready(NodeDisk(0), None);
     let size = TitleSize { rate: BitRate(5), size: ByteCount(9) };
     let digest = NodeDigest {
         address: "http://a".to_owned(),

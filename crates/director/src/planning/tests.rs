@@ -2,7 +2,7 @@
 
 use super::*;
 use cluster::{
-    CapacityShare, ClusterName, CopyRecord, CopyState, CopyTarget, NodeDigest, NodeDisk,
+    CapacityShare, ClusterName, ContentTag, CopyRecord, CopyTarget, NodeDigest, NodeDisk,
 };
 use testkit::etcd::{TestEtcd, TestEtcdMember};
 use units::{BitRate, ByteCount};
@@ -29,6 +29,14 @@ impl Tested {
         address: &str,
         mut titles: impl FnMut() -> Result<BTreeMap<TitleName, TitleSize>, String> + Send + 'static,
     ) -> Self {
+        Self::start_with(member, address, move || titles().map(ListedTitles::from))
+    }
+
+    fn start_with(
+        member: &TestEtcdMember,
+        address: &str,
+        titles: impl FnMut() -> TitleListResult + Send + 'static,
+    ) -> Self {
         let etcd = EtcdConfig {
             endpoints: vec![member.address().parse().unwrap()],
             cluster: ClusterName::new("c").unwrap(),
@@ -38,7 +46,6 @@ impl Tested {
         let say: Say = Arc::new(move |text: &str| locked(&heard).push(text.to_owned()));
         let watched = WatchedCluster::start(&etcd, Arc::clone(&say)).unwrap();
         let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
-        let titles = move || titles().map(ListedTitles::from);
         let config = PlanningConfig { rules, titles: Box::new(titles) };
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
         let director = PlanningDirector { address: address.to_owned(), unmet: Arc::clone(&unmet) };
@@ -112,7 +119,7 @@ fn orders_are_written_until_the_copies_are_there() {
     });
     for (node, targets) in ["a", "b", "c"].into_iter().zip(ordered()) {
         for target in targets {
-            let copy = CopyRecord { disk: target.disk, state: CopyState::Ready };
+            let copy = CopyRecord::ready(target.disk, None);
             let node = NodeId::new(node).unwrap();
             put(&etcd, &ClusterChange::Copies(target.title, node, vec![copy]));
         }
@@ -132,7 +139,7 @@ fn titles_that_the_bucket_has_no_more_are_told_and_stay() {
     let etcd = TestEtcd::new();
     let member = etcd.listen();
     put_node(&etcd, "a");
-    let copy = vec![CopyRecord { disk: NodeDisk(0), state: CopyState::Ready }];
+    let copy = vec![CopyRecord::ready(NodeDisk(0), None)];
     for name in ["film", "song"] {
         let change = ClusterChange::Copies(title(name), NodeId::new("a").unwrap(), copy.clone());
         put(&etcd, &change);
@@ -162,6 +169,41 @@ fn titles_that_the_bucket_has_no_more_are_told_and_stay() {
     let tested = Tested::start(&member, "d", move || locked(&list).clone());
     until("it fails", || tested.planning.shown().error.is_some());
     assert_eq!((told(), record(&etcd, "orders/a")), (None, None));
+}
+
+#[test]
+fn a_title_that_is_replaced_in_the_bucket_is_ordered_anew_and_the_nodes_own_is_not() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    let [old, new, own] = ["old", "new", "own"].map(ContentTag::of);
+    for (node, content) in [("a", old), ("b", own)] {
+        put_node(&etcd, node);
+        let copy = vec![CopyRecord::ready(NodeDisk(0), Some(content))];
+        put(&etcd, &ClusterChange::Copies(title("film"), NodeId::new(node).unwrap(), copy));
+    }
+    let listed = |content: ContentTag| {
+        let contents = BTreeMap::from([(title("film"), content)]);
+        move || Ok(ListedTitles { contents: contents.clone(), ..sizes(&["film"]).into() })
+    };
+    let shown = |tested: &Tested| {
+        let shown = tested.planning.shown();
+        (shown.is_planner, shown.outdated, shown.own)
+    };
+    let tested = Tested::start_with(&member, "d", listed(old));
+    until("both are known", || shown(&tested) == (true, 0, 1));
+    assert_eq!(record(&etcd, "contents/film").unwrap(), format!(r#"["{old}"]"#));
+    assert_eq!(etcd.is_leased("/tenuto/c/contents/film"), Some(false));
+    drop(tested);
+    // Replaced while no director plans.
+    let tested = Tested::start_with(&member, "d", listed(new));
+    until("it is known", || shown(&tested) == (true, 1, 1));
+    assert_eq!(record(&etcd, "contents/film").unwrap(), format!(r#"["{new}","{old}"]"#));
+    let target = CopyTarget { outdated: Some(old), ..CopyTarget::new(title("film"), NodeDisk(0)) };
+    until("it is ordered", || fills(&etcd, "a") == [target.clone()]);
+    assert_eq!(fills(&etcd, "b"), []);
+    let copy = vec![CopyRecord::ready(NodeDisk(0), Some(new))];
+    put(&etcd, &ClusterChange::Copies(title("film"), NodeId::new("a").unwrap(), copy));
+    until("all is done", || record(&etcd, "orders/a").is_none() && shown(&tested).1 == 0);
 }
 
 #[test]

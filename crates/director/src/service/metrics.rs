@@ -99,6 +99,10 @@ impl Collector for DirectorScrape {
             gauge("titles_damaged", help, shown.damaged as u64)?;
             let help = "Titles on nodes that the bucket lacks";
             gauge("titles_not_in_bucket", help, u64::from(shown.unlisted))?;
+            let help = "Copies of titles that were replaced in the bucket";
+            gauge("copies_outdated", help, shown.outdated)?;
+            let help = "Copies whose content the bucket never had under their name";
+            gauge("copies_own", help, shown.own)?;
             let help = "Copies that nodes should still remove";
             gauge("evictions_ordered", help, shown.evictions)?;
         }

@@ -4,7 +4,8 @@ use super::ServiceState;
 use super::answer::ViewerAnswer;
 use crate::planning::Planning;
 use cluster::{
-    CapacityShare, CopyState, CopyView, NodeId, NodeNumber, NodeView, TitleName, TitleSize,
+    CapacityShare, CopyState, CopyVersion, CopyView, NodeId, NodeNumber, NodeView, TitleName,
+    TitleSize,
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -90,6 +91,8 @@ fn planning_status(planning: &Planning) -> Value {
         "evictions": shown.evictions,
         "damaged": shown.damaged,
         "not_in_bucket": shown.unlisted,
+        "outdated": shown.outdated,
+        "own": shown.own,
         "error": shown.error,
     })
 }
@@ -113,16 +116,24 @@ fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
     }))
 }
 
+/// A title with its copies, and those that are outdated or have content of their own.
+type ShownTitle = (TitleName, Option<TitleSize>, Vec<CopyView>, [Vec<CopyView>; 2]);
+
 /// The titles of the cluster with the nodes that have them.
 pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
     // Viewers wait for the view, so that only what is needed of it is taken under its lock.
     let (mut titles, names, unlisted) = {
         let view = state.watched.view();
-        let titles: Vec<(TitleName, Option<TitleSize>, Vec<CopyView>)> = view
+        let titles: Vec<ShownTitle> = view
             .titles()
             .filter(|(number, title)| title.size().is_some() || !view.copies(*number).is_empty())
             .map(|(number, title)| {
-                (title.name().clone(), title.size(), view.copies(number).to_vec())
+                let of = |wanted: CopyVersion| -> Vec<CopyView> {
+                    let copies = view.different_copies(number);
+                    copies.filter(|(_, it)| *it == wanted).map(|(copy, _)| copy).collect()
+                };
+                let different = [CopyVersion::Outdated, CopyVersion::Own].map(of);
+                (title.name().clone(), title.size(), view.copies(number).to_vec(), different)
             })
             .collect();
         let unlisted = view.unlisted().cloned();
@@ -137,7 +148,7 @@ pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
             with.filter_map(|copy| names.get(&copy.place.node)).collect();
         json!(nodes)
     };
-    let shown = titles.iter().map(|(name, size, copies)| {
+    let shown = titles.iter().map(|(name, size, copies, [outdated, own])| {
         let path = utf8_percent_encode(name.as_str(), ESCAPED);
         json!({
             "name": name,
@@ -145,6 +156,8 @@ pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
             "bytes": size.map(|size| size.size.0),
             "ready": nodes(copies, CopyState::Ready),
             "filling": nodes(copies, CopyState::Filling),
+            "outdated": nodes(outdated, CopyState::Ready),
+            "own": nodes(own, CopyState::Ready),
             "in_bucket": unlisted.as_ref().and_then(|it| it.has(name)).map(|is_missing| !is_missing),
             "hls": format!("/t/{path}/master.m3u8"),
             "dash": format!("/t/{path}/manifest.mpd"),

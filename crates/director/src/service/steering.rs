@@ -20,7 +20,7 @@
 use super::ServiceState;
 use super::answer::ViewerAnswer;
 use super::request::ViewerRequest;
-use cluster::{ClusterView, CopyState, TitleName, TitleNumber};
+use cluster::{ClusterView, ContentTag, CopyState, TitleName, TitleNumber};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use ring::digest;
 use serde_json::{Value, json};
@@ -32,6 +32,8 @@ use units::Moment;
 pub(super) struct TitleNode {
     pub(super) name: String,
     pub(super) address: String,
+    /// What its copy has; `None`: it is not known.
+    content: Option<ContentTag>,
     /// Free rate of its disk with the copy.
     free: u64,
     is_drained: bool,
@@ -53,6 +55,7 @@ pub(super) fn nodes_with(
         let free = digest.disks.get(usize::from(copy.place.disk.0)).map_or(0, |disk| disk.free);
         let with = || TitleNode {
             name: node.id().to_string(),
+            content: copy.content,
             address: digest.address.trim_end_matches('/').to_owned(),
             free,
             is_drained: node.is_drained(),
@@ -81,9 +84,15 @@ fn place_in_order(node: &TitleNode, salt: &[u8]) -> f64 {
     -chance.ln() / (node.free as f64).max(1.0)
 }
 
-/// The value of `Tenuto-Elsewhere` in a question to the node `asked`.
+/// The value of `Tenuto-Elsewhere` in a question to the node `asked`: nodes with the same content,
+/// because a viewer cannot go on with another one.
 pub(super) fn elsewhere(nodes: &[TitleNode], asked: &str) -> String {
-    let others = nodes.iter().filter(|node| node.name != asked).take(OTHERS);
+    let content = nodes.iter().find(|node| node.name == asked).and_then(|node| node.content);
+    let is_other = |node: &&TitleNode| {
+        node.name != asked
+            && (content.is_none() || node.content.is_none() || node.content == content)
+    };
+    let others = nodes.iter().filter(is_other).take(OTHERS);
     let all: Vec<String> = others.map(|node| format!("{}={}", node.name, node.address)).collect();
     all.join(",")
 }
@@ -194,7 +203,18 @@ mod tests {
     use super::*;
 
     fn node(name: &str, address: &str) -> TitleNode {
-        TitleNode { name: name.to_owned(), address: address.to_owned(), free: 0, is_drained: false }
+        let (name, address) = (name.to_owned(), address.to_owned());
+        TitleNode { name, address, content: None, free: 0, is_drained: false }
+    }
+
+    #[test]
+    fn a_viewer_goes_on_only_where_the_same_content_is() {
+        let [a, b] = ["a", "b"].map(|content| Some(ContentTag::of(content)));
+        let with = |name, content| TitleNode { content, ..node(name, "http://x") };
+        let all = [with("n1", a), with("n2", b), with("n3", a), with("n4", None)];
+        assert_eq!(elsewhere(&all, "n1"), "n3=http://x,n4=http://x");
+        assert_eq!(elsewhere(&all, "n2"), "n4=http://x");
+        assert_eq!(elsewhere(&all, "n4"), "n1=http://x,n2=http://x");
     }
 
     #[test]

@@ -88,7 +88,9 @@ fn a_node_shows_its_titles_and_what_is_free_and_leaves_at_its_end() {
     // Below the rate of the interface of the disk that the store is calibrated as.
     let rate = disk["guaranteed"].as_u64().unwrap();
     assert!((100_000_000..4_500_000_000).contains(&rate), "{rate}");
-    assert_eq!(record(&etcd, "copies/film/n1"), serde_json::json!([{"disk": 0, "state": "ready"}]));
+    let copy = &record(&etcd, "copies/film/n1")[0];
+    assert_eq!((&copy["disk"], &copy["state"]), (&0.into(), &"ready".into()));
+    assert_eq!(copy["content"].as_str().map(str::len), Some(16), "{copy}");
     // 6 s of 1.5 Mb/s.
     let film = record(&etcd, "titles/film");
     assert!((900_000..2_000_000).contains(&film["rate"].as_u64().unwrap()), "{film}");

@@ -389,7 +389,7 @@ impl Evening {
             start: Duration::ZERO,
             max_wait,
             replaces: None,
-            is_fill: false,
+            fill: None,
             priority: Priority::default(),
         };
         match self.engine.admit(now, request) {

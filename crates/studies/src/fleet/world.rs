@@ -218,10 +218,13 @@ impl<'a> World<'a> {
     ) {
         let copies = self.view.copies(title).iter();
         let others = copies.filter(|copy| copy.place.node == place.node && copy.place != place);
-        let record =
-            |copy: &cluster::CopyView| CopyRecord { disk: copy.place.disk, state: copy.state };
+        let record = |copy: &cluster::CopyView| CopyRecord {
+            disk: copy.place.disk,
+            state: copy.state,
+            content: None,
+        };
         let mut records: Vec<CopyRecord> = others.map(record).collect();
-        records.extend(state.map(|state| CopyRecord { disk: place.disk, state }));
+        records.extend(state.map(|state| CopyRecord { disk: place.disk, state, content: None }));
         let change = ClusterChange::Copies(title_name(title), node_id(place.node), records);
         self.change(change, now);
     }

@@ -5,12 +5,13 @@ use crate::failure::Failure;
 use crate::{limits, out};
 use bucket::BucketListing;
 use cluster::placement::CopyRules;
-use cluster::{TitleName, TitleSize};
+use cluster::{ContentTag, TitleName, TitleSize};
 use director::etcd::EtcdConfig;
 use director::planning::{ListedTitles, PlanningConfig};
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenuto_agent::stop_on_signals;
@@ -60,13 +61,14 @@ fn planning(args: &DirectorArgs) -> Result<Option<PlanningConfig>, Failure> {
         let listed = listing.refresh().map_err(|error| error.one_line())?;
         // A name with a slash cannot be that of a title of a cluster, and files have no rate.
         let sized = listed.into_iter().filter(|(_, title)| title.rate.0 > 0);
-        let named = sized.filter_map(|(name, title)| {
-            let size = TitleSize { rate: title.rate, size: title.size };
-            Some((TitleName::new(name).ok()?, size))
-        });
-        let titles = named.collect();
+        let (mut titles, mut contents) = (BTreeMap::new(), BTreeMap::new());
+        for (name, title) in sized {
+            let Ok(name) = TitleName::new(name) else { continue };
+            titles.insert(name.clone(), TitleSize { rate: title.rate, size: title.size });
+            contents.insert(name, ContentTag::of(&title.content));
+        }
         let damaged = listing.damaged().iter().filter_map(|name| TitleName::new(name.clone()).ok());
-        Ok(ListedTitles { titles, damaged: damaged.collect() })
+        Ok(ListedTitles { titles, contents, damaged: damaged.collect() })
     };
     Ok(Some(PlanningConfig { rules, titles: Box::new(titles) }))
 }
