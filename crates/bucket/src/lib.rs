@@ -5,7 +5,7 @@
 //!   PREFIX/parts/SHA-256        up to 16 MiB of a track, or an index; named after its content
 //!
 //!   push   store ─▶ read, verified ─▶ hash ─▶ PUT the parts that are not there ─▶ PUT the manifest
-//!   fill   manifest ─▶ GET parts ─▶ hash, compared ─▶ write ─▶ seal: the title is in the store
+//!   fill   manifest ─▶ parts of peers, or GET ─▶ hash, compared ─▶ write ─▶ seal: it is in the store
 //! ```
 //!
 //! Nothing is written twice: a part's name is its content, so that equal parts are one object, an
@@ -28,7 +28,7 @@ pub use check::{BucketCheck, BucketFinding};
 pub use error::BucketError;
 pub use listing::{BucketListing, BucketTitle};
 pub use manifest::{Manifest, Part};
-pub use transfer::Pushed;
+pub use transfer::{FillOptions, FilledTitle, PartPeers, Pushed, WantedPart};
 
 use s3::{S3Access, S3Address, S3Client, S3Error, S3ErrorKind};
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,16 @@
 //! Titles pushed to a bucket in memory and filled from it, and what a bucket may do to them.
 
-use crate::{BucketError, BucketListing, Pushed, TitleBucket};
+use crate::{BucketError, BucketListing, FillOptions, PartPeers, Pushed, TitleBucket, WantedPart};
 use device::MemoryDevice;
 use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
 use s3::{S3Access, S3Address, S3ErrorKind};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use store::{CheckOptions, FormatOptions, SoleOwner, Store, StoreAccess, StoreError, TitleRecord};
+use std::sync::{Arc, Mutex};
+use store::{
+    CheckOptions, FormatOptions, SoleOwner, Store, StoreAccess, StoreError, TitleRecord,
+    Unthrottled,
+};
 use testkit::bucket::{BucketFault, TestBucket, WrongAnswer};
 use units::{ByteCount, Hinted, Timescale};
 
@@ -301,7 +304,7 @@ fn a_listing_reads_each_manifest_once() {
     let before = reads();
     let first = listing.refresh().unwrap();
     assert_eq!(first.keys().collect::<Vec<_>>(), ["film", "song"]);
-    let film = first["film"];
+    let film = first["film"].clone();
     assert!((5 << 20..6 << 20).contains(&film.size.0), "{film:?}");
     // Five LDUs at 25 a second.
     assert_eq!(film.rate.0, 5 * (1 << 20) * 8 * 5);
@@ -315,9 +318,130 @@ fn a_listing_reads_each_manifest_once() {
     let second = listing.refresh().unwrap();
     assert_eq!(second.len(), 1);
     assert!(second["film"].size.0 < 3 << 20, "{second:?}");
+    assert_ne!(second["film"].content, film.content);
     // A damaged manifest is another one than a removed one.
     assert_eq!(listing.damaged().len(), 0);
     let key = "/films/house/titles/film.json";
     bucket.objects.lock().unwrap().get_mut(key).unwrap().truncate(9);
     assert_eq!((listing.refresh().unwrap().len(), listing.damaged().len()), (0, 1));
+}
+
+/// A peer with a store that knows what it was asked, and may do wrong.
+struct TestPeer {
+    store: SoleOwner,
+    wrong: fn(usize) -> PeerFault,
+    asked: Mutex<Vec<WantedPart>>,
+}
+
+#[derive(PartialEq)]
+enum PeerFault {
+    None,
+    Refuses,
+    Lies,
+}
+
+impl PartPeers for TestPeer {
+    fn part(&self, wanted: &WantedPart, is_right: &dyn Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+        let record = self.store.0.find(&wanted.title).unwrap();
+        assert_eq!(record.content().to_string(), wanted.content);
+        let mut asked = self.asked.lock().unwrap();
+        asked.push(wanted.clone());
+        let fault = (self.wrong)(asked.len());
+        drop(asked);
+        if fault == PeerFault::Refuses {
+            return None;
+        }
+        let reader = self.store.0.reader(record.id, &Unthrottled).unwrap();
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < wanted.range.end - wanted.range.start {
+            let at = wanted.range.start + bytes.len() as u64;
+            let left = usize::try_from(wanted.range.end - at).unwrap();
+            bytes.extend_from_slice(&reader.piece(wanted.track, at, left).unwrap());
+        }
+        bytes[0] ^= u8::from(fault == PeerFault::Lies);
+        is_right(&bytes).then_some(bytes)
+    }
+}
+
+#[test]
+fn parts_of_peers_are_those_of_the_bucket_or_the_bucket_has_them() {
+    let bucket = TestBucket::default();
+    let (titles, from) = (right(&bucket), store());
+    let pushed = put(&from, "film", &[35 * MIB, 16 * MIB, 0, 1], 1);
+    push(&titles, &from, "film").unwrap();
+    let peer = |wrong| {
+        let peer = Arc::new(TestPeer { store: store(), wrong, asked: Mutex::default() });
+        fill(&titles, &peer.store, "film").unwrap();
+        peer
+    };
+    let fill_from = |peer: Arc<TestPeer>, to: &SoleOwner| {
+        let options = FillOptions { peers: Some(peer), ..FillOptions::default() };
+        titles.fill_with(to, "film", options, &mut |_| {}, &AtomicBool::new(false)).unwrap()
+    };
+    // The manifest and the index are read of the bucket. Of five parts, some come from the peer.
+    let rows: [(fn(usize) -> PeerFault, usize); 4] = [
+        (|_| PeerFault::None, 2),
+        (|_| PeerFault::Refuses, 7),
+        (|_| PeerFault::Lies, 7),
+        (|asked| if asked == 2 { PeerFault::Lies } else { PeerFault::None }, 3),
+    ];
+    for (number, (wrong, wanted)) in rows.into_iter().enumerate() {
+        let (peer, to) = (peer(wrong), store());
+        bucket.asked.lock().unwrap().clear();
+        let filled = fill_from(Arc::clone(&peer), &to);
+        assert_eq!(filled.title.content(), pushed.content());
+        let reads = bucket.asked.lock().unwrap().iter().filter(|what| *what == "GET").count();
+        assert_eq!(reads, wanted, "row {number}");
+        assert_eq!(filled.peer_bytes == pushed.bytes, wanted == 2, "row {number}");
+        assert_eq!(filled.peer_bytes == 0, wanted == 7, "row {number}");
+        let mut asked = peer.asked.lock().unwrap().clone();
+        asked.sort_by_key(|wanted| (wanted.track, wanted.range.start));
+        let places: Vec<_> = asked.into_iter().map(|it| (it.track, it.range)).collect();
+        let mib = |from: u64, to: u64| from << 20..to << 20;
+        let all = [(0, mib(0, 16)), (0, mib(16, 32)), (0, mib(32, 35)), (1, mib(0, 16)), (3, 0..1)];
+        assert_eq!(places, all);
+        let report = to.0.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+        assert_eq!(report.findings, []);
+    }
+}
+
+#[test]
+fn a_replaced_title_is_filled_in_the_place_of_the_old_one_or_the_old_one_stays() {
+    let bucket = TestBucket::default();
+    let (titles, to) = (right(&bucket), store());
+    let replace = |to: &SoleOwner| {
+        let options = FillOptions { replaces: true, ..FillOptions::default() };
+        titles.fill_with(to, "film", options, &mut |_| {}, &AtomicBool::new(false))
+    };
+    let push_film = |bytes, seed| {
+        let from = store();
+        let film = put(&from, "film", &[bytes], seed);
+        let _ = titles.remove("film");
+        push(&titles, &from, "film").unwrap();
+        film
+    };
+    push_film(20 * MIB, 1);
+    let old = fill(&titles, &to, "film").unwrap();
+    // The store has 100 MiB: there is no room beside the old one.
+    push_film(90 * MIB, 2);
+    let error = replace(&to).unwrap_err();
+    assert_eq!(error.code(), "full", "{error}");
+    // A part is damaged.
+    let new = push_film(30 * MIB, 3);
+    let damage = || {
+        let mut objects = bucket.objects.lock().unwrap();
+        let parts = objects.iter_mut().filter(|(path, _)| path.contains("/parts/"));
+        parts.max_by_key(|(_, part)| part.len()).unwrap().1[100] ^= 1;
+    };
+    damage();
+    assert_eq!(replace(&to).unwrap_err().code(), "damaged");
+    assert_eq!(to.0.titles(), std::slice::from_ref(&old));
+    damage();
+    let filled = replace(&to).unwrap();
+    assert_eq!(filled.replaced.as_ref(), Some(&old));
+    assert_eq!(filled.title.content(), new.content());
+    to.0.release(old.id);
+    assert_eq!(to.0.titles(), [filled.title]);
+    to.0.remove("film").unwrap();
+    assert_empty(&to);
 }

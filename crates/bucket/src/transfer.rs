@@ -3,10 +3,17 @@
 //! Some connections are used at the same time, because one waits for the server most of the time.
 //! Parts are made, and written into a store, in their order. A fill that is cancelled ends at once,
 //! also where the server is silent: its downloads are not waited for.
+//!
+//! ```text
+//!   part ──▶ a peer has it ─┬─ its hash is right ─────────────────────────┬─▶ store
+//!                           └─ no peer, no room, wrong bytes ─▶ bucket ───┘
+//! ```
 
 use crate::{BucketError, Manifest, PARTS, Part, TitleBucket, check_name, tried};
 use media::TitleIndex;
 use s3::{S3Client, S3Error, S3ErrorKind};
+use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::thread::scope;
@@ -26,6 +33,47 @@ pub struct Pushed {
     /// Whether the bucket keeps a client from replacing a manifest that another one has written at
     /// the same time. `None`: the title was there, and nothing was written.
     pub keeps_conditions: Option<bool>,
+}
+
+/// How a title is filled.
+#[derive(Clone, Default)]
+pub struct FillOptions {
+    /// Whether it takes the place of the title of the store that has its name, if there is one.
+    pub replaces: bool,
+    /// Who is asked for a part before the bucket is.
+    pub peers: Option<Arc<dyn PartPeers>>,
+}
+
+/// A title that was filled.
+#[derive(Clone, Debug)]
+pub struct FilledTitle {
+    /// The title.
+    pub title: TitleRecord,
+    /// The title whose place it took: its space is to be given back.
+    pub replaced: Option<TitleRecord>,
+    /// Bytes of its parts that came from peers; the others came from the bucket.
+    pub peer_bytes: u64,
+}
+
+/// Stores elsewhere that may have a title, and are asked for its parts.
+pub trait PartPeers: Send + Sync {
+    /// The bytes of a part; `None` where no peer has them, or has time for them now. `is_right`:
+    /// whether bytes are those of the part. May be called by several threads at a time, for
+    /// different parts.
+    fn part(&self, wanted: &WantedPart, is_right: &dyn Fn(&[u8]) -> bool) -> Option<Vec<u8>>;
+}
+
+/// A part of a title, as a peer that has the title can find it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WantedPart {
+    /// The name of the title.
+    pub title: String,
+    /// The identity of its content.
+    pub content: String,
+    /// The track, in the order of the index.
+    pub track: u16,
+    /// The bytes of the track's data.
+    pub range: Range<u64>,
 }
 
 impl TitleBucket {
@@ -80,8 +128,8 @@ impl TitleBucket {
         Ok(pushed)
     }
 
-    /// Copies a title of the bucket into a store. It has the content and the time of the one that
-    /// was pushed.
+    /// Copies a title of the bucket into a store that has none of its name. The copy has the
+    /// content and the time of the one that was pushed.
     ///
     /// # Errors
     /// [`BucketError::NoTitle`], [`BucketError::Damaged`] for a part with other content than its
@@ -95,6 +143,24 @@ impl TitleBucket {
         progress: &mut dyn FnMut(JobProgress),
         cancel: &AtomicBool,
     ) -> Result<TitleRecord, BucketError> {
+        let filled = self.fill_with(target, title, FillOptions::default(), progress, cancel)?;
+        Ok(filled.title)
+    }
+
+    /// Copies a title of the bucket into a store like [`Self::fill`], also in the place of one of
+    /// its name, and with parts that peers have.
+    ///
+    /// # Errors
+    /// Those of [`Self::fill`]. The title whose place it was to take is left as it was then.
+    pub fn fill_with(
+        &self,
+        target: &dyn StoreAccess,
+        title: &str,
+        options: FillOptions,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<FilledTitle, BucketError> {
+        let FillOptions { replaces, peers } = options;
         let mut waiting = |done, total| {
             progress(JobProgress { stage: "filling", done, total });
             !cancel.load(Ordering::Relaxed)
@@ -111,21 +177,23 @@ impl TitleBucket {
         if !sizes.clone().eq(named) {
             return Err(damaged("its index is another title's".to_owned()));
         }
-        let writer = target.store().begin(title, index.kind)?;
+        let writer = match replaces {
+            true => target.store().begin_beside(title, index.kind)?,
+            false => target.store().begin(title, index.kind)?,
+        };
         let mut writer = writer.with_io(target.background_io()).created(manifest.created);
         writer.declare(&sizes.map(ByteCount).collect::<Vec<_>>())?;
         writer.declare_index(ByteCount(manifest.index.bytes))?;
-        let parts: Vec<(u16, &Part)> = (0..)
-            .zip(&manifest.tracks)
-            .flat_map(|(track, parts)| parts.iter().map(move |part| (track, part)))
-            .collect();
-        let downloads = self.downloads(title, &parts)?;
+        let parts = placed(&manifest);
+        let from = PartSources { bucket: self.clone(), title, content: &manifest.content, peers };
+        let downloads = from.downloads(&parts)?;
         let total = Some(manifest.bytes);
-        let mut done = 0;
-        for (&(track, part), download) in parts.iter().zip(downloads.iter().cycle()) {
-            let content = received(download, || waiting(done, total))??;
-            writer.write(track, &content)?;
-            done += part.bytes;
+        let (mut done, mut peer_bytes) = (0, 0);
+        for (part, download) in parts.iter().zip(downloads.iter().cycle()) {
+            let (content, is_of_peer) = received(download, || waiting(done, total))??;
+            writer.write(part.track, &content)?;
+            done += part.part.bytes;
+            peer_bytes += if is_of_peer { part.part.bytes } else { 0 };
             if !waiting(done, total) {
                 return Err(StoreError::Cancelled.into());
             }
@@ -135,7 +203,8 @@ impl TitleBucket {
             writer.set_thumbnails(thumbnails);
         }
         let tracks = index.tracks.into_iter().map(|track| (track.description, track.ldus));
-        Ok(writer.seal(tracks.collect())?)
+        let (title, replaced) = writer.seal_in_place(tracks.collect())?;
+        Ok(FilledTitle { title, replaced, peer_bytes })
     }
 
     /// What the bucket knows of a title, and its index.
@@ -158,34 +227,6 @@ impl TitleBucket {
         let (bucket, title) = (self.clone(), title.to_owned());
         let reading = requested(move || bucket.manifest(&title));
         received(&reading, || !ends.load(Ordering::Relaxed))?
-    }
-
-    /// Starts a thread for each connection, with each its share of the parts, in their order. The
-    /// threads end when nobody receives any more.
-    fn downloads(
-        &self,
-        title: &str,
-        parts: &[(u16, &Part)],
-    ) -> Result<Vec<Receiver<Download>>, BucketError> {
-        let clients = self.clients()?;
-        let connections = clients.len();
-        let start = |(number, client): (usize, S3Client)| {
-            let (done, download) = sync_channel(0);
-            let own = parts.iter().skip(number).step_by(connections);
-            let own: Vec<Part> = own.map(|(_, part)| (*part).clone()).collect();
-            let (bucket, title) = (self.clone(), title.to_owned());
-            std::thread::spawn(move || {
-                for part in own {
-                    let content = bucket.get_part(&client, &title, &part);
-                    let failed = content.is_err();
-                    if done.send(content).is_err() || failed {
-                        break;
-                    }
-                }
-            });
-            download
-        };
-        Ok(clients.into_iter().enumerate().map(start).collect())
     }
 
     fn clients(&self) -> Result<Vec<S3Client>, S3Error> {
@@ -262,8 +303,75 @@ fn already(record: &TitleRecord, there: &Manifest) -> Result<Pushed, BucketError
     Ok(Pushed { bytes: record.bytes, parts, ..Pushed::default() })
 }
 
-/// The content of a part, or why it cannot be had.
-type Download = Result<Vec<u8>, BucketError>;
+/// A part of a track, with its place in the track.
+struct PlacedPart<'a> {
+    track: u16,
+    offset: u64,
+    part: &'a Part,
+}
+
+/// The parts of all tracks in their order.
+fn placed(manifest: &Manifest) -> Vec<PlacedPart<'_>> {
+    let mut all = Vec::new();
+    for (track, parts) in (0..).zip(&manifest.tracks) {
+        let mut offset = 0;
+        for part in parts {
+            all.push(PlacedPart { track, offset, part });
+            offset += part.bytes;
+        }
+    }
+    all
+}
+
+/// Where the parts of a title come from.
+struct PartSources<'a> {
+    bucket: TitleBucket,
+    title: &'a str,
+    content: &'a str,
+    peers: Option<Arc<dyn PartPeers>>,
+}
+
+impl PartSources<'_> {
+    /// Starts a thread for each connection, with each its share of the parts, in their order. The
+    /// threads end when nobody receives any more.
+    fn downloads(&self, parts: &[PlacedPart<'_>]) -> Result<Vec<Receiver<Download>>, BucketError> {
+        let clients = self.bucket.clients()?;
+        let connections = clients.len();
+        let start = |(number, client): (usize, S3Client)| {
+            let (done, download) = sync_channel(0);
+            let own = parts.iter().skip(number).step_by(connections).map(|placed| {
+                let PlacedPart { track, offset, part } = *placed;
+                let range = offset..offset + part.bytes;
+                let (title, content) = (self.title.to_owned(), self.content.to_owned());
+                (WantedPart { title, content, track, range }, part.clone())
+            });
+            let own: Vec<(WantedPart, Part)> = own.collect();
+            let (bucket, peers) = (self.bucket.clone(), self.peers.clone());
+            std::thread::spawn(move || {
+                for (wanted, part) in own {
+                    let is_right = |content: &[u8]| Part::of(content) == part;
+                    let of_peer = peers.as_ref().and_then(|all| all.part(&wanted, &is_right));
+                    let content = match of_peer {
+                        Some(content) => Ok((content, true)),
+                        None => {
+                            let content = bucket.get_part(&client, &wanted.title, &part);
+                            content.map(|content| (content, false))
+                        }
+                    };
+                    let failed = content.is_err();
+                    if done.send(content).is_err() || failed {
+                        break;
+                    }
+                }
+            });
+            download
+        };
+        Ok(clients.into_iter().enumerate().map(start).collect())
+    }
+}
+
+/// The content of a part and whether it is of a peer, or why it cannot be had.
+type Download = Result<(Vec<u8>, bool), BucketError>;
 
 /// Makes a request on a thread of its own, which ends when the request does.
 fn requested<T: Send + 'static>(request: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
