@@ -277,7 +277,7 @@ fn request(title: u64) -> AdmitRequest {
         start: Duration::ZERO,
         max_wait: MaxWait::default(),
         replaces: None,
-        is_fill: false,
+        fill: None,
         priority: Priority::default(),
     }
 }

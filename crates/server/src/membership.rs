@@ -98,6 +98,21 @@ impl Membership {
         })
     }
 
+    /// The signature of a request to another node for a part of a title.
+    pub(crate) fn sign_peer(&self, target: &str) -> String {
+        self.secret.sign_peer(target)
+    }
+
+    /// The answer to a request for a part of a title that is not of a node of this cluster.
+    pub(crate) fn check_peer(&self, signature: &str, target: &str) -> Result<(), Response> {
+        if self.secret.verify_peer(target, signature) {
+            return Ok(());
+        }
+        let message = "the signature is not that of a node of this cluster; give all nodes the same \
+                       --cluster-secret";
+        Err(Response::error(403, "peer-unknown", message))
+    }
+
     /// The nodes at which a viewer may go on, as a director names them; `None`: no other.
     pub(crate) fn failover_nodes(&self, question: &SignedQuestion) -> Option<Arc<FailoverNodes>> {
         let nodes = question.elsewhere.split(',').filter_map(|node| node.split_once('='));
@@ -175,7 +190,7 @@ pub(crate) struct FailoverLinks {
     pub(crate) ticket: String,
 }
 
-fn unix_now() -> u64 {
+pub(crate) fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 

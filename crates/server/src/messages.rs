@@ -9,7 +9,7 @@ use crate::access::Permit;
 use crate::background_io::GuaranteedWrites;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::engine::{
-    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, MaxWait,
+    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, FillFor, MaxWait,
     MediaRequest, ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
 };
 use crate::handover::LeftState;
@@ -218,8 +218,8 @@ pub(crate) struct PlayRequest {
     pub(crate) max_wait: MaxWait,
     /// The player's present session, which ends if this request is accepted.
     pub(crate) replaces: Option<SessionId>,
-    /// Whether it is a fill of a cache, which ends with its response.
-    pub(crate) is_fill: bool,
+    /// For whom it is a fill, which ends with its response.
+    pub(crate) fill: Option<FillFor>,
     /// What the player's token permits.
     pub(crate) permit: Permit,
     /// Where it is sent, if an operator has named an address.

@@ -210,7 +210,7 @@ impl MountReaders {
             start: Duration::ZERO,
             max_wait: MaxWait::default(),
             replaces,
-            is_fill: false,
+            fill: None,
             permit: Permit::default(),
             sent_to: None,
             in_mount: true,

@@ -38,7 +38,8 @@
 //! solid-state disk reads the I-frames. The test `disk_time_of_winding` compares both with normal
 //! play.
 //!
-//! A fill of a cache is a presentation, too: of one response, which a session delivers and ends.
+//! A fill of a cache or for another node is a presentation, too: of one response, which a session
+//! delivers and ends.
 //!
 //! ```text
 //!   stored pieces       │ 0 │ 1 │ 2 │ 3 │ 4 │ 5 │ 6 │ 7 │
@@ -63,7 +64,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use units::{BitRate, align_up};
+use units::{BitRate, ByteCount, align_up};
 
 /// A title or a part of it, at a speed, as sessions play it.
 #[derive(Debug)]
@@ -323,13 +324,29 @@ impl Presentation {
         })
     }
 
+    /// What a fill for another node reads, which copies the title: all of `body`, which has bytes
+    /// of one track as they are stored, at a constant rate. `None`: nothing is read.
+    pub(crate) fn node_fill(whole: &Self, body: &Body, rate: BitRate) -> Option<Self> {
+        let format = DeliveryFormat::Progressive;
+        let mut fill = Self::fill(whole, format, true, body, 0..body.len())?;
+        let (_, bytes) = stored_ranges(body).pop_first()?;
+        for layout in &mut fill.segmented {
+            let layout = Arc::get_mut(layout).expect("a fill has its own layouts");
+            layout.duration = ByteCount(body.len()).time_at(rate);
+            for track in &mut layout.tracks {
+                let begins = |piece: &u32| u64::from(*piece) * u64::from(track.piece);
+                let before = |piece| begins(piece).saturating_sub(bytes.start);
+                let due = |piece| millis_of(before(piece), rate);
+                track.due = track.stored.iter().map(due).collect();
+            }
+        }
+        Some(fill)
+    }
+
     /// What is read of a title's file at a constant rate, from its first byte to its last. `file`
     /// has the title's bytes as they are stored.
     pub(crate) fn file_at_rate(whole: &Self, file: &Body, rate: BitRate) -> Self {
-        let time_of = |bytes: u64| {
-            let millis = u128::from(bytes) * 8000 / u128::from(rate.0.max(1));
-            u32::try_from(millis).unwrap_or(u32::MAX)
-        };
+        let time_of = |bytes: u64| millis_of(bytes, rate);
         let duration = Duration::from_millis(u64::from(time_of(file.len())));
         let mut dues: Vec<Vec<u32>> = Vec::new();
         if let Some(layout) = whole.progressive.first() {
@@ -575,6 +592,12 @@ fn stored_ranges(body: &Body) -> BTreeMap<u16, Range<u64>> {
         }
     }
     ranges
+}
+
+/// The time of so many bytes at a rate, in milliseconds.
+fn millis_of(bytes: u64, rate: BitRate) -> u32 {
+    let millis = u128::from(bytes) * 8000 / u128::from(rate.0.max(1));
+    u32::try_from(millis).unwrap_or(u32::MAX)
 }
 
 /// As much of a title's time as these bytes are of a track.

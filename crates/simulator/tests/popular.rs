@@ -17,8 +17,8 @@ use disk::{DiskModel, Head, Mechanics};
 use scheduler::{DiskTimings, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RefusalCause, RequestId,
-    Resource, SessionId, TitleKey, TrackLayout,
+    FillFor, Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RefusalCause,
+    RequestId, Resource, SessionId, TitleKey, TrackLayout,
 };
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -382,7 +382,7 @@ impl Run {
             start: Duration::ZERO,
             max_wait: MaxWait::default(),
             replaces: None,
-            is_fill: false,
+            fill: None,
             priority: Priority::default(),
         };
         match self.engine.admit(self.now, request) {
@@ -433,7 +433,7 @@ impl Run {
             start: Duration::ZERO,
             max_wait: MaxWait { time: Duration::from_secs(5), is_chosen: true },
             replaces: None,
-            is_fill: true,
+            fill: Some(FillFor::Cache),
             priority: Priority::default(),
         };
         match self.engine.admit(self.now, request) {

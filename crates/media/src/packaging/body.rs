@@ -113,6 +113,13 @@ pub struct Body {
 }
 
 impl Body {
+    /// The body with these bytes of a track's data, as they are stored.
+    pub fn of_track(track: u16, bytes: Range<u64>) -> Self {
+        let mut body = Self::default();
+        body.push(Slice::Stored { track, bytes });
+        body
+    }
+
     /// The length of the body in bytes.
     pub fn len(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)

@@ -28,7 +28,7 @@ impl AdminApi {
             start: Duration::ZERO,
             max_wait: MaxWait::default(),
             replaces: None,
-            is_fill: false,
+            fill: None,
             priority: Priority::ALL[0],
         };
         // Each answer takes a copy of the engine and the time of many decisions: one at a time.

@@ -154,7 +154,7 @@ impl Core {
             start: Duration::ZERO,
             max_wait: MaxWait { time: LONGEST_DELAY, is_chosen: true },
             replaces: None,
-            is_fill: false,
+            fill: None,
             priority: permit.priority,
         };
         let session = Arc::new(PlayerSession {

@@ -5,7 +5,8 @@
 use super::{Core, decisions};
 use crate::clients::ClientAddress;
 use crate::engine::{
-    AdmissionDecision, AdmitRequest, Disconnection, RequestId, SessionId, SessionStatus, TitleKey,
+    AdmissionDecision, AdmitRequest, Disconnection, FillFor, RequestId, SessionId, SessionStatus,
+    TitleKey,
 };
 use crate::library::{OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
@@ -65,7 +66,9 @@ impl Core {
     /// Answers an admission request now, or when the session's start time has come, or a fill when
     /// there is a place for it.
     pub(super) fn admit(&mut self, caller: Caller, client: ClientAddress, request: PlayRequest) {
-        if request.is_fill && !self.engine.has_room_for_fill() && self.stop_at.is_none() {
+        let is_of_cache = request.fill == Some(FillFor::Cache);
+        let has_room = || self.engine.has_room_for_fill(FillFor::Cache);
+        if is_of_cache && !has_room() && self.stop_at.is_none() {
             let until = self.clock.now() + request.max_wait.time;
             return self.waiting_fills.push_back(WaitingFill { until, caller, client, request });
         }
@@ -75,7 +78,7 @@ impl Core {
     /// Decides on the fills that have waited long enough, or that there is a place for.
     pub(super) fn decide_waiting_fills(&mut self, now: Moment) {
         while let Some(first) = self.waiting_fills.front() {
-            let has_room = self.engine.has_room_for_fill() || self.stop_at.is_some();
+            let has_room = self.engine.has_room_for_fill(FillFor::Cache) || self.stop_at.is_some();
             if !has_room && now < first.until {
                 return;
             }
@@ -113,7 +116,7 @@ impl Core {
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
-        let PlayRequest { start, max_wait, replaces, is_fill, permit, sent_to, in_mount, .. } =
+        let PlayRequest { start, max_wait, replaces, fill, permit, sent_to, in_mount, .. } =
             request;
         let PlayRequest { is_directed, failover, token, .. } = request;
         // Requests of one viewer for sound and pictures come at the same time.
@@ -127,7 +130,10 @@ impl Core {
         if self.stop_at.is_some() {
             return Err(AdmissionError::Stopping);
         }
-        let token = if is_fill { None } else { Some(self.token_for(client, replaces, token)?) };
+        let token = match fill {
+            Some(_) => None,
+            None => Some(self.token_for(client, replaces, token)?),
+        };
         let (layout, copies) =
             presentation.layouts(format).split_first().ok_or(AdmissionError::FormatUnavailable)?;
         let best =
@@ -143,12 +149,12 @@ impl Core {
             start,
             max_wait,
             replaces,
-            is_fill,
+            fill,
             priority: permit.priority,
         };
         let answer = self.engine.admit(self.clock.now(), request);
         let about = decisions::of_request(&name, client.to_string(), permit.priority, best);
-        self.show_admission(about, is_fill, &answer);
+        self.show_admission(about, fill.is_some(), &answer);
         match answer {
             AdmissionDecision::Refused(refusal) => Err(AdmissionError::Refused(refusal)),
             AdmissionDecision::Admitted { session: id, offer, wait, .. } => {

@@ -25,7 +25,8 @@ use super::streams::{
     Beginning, Choice, OffBooks, Rejected, Rejection, least_reserve, reserve_for,
 };
 use super::{
-    AdmissionDecision, AdmitRequest, Engine, MaxWait, Refusal, Resource, SessionId, SessionSummary,
+    AdmissionDecision, AdmitRequest, Engine, FillFor, MaxWait, Refusal, Resource, SessionId,
+    SessionSummary,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,10 +39,15 @@ impl Engine {
         now: Moment,
         request: AdmitRequest,
     ) -> AdmissionDecision {
-        let (is_fill, priority) = (request.is_fill, request.priority);
+        let (fill, priority) = (request.fill, request.priority);
         let decision = self.accept_or_refuse(now, request);
         if let AdmissionDecision::Refused(refusal) = &decision {
-            self.streams.accounts.counters.fills_refused += u64::from(is_fill);
+            let counters = &mut self.streams.accounts.counters;
+            match fill {
+                Some(FillFor::Cache) => counters.fills_refused += 1,
+                Some(FillFor::Node) => counters.node_fills_refused += 1,
+                None => {}
+            }
             self.count_refusal(priority, refusal);
         }
         decision
@@ -51,13 +57,15 @@ impl Engine {
         if let Some(refusal) = self.precheck(&request) {
             return AdmissionDecision::Refused(refusal);
         }
-        if request.is_fill && !self.has_room_for_fill() {
-            return AdmissionDecision::Refused(self.refusal_of_fill(now));
+        if let Some(fill) = request.fill
+            && !self.has_room_for_fill(fill)
+        {
+            return AdmissionDecision::Refused(self.refusal_of_fill(now, fill));
         }
         let old = request.replaces.filter(|id| self.sessions.contains_key(id));
         // The player goes over from one session to the other: both need not fit at the same time.
         let suspended = old.map(|id| self.suspend(id));
-        let choice = match request.is_fill {
+        let choice = match request.fill.is_some() {
             true => self
                 .choose_singly(now, &request, self.newcomer())
                 .map(|choice| (choice, Vec::new())),
@@ -65,7 +73,7 @@ impl Engine {
         };
         match choice {
             Ok((Choice { offer, accepted, slots }, preempted)) => {
-                if !request.is_fill {
+                if request.fill.is_none() {
                     let agreed = self.agreed_wait(&request);
                     self.streams.bookings.note_newcomer(&accepted.candidate, agreed, Some(slots));
                 }
@@ -478,11 +486,16 @@ impl Engine {
     ) {
         let Candidate { layout, copies, streams, .. } = &accepted.candidate;
         self.next_session += 1;
-        let AdmitRequest { offers, is_fill, priority, .. } = request;
+        let AdmitRequest { offers, fill, priority, .. } = request;
         let counters = &mut self.streams.accounts.counters;
         counters.admitted += 1;
-        counters.fills_admitted += u64::from(is_fill);
-        self.fills += u32::from(is_fill);
+        match fill {
+            Some(FillFor::Cache) => counters.fills_admitted += 1,
+            Some(FillFor::Node) => counters.node_fills_admitted += 1,
+            None => {}
+        }
+        self.fills.began(fill);
+        let is_fill = fill.is_some();
         let summary =
             SessionSummary { admitted: now, is_fill, priority, ..SessionSummary::default() };
         let session = Session {
@@ -499,7 +512,7 @@ impl Engine {
             last_activity: now + self.config.slot * slots,
             asked: false,
             presence: Presence::Connected,
-            is_fill,
+            fill,
             priority,
             seeks: BTreeMap::new(),
         };

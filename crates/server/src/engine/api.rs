@@ -162,7 +162,7 @@ pub struct EngineConfig {
     /// Admit only sessions that miss no deadline if any one disk is lost, as far as their titles
     /// have copies on two disks that are there. `startup` is then at least three slots.
     pub survive_loss: bool,
-    /// The most fills at a time; zero: none is admitted.
+    /// The most fills of caches at a time; zero: none is admitted.
     pub fills: u32,
     /// The disks.
     pub disks: Vec<DiskGuarantee>,
@@ -224,10 +224,10 @@ pub struct AdmitRequest {
     /// A session that ends if this request is accepted, and stays unchanged if not. The request is
     /// evaluated with that session's reservation off the books.
     pub replaces: Option<SessionId>,
-    /// Whether it is a fill: a cache requests a few pieces once, for all its viewers. At most
-    /// [`EngineConfig::fills`] are admitted at a time. A fill is no start of a viewer, so the pace
-    /// and the queue of a crowd know nothing of it, and it gets what is in memory at once.
-    pub is_fill: bool,
+    /// For whom it is a fill: somebody requests a few pieces once. `None`: it is that of a viewer.
+    /// A fill is no start of a viewer, so the pace and the queue of a crowd know nothing of it, and
+    /// it gets what is in memory at once.
+    pub fill: Option<FillFor>,
     /// Who goes first: where the request does not fit otherwise, sessions of a lower priority end
     /// for it. A fill takes nobody's place, and nobody takes that of a fill.
     pub priority: Priority,
@@ -288,6 +288,20 @@ pub enum RefusalCause {
     /// The request is a fill, and there are as many as there may be.
     Fills,
 }
+
+/// Who requests a few pieces once, for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FillFor {
+    /// A cache, for all its viewers. At most [`EngineConfig::fills`] are admitted at a time.
+    Cache,
+    /// Another node, which writes a copy of the title. At most [`MOST_NODE_FILLS`] are admitted at
+    /// a time.
+    Node,
+}
+
+/// Fills for other nodes at a time: each has up to a second of reads in memory, and what is left is
+/// for viewers.
+pub const MOST_NODE_FILLS: u32 = 8;
 
 impl RefusalCause {
     /// All causes, in the order of their declaration.

@@ -1,7 +1,7 @@
 //! The books against what they stand for: everything booked is added up anew from the streams and
 //! sessions, and compared. Slow, and obviously right; tests and the simulator call it often.
 
-use super::{Engine, RequestId, StreamId};
+use super::{Engine, FillFor, RequestId, StreamId};
 
 impl Engine {
     /// Checks that books, buffers and queues agree with the sessions; says what does not. Slow.
@@ -11,9 +11,13 @@ impl Engine {
         let detached = detached.map(|detached| (detached.disk, detached.reserve));
         let unsent: usize = self.requests.values().map(|request| request.unsent.len()).sum();
         self.streams.audit(reserves, detached, unsent)?;
-        let fills = self.sessions.values().filter(|session| session.is_fill).count();
-        if fills as u64 != u64::from(self.fills) {
-            return Err(format!("{} fills are counted, there are {fills}", self.fills));
+        for fill in [FillFor::Cache, FillFor::Node] {
+            let counted = self.fills.of(fill);
+            let all = self.sessions.values();
+            let fills = all.filter(|session| session.fill == Some(fill)).count();
+            if fills as u64 != u64::from(counted) {
+                return Err(format!("{counted} fills are counted for {fill:?}, there are {fills}"));
+            }
         }
         self.audit_names()
     }

@@ -9,7 +9,7 @@
 
 use super::sessions::Session;
 use super::stream::{Stream, StreamId};
-use super::{Action, Engine, ReadId, RequestId, ScheduleChange, SessionId};
+use super::{Action, Engine, FillFor, ReadId, RequestId, ScheduleChange, SessionId};
 use scheduler::{PieceDue, PolicyKind};
 use units::{Moment, SlotIndex};
 
@@ -236,15 +236,18 @@ impl Engine {
         // From here on each transfer that continues reserves its own memory and uses the title
         // itself.
         let session = self.sessions.take(&id);
-        self.fills -= u32::from(session.is_fill);
+        self.fills.ended(session.fill);
         let (title, disk) = (session.layout.title, usize::from(session.layout.disk.0));
         self.streams.bookings.release_send_memory(session.placement(), session.reserve);
         for request in session.requests {
             self.detach(request, disk, title);
         }
         let summary = self.streams.accounts.close(id);
-        if session.is_fill {
-            self.streams.accounts.counters.fill_bytes += summary.delivered;
+        let counters = &mut self.streams.accounts.counters;
+        match session.fill {
+            Some(FillFor::Cache) => counters.fill_bytes += summary.delivered,
+            Some(FillFor::Node) => counters.node_fill_bytes += summary.delivered,
+            None => {}
         }
         self.streams.actions.push(Action::Ended { session: id, summary });
         self.streams.title_use_ended(title);

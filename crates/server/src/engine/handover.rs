@@ -30,7 +30,7 @@ use std::sync::Arc;
 impl Engine {
     /// All sessions but fills, those furthest ahead in play-out first: they are followed by others.
     pub(super) fn states(&self) -> Vec<HandedSession> {
-        let players = self.sessions.iter().filter(|(_, session)| !session.is_fill);
+        let players = self.sessions.iter().filter(|(_, session)| session.fill.is_none());
         let mut states: Vec<HandedSession> = players
             .map(|(id, session)| HandedSession {
                 session: *id,
@@ -68,7 +68,7 @@ impl Engine {
         let missed = self.missed(now, &mut state, &request.layout);
         let caught_up = self.catch_up(now, &mut state, &request.layout);
         let offers = vec![state.tracks.clone()];
-        let wanted = AdmitRequest { offers, replaces: None, is_fill: false, ..request.clone() };
+        let wanted = AdmitRequest { offers, replaces: None, fill: None, ..request.clone() };
         let choice = match state.streams.is_empty() {
             true => None,
             false => Some(self.choose_singly(now, &wanted, Beginning::TakenOver(&state))),
@@ -111,7 +111,7 @@ impl Engine {
             last_activity: state.last_activity,
             asked: state.asked,
             presence: Presence::Disconnected(now),
-            is_fill: false,
+            fill: None,
             priority: request.priority,
             seeks: BTreeMap::new(),
         };

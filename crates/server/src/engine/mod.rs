@@ -48,7 +48,7 @@ mod table;
 mod tests;
 
 use scheduler::{DiskHistory, DiskTimings, Shortage, WriteDemand, WriteJob};
-use sessions::{Requests, Session};
+use sessions::{FillCounts, Requests, Session};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,7 +117,7 @@ pub use status::{
 /// #     start: Duration::ZERO,
 /// #     max_wait: MaxWait::default(),
 /// #     replaces: None,
-/// #     is_fill: false,
+/// #     fill: None,
 /// #     priority: Priority::default(),
 /// # };
 /// enum Event {
@@ -191,7 +191,7 @@ pub struct Engine {
     admitting: bool,
     next_session: u64,
     /// The sessions that are fills.
-    fills: u32,
+    fills: FillCounts,
     /// The session that was last tried to be moved from a disk that is drained.
     last_moved: Option<SessionId>,
 }
@@ -212,7 +212,7 @@ impl Engine {
             streams: Streams::new(&config),
             admitting: true,
             next_session: 1,
-            fills: 0,
+            fills: FillCounts::default(),
             last_moved: None,
             config,
         }
@@ -530,9 +530,13 @@ impl Engine {
         self.states()
     }
 
-    /// Whether one more fill may be asked for: there are fewer than there may be.
-    pub fn has_room_for_fill(&self) -> bool {
-        self.fills < self.config.fills
+    /// Whether one more fill may be asked for: there are fewer of its kind than there may be.
+    pub fn has_room_for_fill(&self, fill: FillFor) -> bool {
+        let most = match fill {
+            FillFor::Cache => self.config.fills,
+            FillFor::Node => MOST_NODE_FILLS,
+        };
+        self.fills.of(fill) < most
     }
 
     /// Whether nothing is booked anywhere.

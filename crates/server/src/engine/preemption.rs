@@ -74,7 +74,7 @@ impl Engine {
             !session.streams.is_empty() && streams.all(|id| self.streams.get(*id).is_some())
         };
         let may_end = |(id, session): &(&SessionId, &Session)| {
-            !session.is_fill
+            session.fill.is_none()
                 && may_end(session)
                 && who.includes(**id, session)
                 && is_booked(session)

@@ -20,7 +20,7 @@ use super::bookings::evaluate::{Candidate, FailoverShortfall, Shortfall};
 use super::departure::GiveWay;
 use super::stream::Stream;
 use super::streams::Rejected;
-use super::{AdmitRequest, Engine, Priority, Refusal, RefusalCause, Resource, RetryAfter};
+use super::{AdmitRequest, Engine, FillFor, Priority, Refusal, RefusalCause, Resource, RetryAfter};
 use scheduler::{EASE_SLOTS, Shortage};
 use std::time::Duration;
 use units::Moment;
@@ -163,10 +163,11 @@ impl Engine {
         None
     }
 
-    /// The refusal of a fill beside as many as there may be. One of them has all its bytes in
-    /// memory by the time that is named; how long its cache takes for them then is not known.
-    pub(super) fn refusal_of_fill(&self, now: Moment) -> Refusal {
-        let fills = self.sessions.values().filter(|session| session.is_fill);
+    /// The refusal of a fill beside as many of its kind as there may be. One of them has all its
+    /// bytes in memory by the time that is named; how long its cache takes for them then is not
+    /// known.
+    pub(super) fn refusal_of_fill(&self, now: Moment, fill: FillFor) -> Refusal {
+        let fills = self.sessions.values().filter(|session| session.fill == Some(fill));
         let read_by = fills.map(|session| {
             let streams = session.streams.iter().map(|id| &self.streams[id]);
             let last = |stream: &Stream| stream.deadline(stream.end.saturating_sub(1));
@@ -177,7 +178,7 @@ impl Engine {
             cause: RefusalCause::Fills,
             resource: None,
             retry: RetryAfter::Estimated(first.since(now).max(self.config.slot)),
-            detail: format!("there are {} fills, as many as there may be", self.fills),
+            detail: format!("there are {} fills, as many as there may be", self.fills.of(fill)),
         }
     }
 

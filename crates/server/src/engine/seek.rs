@@ -258,7 +258,7 @@ impl Engine {
             return Ok(smaller);
         }
         let session = &self.sessions[&id];
-        let priority = if session.is_fill { Priority::Low } else { session.priority };
+        let priority = if session.fill.is_some() { Priority::Low } else { session.priority };
         let in_place = self.fit_in_place_of_lower(now, priority, &give_way, |engine| {
             engine.streams.evaluate(&candidate).ok()
         });

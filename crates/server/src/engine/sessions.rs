@@ -4,7 +4,7 @@
 use super::bookings::Placement;
 use super::stream::StreamId;
 use super::table::Table;
-use super::{Layout, Part, Priority, ReadId, RequestId, SessionId, TitleKey, TrackNumber};
+use super::{FillFor, Layout, Part, Priority, ReadId, RequestId, SessionId, TitleKey, TrackNumber};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub(super) struct Session {
     pub(super) asked: bool,
     /// Whether its player has a connection.
     pub(super) presence: Presence,
-    /// Whether it is a fill of a cache.
-    pub(super) is_fill: bool,
+    /// For whom it is a fill.
+    pub(super) fill: Option<FillFor>,
     /// Who goes first where there is not room for all.
     pub(super) priority: Priority,
     /// Per track, the number of the youngest request for which it was readmitted.
@@ -158,6 +158,43 @@ impl RequestState {
             }
         }
         unserved
+    }
+}
+
+/// The fills that are under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FillCounts {
+    caches: u32,
+    nodes: u32,
+}
+
+impl FillCounts {
+    pub(super) fn of(&self, fill: FillFor) -> u32 {
+        match fill {
+            FillFor::Cache => self.caches,
+            FillFor::Node => self.nodes,
+        }
+    }
+
+    /// A session has begun, which may be a fill.
+    pub(super) fn began(&mut self, fill: Option<FillFor>) {
+        if let Some(fill) = fill {
+            *self.count(fill) += 1;
+        }
+    }
+
+    /// A session has ended, which may have been a fill.
+    pub(super) fn ended(&mut self, fill: Option<FillFor>) {
+        if let Some(fill) = fill {
+            *self.count(fill) -= 1;
+        }
+    }
+
+    fn count(&mut self, fill: FillFor) -> &mut u32 {
+        match fill {
+            FillFor::Cache => &mut self.caches,
+            FillFor::Node => &mut self.nodes,
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::sessions::Session;
 use super::stream::Stream;
 use super::{
-    DiskNumber, Engine, Priority, Refusal, RefusalCause, Resource, SessionId, SessionSummary,
-    TrackNumber,
+    DiskNumber, Engine, FillFor, Priority, Refusal, RefusalCause, Resource, SessionId,
+    SessionSummary, TrackNumber,
 };
 use scheduler::{WriteShare, slowdown_part};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub struct Status {
     /// Sessions among them whose viewers have gone or never played, so that a newcomer may take
     /// their reservation.
     pub revocable: u64,
-    /// Sessions among them that are fills.
+    /// Sessions among them that are fills of caches.
     pub fills: u64,
     /// Sessions admitted and not ended by their priority, the lowest first.
     pub by_priority: [u64; Priority::ALL.len()],
@@ -90,12 +90,18 @@ pub struct Counters {
     /// Reservations of viewers who had gone, or never played, that were given to others since the
     /// start.
     pub revoked: u64,
-    /// Fills admitted since the start, counted among all sessions as well.
+    /// Fills of caches admitted since the start, counted among all sessions as well.
     pub fills_admitted: u64,
-    /// Fills refused since the start, counted among all requests as well.
+    /// Fills of caches refused since the start, counted among all requests as well.
     pub fills_refused: u64,
-    /// Bytes delivered to fills that have ended, since the start.
+    /// Bytes delivered to fills of caches that have ended, since the start.
     pub fill_bytes: u64,
+    /// Fills for other nodes admitted since the start, counted among all sessions as well.
+    pub node_fills_admitted: u64,
+    /// Fills for other nodes refused since the start, counted among all requests as well.
+    pub node_fills_refused: u64,
+    /// Bytes delivered to fills for other nodes that have ended, since the start.
+    pub node_fill_bytes: u64,
 }
 
 /// Refused requests by cause and by the resource that was short.
@@ -274,7 +280,7 @@ impl Engine {
             sessions: self.sessions.len() as u64,
             active: self.sessions.values().filter(holds).count() as u64,
             revocable: self.sessions.values().filter(revocable).count() as u64,
-            fills: self.fills.into(),
+            fills: self.fills.of(FillFor::Cache).into(),
             by_priority: Priority::ALL.map(|priority| {
                 let of = |session: &&Session| session.priority == priority;
                 self.sessions.values().filter(of).count() as u64

@@ -101,7 +101,7 @@ fn request(layout: Arc<Layout>) -> AdmitRequest {
         start: Duration::ZERO,
         max_wait: MaxWait::default(),
         replaces: None,
-        is_fill: false,
+        fill: None,
         priority: Priority::default(),
     }
 }

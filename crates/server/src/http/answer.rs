@@ -11,7 +11,7 @@ use super::request::{HttpRequest, Method};
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource, content_type, file_etag};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
-use super::{failover, origin, preflight};
+use super::{failover, origin, parts, preflight};
 use crate::access::Permit;
 use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
@@ -144,6 +144,12 @@ fn decide(
         Route::Key { ref title, ref id } => {
             let session = find_session(shared, request, title)?;
             return Ok(key(&session.presentation, id).into());
+        }
+        Route::Part { title: ref name } => {
+            let part = parts::wanted(shared, request)?;
+            let title = open_title(shared, name, opened)?;
+            let (play, media) = parts::fill(shared, part, name, title)?;
+            return Ok(Decision::Fill(Box::new(play), media));
         }
         Route::Origin { ref title, ref version, ref resource } => {
             let of = (title.as_str(), version.as_deref());
@@ -376,7 +382,7 @@ pub(super) fn play(
         start: Duration::ZERO,
         max_wait,
         replaces: None,
-        is_fill: false,
+        fill: None,
         permit: Permit::default(),
         sent_to: None,
         in_mount: false,

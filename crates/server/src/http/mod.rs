@@ -21,6 +21,7 @@ mod error_response;
 mod failover;
 mod multipart;
 mod origin;
+mod parts;
 mod preflight;
 mod range;
 mod ranged;
@@ -35,6 +36,7 @@ mod worker;
 pub(crate) use answer::{not_admitted, open_failed};
 pub(crate) use cmcd::Cmcd;
 pub(crate) use error_response::of as request_failed;
+pub(crate) use parts::PartRequest;
 #[cfg(test)]
 pub(crate) use request::parsed;
 pub(crate) use request::{HttpRequest, Method, SignedQuestion, bearer_token, without_token};

@@ -26,7 +26,7 @@ use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
 use crate::access::Permit;
-use crate::engine::MaxWait;
+use crate::engine::{FillFor, MaxWait};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::{Manifest, PlayRequest};
@@ -192,7 +192,7 @@ fn fill(
         start: Duration::ZERO,
         max_wait: MaxWait { time: shared.settings().wait, is_chosen: true },
         replaces: None,
-        is_fill: true,
+        fill: Some(FillFor::Cache),
         permit: Permit::default(),
         sent_to: None,
         in_mount: false,

@@ -10,7 +10,7 @@ use super::conditions::Conditions;
 use super::range::RangeField;
 use crate::access::Permit;
 use director::question::{
-    CLIENT_HEADER, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
+    CLIENT_HEADER, ELSEWHERE_HEADER, PEER_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
 use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
@@ -67,6 +67,8 @@ pub(crate) struct HttpRequest {
     pub(crate) permit: Permit,
     /// The question of a director, which asks for a viewer.
     pub(crate) question: Option<Box<SignedQuestion>>,
+    /// The signature of another node of the cluster, and the target that it has signed.
+    pub(crate) of_peer: Option<Box<(String, String)>>,
     /// The viewer for whom a director asks, once its question has been checked.
     pub(crate) viewer: Option<IpAddr>,
     pub(crate) body: AnnouncedBody,
@@ -190,6 +192,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         token: None,
         permit: Permit::default(),
         question: None,
+        of_peer: None,
         viewer: None,
         body: AnnouncedBody::default(),
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
@@ -218,6 +221,8 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.accept_encoding.take(value);
         } else if is("authorization") {
             request.token = bearer_token(value).map(str::to_owned);
+        } else if is(PEER_HEADER) {
+            request.of_peer = Some(Box::new((value.to_owned(), target.to_owned())));
         } else if is(SIGNATURE_HEADER) {
             request.question.get_or_insert_default().signature = value.to_owned();
         } else if is(STEERING_HEADER) {

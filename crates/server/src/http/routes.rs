@@ -71,6 +71,8 @@ pub(crate) enum Route {
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
     Progressive { title: String },
+    /// `/parts/TITLE`: bytes of a track as they are stored, for another node of the cluster.
+    Part { title: String },
     /// `/origin/TITLE/master.m3u8`, `/origin/TITLE/VERSION/0.m3u8`: the resource that is below
     /// `/t/` for players, for caches.
     Origin { title: String, version: Option<String>, resource: Box<Self> },
@@ -110,6 +112,7 @@ impl Route {
                 Self::OnDemandManifest { title: title(name)?, text: TextForm::Imsc }
             }
             ["t", name, "session"] => Self::Session { title: title(name)? },
+            ["parts", name] => Self::Part { title: title(name)? },
             ["origin", ref below @ ..] => Self::of_origin(below)?,
             ["t", name, "thumbnails.m3u8"] => Self::ThumbnailPlaylist { title: title(name)? },
             ["t", name, "thumbnails.vtt"] => Self::ThumbnailCues { title: title(name)? },

@@ -384,7 +384,7 @@ impl ChannelWorker {
             start: Duration::ZERO,
             max_wait: MaxWait { time: self.shared.settings().wait, is_chosen: false },
             replaces: None,
-            is_fill: false,
+            fill: None,
             permit: Permit::default(),
             sent_to: Some(channel.to),
             in_mount: false,

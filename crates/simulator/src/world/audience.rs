@@ -86,7 +86,7 @@ impl World<'_> {
             start: from,
             max_wait,
             replaces,
-            is_fill: false,
+            fill: None,
             priority,
         };
         let answer = self.engine.admit(self.now, request);

@@ -330,7 +330,7 @@ impl<'a> Run<'a> {
             start: Duration::ZERO,
             max_wait: MaxWait::default(),
             replaces: None,
-            is_fill: false,
+            fill: None,
             priority: Priority::default(),
         };
         let AdmissionDecision::Admitted { session, .. } = self.engine.admit(self.now, request)

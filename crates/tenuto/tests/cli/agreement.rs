@@ -209,7 +209,7 @@ impl Served {
             start: Duration::ZERO,
             max_wait: MaxWait::default(),
             replaces: None,
-            is_fill: false,
+            fill: None,
             priority: Priority::default(),
         };
         let decision = self.engine.admit(self.now, request);

@@ -11,7 +11,7 @@ fn fill(title: u64, stored: std::ops::Range<u32>, seconds: u64) -> AdmitRequest 
     layout.tracks[0].stored = stored.collect();
     layout.duration = Duration::from_millis(u64::from(count) * 500);
     let max_wait = chosen_wait(seconds);
-    AdmitRequest { max_wait, is_fill: true, ..request(Arc::new(layout)) }
+    AdmitRequest { max_wait, fill: Some(FillFor::Cache), ..request(Arc::new(layout)) }
 }
 
 fn with_fills(fills: u32, config: EngineConfig) -> Fixture {
@@ -36,14 +36,14 @@ fn no_more_fills_are_under_way_than_there_may_be() {
     assert_eq!((refusal.cause, refusal.resource), (RefusalCause::Fills, None));
     // All is in memory by the end of the start-up.
     assert_eq!(refusal.retry, RetryAfter::Estimated(Duration::from_secs(2)));
-    assert!(!fixture.engine.has_room_for_fill());
+    assert!(!fixture.engine.has_room_for_fill(FillFor::Cache));
     assert!(fixture.admit(3).is_ok(), "viewers are no fills");
     fixture.want(fills[0], 0..2);
     fixture.pass(500);
     assert_eq!(fixture.take_log("deliver"), ["deliver 1 4096", "deliver 1 4096"]);
     fixture.engine.end(fixture.now, fills[0]);
     fixture.drain();
-    assert!(fixture.engine.has_room_for_fill());
+    assert!(fixture.engine.has_room_for_fill(FillFor::Cache));
     let status = fixture.engine.status(fixture.now);
     assert_eq!((status.fills, status.sessions), (1, 2));
     let counters = status.counters;
@@ -98,4 +98,30 @@ fn fills_of_the_same_bytes_share_their_reads() {
     assert_eq!(fixture.take_log("read"), ["read 1:7", "read 1:8"]);
     let status = fixture.engine.status(fixture.now);
     assert_eq!(status.counters.deadline_misses, 0);
+}
+
+#[test]
+fn fills_for_other_nodes_are_bounded_and_counted_apart_from_those_of_caches() {
+    let mut fixture = with_fills(1, config(200, 1000));
+    admitted(fixture.ask(fill(1, 0..2, 0)));
+    let for_node = |title| AdmitRequest { fill: Some(FillFor::Node), ..fill(title, 0..2, 0) };
+    let fills: Vec<SessionId> = (0..u64::from(MOST_NODE_FILLS))
+        .map(|title| admitted(fixture.ask(for_node(title))).0)
+        .collect();
+    let AdmissionDecision::Refused(refusal) = fixture.ask(for_node(20)) else {
+        panic!("as many as there may be")
+    };
+    assert_eq!(refusal.cause, RefusalCause::Fills);
+    fixture.want(fills[0], 0..2);
+    fixture.pass(500);
+    fixture.engine.end(fixture.now, fills[0]);
+    fixture.drain();
+    assert!(fixture.engine.has_room_for_fill(FillFor::Node));
+    assert!(!fixture.engine.has_room_for_fill(FillFor::Cache));
+    let status = fixture.engine.status(fixture.now);
+    let counters = status.counters;
+    assert_eq!((status.fills, counters.fills_admitted, counters.fill_bytes), (1, 1, 0));
+    assert_eq!((counters.node_fills_admitted, counters.node_fills_refused), (8, 1));
+    assert_eq!(counters.node_fill_bytes, 2 * u64::from(PIECE));
+    fixture.engine.audit().unwrap();
 }

@@ -42,6 +42,10 @@ impl Worker {
                     request,
                     PendingAnswer::Admission { title, manifest },
                 ) => {
+                    // Another title may have its name since it was found; none has it otherwise.
+                    if let Err(AdmissionError::TitleRemoved) = result {
+                        return self.answer(id, exchange, *request, None);
+                    }
                     // The player of a director's session has a connection of its own.
                     if let Ok(session) = &result
                         && !session.is_directed

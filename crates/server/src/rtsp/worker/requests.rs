@@ -365,7 +365,7 @@ impl RtspWorker {
             start: plan.first.since_start(),
             max_wait,
             replaces: session.engine,
-            is_fill: false,
+            fill: None,
             permit,
             sent_to: None,
             in_mount: false,
