@@ -2,6 +2,7 @@
 //! metrics.
 
 use crate::wire;
+use bucket::FilledTitle;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,6 +14,9 @@ pub(crate) struct CopyBoard {
     turns: AtomicUsize,
     filled: AtomicU64,
     filled_bytes: AtomicU64,
+    /// Bytes of filled copies that came from other nodes.
+    peer_bytes: AtomicU64,
+    replaced: AtomicU64,
     evicted: AtomicU64,
     failures: AtomicU64,
     now: Mutex<CopiesNow>,
@@ -49,8 +53,9 @@ impl CopyBoard {
         (before < most).then_some(turn)
     }
 
-    pub(crate) fn begin<'a>(&'a self, title: &'a str, disk: u16) -> BoardEntry<'a> {
-        let copy = wire::FillingCopy { title: title.to_owned(), disk, ..Default::default() };
+    pub(crate) fn begin<'a>(&'a self, title: &'a str, disk: u16, replaces: bool) -> BoardEntry<'a> {
+        let named = title.to_owned();
+        let copy = wire::FillingCopy { title: named, disk, replaces, ..Default::default() };
         locked(&self.now).filling.push(copy);
         BoardEntry { board: self, title, disk }
     }
@@ -90,6 +95,8 @@ impl CopyBoard {
             failed: now.failed.iter().map(failed).collect(),
             filled: self.filled.load(Ordering::Relaxed),
             filled_bytes: self.filled_bytes.load(Ordering::Relaxed),
+            filled_bytes_of_peers: self.peer_bytes.load(Ordering::Relaxed),
+            replaced: self.replaced.load(Ordering::Relaxed),
             evicted: self.evicted.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
         }
@@ -119,9 +126,12 @@ impl BoardEntry<'_> {
         }
     }
 
-    pub(crate) fn done(&self, bytes: u64) {
-        self.board.filled.fetch_add(1, Ordering::Relaxed);
-        self.board.filled_bytes.fetch_add(bytes, Ordering::Relaxed);
+    pub(crate) fn done(&self, filled: &FilledTitle) {
+        let board = self.board;
+        board.filled.fetch_add(1, Ordering::Relaxed);
+        board.filled_bytes.fetch_add(filled.title.bytes, Ordering::Relaxed);
+        board.peer_bytes.fetch_add(filled.peer_bytes, Ordering::Relaxed);
+        board.replaced.fetch_add(u64::from(filled.replaced.is_some()), Ordering::Relaxed);
     }
 }
 

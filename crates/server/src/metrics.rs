@@ -75,7 +75,13 @@ impl Scrape {
         let help = "Copies of titles that could not be written or removed, and are tried again";
         out.gauge("copies_failed", help, failed)?;
         out.counter("copies_filled", "Copies of titles written", copies.filled)?;
-        out.counter("copies_filled_bytes", "Bytes of copies written", copies.filled_bytes)?;
+        let help = "Bytes of copies written, by where they came from";
+        let of_peers = copies.filled_bytes_of_peers;
+        let sources =
+            [("bucket", copies.filled_bytes.saturating_sub(of_peers)), ("peers", of_peers)];
+        out.family("copies_filled_bytes", help, None, "source", &sources, ConstCounter::new)?;
+        let help = "Copies written in the place of an outdated one";
+        out.counter("copies_replaced", help, copies.replaced)?;
         out.counter("copies_evicted", "Copies of titles removed", copies.evicted)
     }
 
@@ -128,6 +134,12 @@ impl Scrape {
         out.counter("extensions", help, counters.extended)?;
         let help = "Extensions of sessions that did not fit; their players ask again";
         out.counter("extensions_refused", help, counters.extensions_refused)?;
+        let nodes =
+            [("admitted", counters.node_fills_admitted), ("refused", counters.node_fills_refused)];
+        let help = "Parts of titles that other nodes of the cluster have asked for";
+        out.family("peer_parts", help, None, "answer", &nodes, ConstCounter::new)?;
+        let help = "Bytes sent to other nodes of the cluster, of parts that have ended";
+        out.counter("peer_parts_sent_bytes", help, counters.node_fill_bytes)?;
         out.gauge("fills", "Fills of caches admitted and not ended", engine.fills)?;
         let limit = u64::from(self.0.settings().fills.unwrap_or(0));
         out.gauge("fills_limit", "The most fills of caches at a time", limit)?;

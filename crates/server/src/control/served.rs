@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{
-    BackgroundIo, RecordingInput, SoleOwner, Store, StoreAccess, StoreError, TitleOwner,
+    BackgroundIo, RecordingInput, SoleOwner, Store, StoreAccess, StoreError, TitleId, TitleOwner,
     TitleRecord,
 };
 use units::{ByteCount, Hinted, Reason};
@@ -48,6 +48,15 @@ impl ServedStore {
     ) -> Self {
         let io = EngineBackgroundIo::new(core.clone(), &shared.content.stores[number]);
         Self { number, shared, core, config, reloader, io }
+    }
+
+    /// Frees the space of a hidden title when no session plays it any more; whether one does now.
+    pub(crate) fn withdraw(&self, id: TitleId) -> bool {
+        let copy = StoredCopy { store: self.number, id };
+        let (answer, in_use) = bounded(1);
+        self.core.send(Event::Withdraw { copy, in_use: answer });
+        // A core that has ended plays nothing.
+        in_use.recv().unwrap_or(false)
     }
 
     /// Executes a request, as [`execute`] does, and tells the outcome of an ingest or a recording.
@@ -270,11 +279,8 @@ impl StoreOwner for ServedStore {
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
         // Hidden first, so that no new request finds the title after the core has counted its uses.
         let record = self.store().hide(title)?;
-        let copy = StoredCopy { store: self.number, id: record.id };
-        let (answer, in_use) = bounded(1);
-        self.core.send(Event::Withdraw { copy, in_use: answer });
-        // A core that has ended plays nothing.
-        Ok((record, in_use.recv().unwrap_or(false)))
+        let in_use = self.withdraw(record.id);
+        Ok((record, in_use))
     }
 
     /// Every batch of reads waits for a permit, so that no session is disturbed. A measurement

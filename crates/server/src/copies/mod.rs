@@ -1,18 +1,23 @@
-//! Copies of titles of record that the placement of a cluster orders: written from the bucket, and
-//! removed. A thread for each disk.
+//! Copies of titles of record that the placement of a cluster orders: written from the bucket, also
+//! in the place of outdated ones, and removed. A thread for each disk.
 //!
 //! ```text
 //!   etcd: orders/NODE ─▶ Member ─▶ evict: is the copy that of the bucket? ─▶ removed
-//!                             └──▶ fill: bucket ─parts, hashes compared─▶ PacedIo ─▶ store
+//!                             └──▶ fill: peers, bucket ─parts, hashes─▶ PacedIo ─▶ store
 //!                                                                           │
 //!             CopyBoard ◀── what is written, done, failed ──────────────────┘
 //!                 └─▶ copies/TITLE/NODE "filling", `/status`, metrics
 //! ```
 //!
 //! Each disk writes one copy at a time, and a node a few at most, so that their parts need little
-//! memory; each has its part of the rate. Nothing is removed that the bucket does not have.
+//! memory; each has its part of the rate. Nothing is removed that the bucket does not have, or had
+//! under its name and has another content now.
+//!
+//! An outdated copy is served until the new one is whole. Its viewers then go on to its end, as
+//! those of a removed title do, and new viewers get the new content.
 
 mod paced_io;
+mod peers;
 
 use crate::background_io::EngineBackgroundIo;
 use crate::control::{ServedStore, StoreOwner};
@@ -21,9 +26,11 @@ use crate::copy_source::CopySource;
 use crate::membership::Membership;
 use crate::messages::CoreHandle;
 use crate::shared::Shared;
-use bucket::BucketError;
+use bucket::{BucketError, FillOptions, PartPeers};
+use cluster::{ContentTag, CopyTarget};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use paced_io::PacedIo;
+use peers::CopyPeers;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
@@ -31,7 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use store::{JobProgress, StoreAccess, StoreError};
+use store::{JobProgress, StoreAccess, StoreError, TitleRecord};
 use units::{BitRate, Hinted};
 
 /// Ends the threads when it is dropped.
@@ -110,23 +117,25 @@ impl DiskCopies {
         let membership = Arc::clone(&self.membership);
         while self.stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
             let orders = membership.orders();
-            let here = |target: &&cluster::CopyTarget| target.disk.0 == self.number;
-            let names = |targets: &[cluster::CopyTarget]| -> Vec<String> {
-                targets.iter().filter(here).map(|target| target.title.to_string()).collect()
+            let here = |targets: Vec<CopyTarget>| -> Vec<CopyTarget> {
+                targets.into_iter().filter(|target| target.disk.0 == self.number).collect()
             };
-            let (evict, fill) = (names(&orders.evict), names(&orders.fill));
-            self.forget_withdrawn(|title| evict.contains(title) || fill.contains(title));
+            let (evict, fill) = (here(orders.evict), here(orders.fill));
+            let is_ordered = |title: &String| {
+                evict.iter().chain(&fill).any(|target| target.title.as_str() == title)
+            };
+            self.forget_withdrawn(is_ordered);
             // First, because they make room.
-            for title in evict {
-                if self.has(&title) {
-                    self.attempt(&title, "copy-not-evicted", Self::evict);
+            for target in evict {
+                if self.has(&target) {
+                    self.attempt(&target, "copy-not-evicted", Self::evict);
                 }
             }
             if self.source.is_open_now()
-                && let Some(title) = fill.into_iter().find(|title| self.lacks(title))
+                && let Some(target) = fill.into_iter().find(|target| self.lacks(target))
                 && let Some(_turn) = membership.copies().take_turn(AT_ONCE)
             {
-                self.attempt(&title, "copy-not-filled", Self::fill);
+                self.attempt(&target, "copy-not-filled", Self::fill);
             }
         }
     }
@@ -135,12 +144,18 @@ impl DiskCopies {
         self.membership.copies()
     }
 
-    fn has(&self, title: &str) -> bool {
-        self.may_try(title) && self.store.store().find(title).is_ok()
+    fn has(&self, target: &CopyTarget) -> bool {
+        self.may_try(target.title.as_str()) && self.copy(target).is_some()
     }
 
-    fn lacks(&self, title: &str) -> bool {
-        self.may_try(title) && self.store.store().find(title).is_err()
+    /// Whether the copy is not there, or is the outdated one that is to be replaced.
+    fn lacks(&self, target: &CopyTarget) -> bool {
+        let is_old = |record| is_outdated(target, &record);
+        self.may_try(target.title.as_str()) && self.copy(target).is_none_or(is_old)
+    }
+
+    fn copy(&self, target: &CopyTarget) -> Option<TitleRecord> {
+        self.store.store().find(target.title.as_str()).ok()
     }
 
     fn may_try(&self, title: &str) -> bool {
@@ -153,11 +168,11 @@ impl DiskCopies {
     /// Carries out an order. One that fails is tried again later, and the next one meanwhile.
     fn attempt(
         &mut self,
-        title: &str,
+        target: &CopyTarget,
         event: &str,
-        order: impl FnOnce(&Self, &str) -> Result<(), BucketError>,
+        order: impl FnOnce(&Self, &CopyTarget) -> Result<(), BucketError>,
     ) {
-        let result = order(self, title);
+        let (title, result) = (target.title.as_str(), order(self, target));
         match result {
             Ok(()) => {
                 self.failed.remove(title);
@@ -195,15 +210,24 @@ impl DiskCopies {
         });
     }
 
-    fn fill(&self, title: &str) -> Result<(), BucketError> {
+    fn fill(&self, target: &CopyTarget) -> Result<(), BucketError> {
+        let title = target.title.as_str();
+        let old = self.copy(target);
+        if let Some(old) = &old
+            && self.source.bucket.manifest_until(title, &self.ends)?.content
+                == old.content().to_string()
+        {
+            // The bucket has the old content again: the next order says so, too.
+            return Ok(());
+        }
         let cancel = AtomicBool::new(false);
         let opened = &self.shared.content.stores[usize::from(self.number)];
         let io = EngineBackgroundIo::new(self.core.clone(), opened);
-        let entry = self.board().begin(title, self.number);
+        let entry = self.board().begin(title, self.number, old.is_some());
         let (rate, visit) = (self.rate, opened.visit);
         let ends = [&cancel, &self.ends];
         let paced = PacedIo::new(&io, &self.source, rate, visit, ends, &entry);
-        let target: &dyn StoreAccess = &(self.store.store(), &paced as &dyn store::BackgroundIo);
+        let access: &dyn StoreAccess = &(self.store.store(), &paced as &dyn store::BackgroundIo);
         let mut on_progress = |done: JobProgress| {
             done.total.into_iter().for_each(|bytes| entry.has(bytes));
             let evicted = || {
@@ -215,20 +239,31 @@ impl DiskCopies {
             }
         };
         let bucket = self.source.bucket.clone().with_connections(CONNECTIONS);
-        let filled = bucket.fill(target, title, &mut on_progress, &cancel)?;
-        entry.done(filled.bytes);
+        let of_part = BitRate(rate.0 / CONNECTIONS as u64);
+        let membership = Arc::clone(&self.membership);
+        let peers = CopyPeers::new(membership, &target.peers, of_part);
+        let peers = peers.map(|peers| peers as Arc<dyn PartPeers>);
+        let options = FillOptions { replaces: old.is_some(), peers };
+        let filled = bucket.fill_with(access, title, options, &mut on_progress, &cancel)?;
+        if let Some(old) = &filled.replaced {
+            self.store.withdraw(old.id);
+        }
+        entry.done(&filled);
         let store = self.store.path().display().to_string();
-        let fields = || json!({ "store": store, "title": title, "bytes": filled.bytes });
+        let (bytes, replaced) = (filled.title.bytes, filled.replaced.is_some());
+        let fields =
+            || json!({ "store": store, "title": title, "bytes": bytes, "replaced": replaced });
         self.shared.tell("copy-filled", fields);
         Ok(())
     }
 
-    /// Removes a copy that the bucket has, too. Viewers who play it go on to its end.
-    fn evict(&self, title: &str) -> Result<(), BucketError> {
+    /// Removes a copy that the bucket has, too, or that was replaced there. Viewers who play it go
+    /// on to its end.
+    fn evict(&self, target: &CopyTarget) -> Result<(), BucketError> {
+        let title = target.title.as_str();
         let record = self.store.store().find(title)?;
-        if self.source.bucket.manifest_until(title, &self.ends)?.content
-            != record.content().to_string()
-        {
+        let manifest = self.source.bucket.manifest_until(title, &self.ends)?;
+        if manifest.content != record.content().to_string() && !is_outdated(target, &record) {
             return Err(BucketError::Exists { title: title.to_owned() });
         }
         self.store.remove(title)?;
@@ -237,6 +272,11 @@ impl DiskCopies {
         self.shared.tell("copy-evicted", || json!({ "store": store, "title": title }));
         Ok(())
     }
+}
+
+/// Whether a copy has the content that the order calls outdated.
+fn is_outdated(target: &CopyTarget, copy: &TitleRecord) -> bool {
+    target.outdated == Some(ContentTag::of(&copy.content().to_string()))
 }
 
 /// Copies that a node writes at a time, at most: each has parts of 16 MiB in memory.

@@ -212,6 +212,12 @@ pub struct CopyReport {
     pub filled: u64,
     /// Bytes of the copies written.
     pub filled_bytes: u64,
+    /// Bytes among them that came from other nodes, and not from the bucket.
+    #[serde(default)]
+    pub filled_bytes_of_peers: u64,
+    /// Copies among those written that took the place of an outdated one.
+    #[serde(default)]
+    pub replaced: u64,
     /// Copies removed since the start.
     pub evicted: u64,
     /// Failures since the start.
@@ -232,6 +238,9 @@ pub struct FillingCopy {
     /// The rate in bits per second for which time of the disk is kept; `null`: the writes use what
     /// is left over.
     pub kept_rate: Option<u64>,
+    /// Whether it is to take the place of an outdated copy, which is served until then.
+    #[serde(default)]
+    pub replaces: bool,
 }
 
 /// An order that failed.

@@ -4,10 +4,12 @@
 use crate::directed::{cluster, record};
 use crate::fixture::{TestServer, TestStore, eventually, media};
 use bucket::TitleBucket;
+use cluster::ContentTag;
 use media::TitleKind;
 use s3::{S3Access, S3Address};
 use serde_json::{Value, json};
 use server::{CopySource, ServerConfig};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::{CheckOptions, IngestOptions, SoleOwner, Store};
@@ -25,24 +27,24 @@ fn record_bucket() -> TestBucket {
     bucket
 }
 
-fn push(bucket: &TestBucket, from: &TestStore, title: &str) {
+pub(crate) fn push(bucket: &TestBucket, from: &TestStore, title: &str) {
     let store = SoleOwner(Store::open(&from.path).unwrap());
     let cancel = AtomicBool::new(false);
     titles(bucket, |_| None).push(&store, title, &mut |_| {}, &cancel).unwrap();
 }
 
-fn titles(bucket: &TestBucket, wrong: WrongAnswer) -> TitleBucket {
+pub(crate) fn titles(bucket: &TestBucket, wrong: WrongAnswer) -> TitleBucket {
     let keys = Some(("key".to_owned(), "secret".to_owned(), None));
     let access = S3Access { endpoint: bucket.listen(wrong), keys, ..S3Access::default() };
     TitleBucket::new(access, S3Address::parse("s3://films").unwrap())
 }
 
-fn source(bucket: TitleBucket) -> CopySource {
+pub(crate) fn source(bucket: TitleBucket) -> CopySource {
     CopySource { bucket, windows: Vec::new(), rate: BitRate(400_000_000) }
 }
 
 /// A node with an empty store, or with what the fixture has.
-fn node(fixture: &TestStore, etcd: &TestEtcd, source: CopySource) -> TestServer {
+pub(crate) fn node(fixture: &TestStore, etcd: &TestEtcd, source: CopySource) -> TestServer {
     let member = etcd.listen();
     let serving = fixture.serve_with(|config: &mut ServerConfig| {
         config.cluster = Some(cluster(fixture, &member));
@@ -60,7 +62,7 @@ fn order(etcd: &TestEtcd, fill: &[&str], evict: &[&str]) {
     etcd.put("/tenuto/c/orders/n1", &orders.to_string());
 }
 
-fn copies(serving: &TestServer) -> Value {
+pub(crate) fn copies(serving: &TestServer) -> Value {
     serving.client().get("/status").json()["cluster"]["copies"].take()
 }
 
@@ -72,10 +74,9 @@ fn ordered_titles_are_filled_played_and_evicted() {
     assert!(space["free"].as_u64() > Some(100 << 20), "{space}");
     assert_eq!(serving.client().get(MASTER).status, 404);
     order(&etcd, &["film", "song"], &[]);
-    let ready = json!([{ "disk": 0, "state": "ready" }]);
+    let is_ready = |title| record(&etcd, &format!("copies/{title}/n1"))[0]["state"] == "ready";
     for title in ["film", "song"] {
-        let key = format!("copies/{title}/n1");
-        eventually("the copy is ready", || record(&etcd, &key) == ready);
+        eventually("the copy is ready", || is_ready(title));
     }
     assert!(record(&etcd, "titles/film")["size"].as_u64() > Some(900_000));
     let mut client = serving.client();
@@ -88,7 +89,7 @@ fn ordered_titles_are_filled_played_and_evicted() {
     eventually("the copy is gone", || record(&etcd, "copies/film/n1").is_null());
     assert_eq!(serving.client().get(MASTER).status, 404);
     assert_eq!(copies(&serving)["evicted"], 1);
-    assert_eq!(record(&etcd, "copies/song/n1"), ready);
+    assert!(is_ready("song"));
     let metrics = serving.client().get("/metrics").text().to_owned();
     for line in ["tenuto_copies_filled_total 2", "tenuto_copies_evicted_total 1"] {
         assert!(metrics.contains(line), "{line}");
@@ -189,6 +190,107 @@ fn a_bucket_that_fails_for_a_moment_delays_a_copy_and_another_content_is_never_s
     assert_eq!(serving.client().get(MASTER).status, 200);
 }
 
+/// Another film in the bucket, in the place of the one that is there: the song under its name.
+fn replace_film(bucket: &TestBucket) -> ContentTag {
+    let other = TestStore::with(&[]);
+    add_film(&other, &media().song);
+    let content = tag(&other, "film");
+    titles(bucket, |_| None).remove("film").unwrap();
+    push(bucket, &other, "film");
+    content
+}
+
+/// The content of a title in a store that is not served.
+fn tag(fixture: &TestStore, title: &str) -> ContentTag {
+    let store = Store::open(&fixture.path).unwrap();
+    ContentTag::of(&store.find(title).unwrap().content().to_string())
+}
+
+/// Orders copies in the place of those that have this content.
+fn order_anew(etcd: &TestEtcd, title: &str, outdated: ContentTag) {
+    let fill = json!([{ "title": title, "disk": 0, "outdated": outdated.to_string() }]);
+    etcd.put("/tenuto/c/orders/n1", &json!({ "fill": fill }).to_string());
+}
+
+#[test]
+fn a_replaced_title_is_written_beside_the_old_one_whose_viewers_go_on() {
+    let (fixture, etcd, bucket) =
+        (TestStore::with(&[&media().film]), TestEtcd::new(), record_bucket());
+    let old = tag(&fixture, "film");
+    let serving = node(&fixture, &etcd, source(titles(&bucket, |_| None)));
+    let content = || record(&etcd, "copies/film/n1")[0]["content"].clone();
+    eventually("the old one is shown", || content() == old.to_string());
+    let new = replace_film(&bucket);
+    let mut viewer = serving.client();
+    let of_old = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
+    let old_length = viewer.get(&of_old).body.len();
+    // Another content than the outdated one stays: it may be the only copy.
+    order_anew(&etcd, "film", new);
+    eventually("the order is seen", || copies(&serving)["ordered"] == 1);
+    order(&etcd, &["film", "song"], &[]);
+    eventually("the next order is carried out", || copies(&serving)["filled"] == 1);
+    assert_eq!(
+        (content(), copies(&serving)["failures"].as_u64()),
+        (json!(old.to_string()), Some(0))
+    );
+    order_anew(&etcd, "film", old);
+    eventually("it is replaced", || copies(&serving)["replaced"] == 1);
+    eventually("the new one is shown", || content() == new.to_string());
+    let response = viewer.get(&of_old);
+    assert_eq!((response.status, response.body.len()), (200, old_length));
+    let mut other = serving.client();
+    let of_new = other.get("/t/film.mp4").field("location").unwrap().to_owned();
+    let response = other.get(&of_new);
+    assert!(response.status == 200 && response.whole, "{response:?}");
+    assert!(response.body.len() < old_length / 2, "the song is shorter");
+    let metrics = serving.client().get("/metrics").text().to_owned();
+    for line in ["tenuto_copies_replaced_total 1", "tenuto_copies_failed 0"] {
+        assert!(metrics.contains(line), "{line}");
+    }
+    drop(serving);
+    assert_sound(&fixture, &["film", "song"]);
+}
+
+#[test]
+fn an_outdated_copy_is_served_while_the_new_one_cannot_be_had() {
+    let (fixture, etcd, bucket) =
+        (TestStore::with(&[&media().film]), TestEtcd::new(), record_bucket());
+    add_file(&fixture, "long", 100);
+    let old = tag(&fixture, "film");
+    replace_film(&bucket);
+    let parts = || {
+        let objects = bucket.objects.lock().unwrap();
+        let manifest: Value = serde_json::from_slice(&objects["/films/titles/film.json"]).unwrap();
+        let part = manifest["tracks"][0][0]["sha256"].as_str().unwrap();
+        format!("/films/parts/{part}")
+    };
+    let part = parts();
+    let damage = || bucket.objects.lock().unwrap().get_mut(&part).unwrap()[0] ^= 1;
+    damage();
+    let serving = node(&fixture, &etcd, source(titles(&bucket, |_| None)));
+    let is_served = || serving.client().get(MASTER).text().contains("RESOLUTION");
+    let failed = || copies(&serving)["failed"][0]["message"].as_str().map(str::to_owned);
+    order_anew(&etcd, "film", old);
+    eventually("it fails", || failed().is_some());
+    assert!(failed().unwrap().contains("has other content than its name says"));
+    assert!(is_served());
+    // The store has not room for both.
+    damage();
+    order(&etcd, &[], &[]);
+    eventually("it is withdrawn", || copies(&serving)["failed"] == json!([]));
+    let other = TestStore::with(&[]);
+    add_file(&other, "film", 40);
+    titles(&bucket, |_| None).remove("film").unwrap();
+    push(&bucket, &other, "film");
+    order_anew(&etcd, "film", old);
+    eventually("it fails again", || failed().is_some());
+    assert!(failed().unwrap().contains("the store is full"), "{:?}", failed());
+    assert!(is_served());
+    assert_eq!(copies(&serving)["replaced"], 0);
+    drop(serving);
+    assert_sound(&fixture, &["film", "long"]);
+}
+
 #[test]
 fn copies_are_written_within_their_times_of_day() {
     let (fixture, etcd, bucket) = (TestStore::with(&[]), TestEtcd::new(), record_bucket());
@@ -235,6 +337,14 @@ fn a_copy_takes_kept_disk_time_and_nothing_is_left_of_it_when_the_server_ends() 
     assert_sound(&killed, &["long"]);
 }
 
+/// Adds a title of a media file, under the name `film`.
+pub(crate) fn add_film(fixture: &TestStore, file: &Path) {
+    fixture.add(&[file]);
+    let store = Store::open(&fixture.path).unwrap();
+    let name = store.titles()[0].name.clone();
+    store.rename(&name, "film").unwrap();
+}
+
 /// Adds a file of so many mebibytes, each with other bytes.
 fn add_file(fixture: &TestStore, name: &str, mebibytes: u8) {
     let path = fixture.directory.join(format!("{name}.bin"));
@@ -245,7 +355,7 @@ fn add_file(fixture: &TestStore, name: &str, mebibytes: u8) {
 }
 
 /// A store that is not served has these titles, undamaged, and no chunk of others.
-fn assert_sound(fixture: &TestStore, titles: &[&str]) {
+pub(crate) fn assert_sound(fixture: &TestStore, titles: &[&str]) {
     let store = Store::open(&fixture.path).unwrap();
     let report = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
     assert_eq!(report.findings, []);

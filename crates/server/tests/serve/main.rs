@@ -32,6 +32,7 @@ mod lifecycle;
 mod memory;
 mod monitoring;
 mod origin;
+mod peers;
 mod playing;
 mod preflight;
 mod priorities;
