@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
 """Copies that a node of a cluster is filled with, beside as many viewers as it admits.
 
-    benches/fill.py [--first viewers,fill] [--titles 30] [--copies 4] [--seconds 90] [--rate 4]
+    benches/fill.py [--first viewers,fill,peers] [--titles 30] [--copies 4] [--seconds 90] [--rate 4]
                     [--fill-rate 20Mbps] [--model st39183w] [--program tenuto] [--dir DIR]
 
 Needs ffmpeg with libx264, etcd, and 2 GB. A node serves --titles as --model, and has a bucket with
 --copies further titles. With --first viewers, viewers of all titles come until no more are admitted;
 then a director orders the copies. With --first fill, the copies are ordered first, and viewers come
 while disk time is kept for them. Prints for each the viewers, the rate for which disk time was kept,
-the rate of the copies, and what was late. The bucket is a server in this script, with files.
+the rate of the copies, and what was late. With --first peers, the node gets its copies, then viewers,
+and a second node with an empty store is started, which gets the same copies: printed is how much of
+them it got from the first. The bucket is a server in this script, with files.
 """
 
 import argparse, http.server, json, os, re, shutil, subprocess, tempfile, threading, time
 import urllib.parse, urllib.request
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-ETCD, PEERS, NODE, DIRECTOR = 18379, 18380, 18081, 18090
+ETCD, PEERS, NODE, OTHER, DIRECTOR = 18379, 18380, 18081, 18082, 18090
 
 
 class Bucket(http.server.BaseHTTPRequestHandler):
@@ -91,8 +93,8 @@ def until(what, holds, seconds=60):
         time.sleep(0.2)
 
 
-def copies():
-    return json.loads(get(NODE, "/status"))["cluster"]["copies"]
+def copies(port=None):
+    return json.loads(get(port or NODE, "/status"))["cluster"]["copies"]
 
 
 def counted(names):
@@ -166,11 +168,9 @@ class Bench:
         until("etcd answers", lambda: "true" in get(ETCD, "/health"))
         cluster = f"--cluster {here} --cluster-name c --cluster-secret secret"
         source = f"--bucket s3://films --bucket-endpoint {self.bucket}"
-        address = f"127.0.0.1:{NODE}"
-        node = f"serve node.store --listen {address} --node n --node-address http://{address}"
-        words = f"{node} {cluster} {source} --fill-rate {o.fill_rate} --as-disk {o.model}"
-        self.start([o.program] + words.split())
-        until("the node is registered", lambda: json.loads(get(NODE, "/status"))["cluster"]["registered"])
+        self.node("node", NODE, f"{cluster} {source}")
+        if first == "peers":
+            return self.measure_peers(cluster, source)
         if first == "fill":
             self.order(cluster, source)
         viewers = self.view()
@@ -197,8 +197,40 @@ class Bench:
         )
         self.stop()
 
-    def order(self, cluster, source):
-        words = f"director --listen 127.0.0.1:{DIRECTOR} {cluster} {source} --copies 1"
+    def node(self, name, port, cluster):
+        o, address = self.options, f"127.0.0.1:{port}"
+        node = f"serve {name}.store --listen {address} --node {name} --node-address http://{address}"
+        words = f"{node} {cluster} --fill-rate {o.fill_rate} --as-disk {o.model}"
+        self.start([o.program] + words.split())
+        until("the node is registered", lambda: json.loads(get(port, "/status"))["cluster"]["registered"])
+
+    def measure_peers(self, cluster, source):
+        """A second node, filled while viewers play at the first."""
+        o = self.options
+        self.order(cluster, source, wanted=2)
+        until("the node has its copies", lambda: copies()["filled"] == o.copies, o.seconds * 4)
+        viewers = self.view()
+        size = os.path.getsize(self.path("bucket.store"))
+        self.tenuto(f"format other.store --size {size} --destroy")
+        self.node("other", OTHER, f"{cluster} {source}")
+        begun = time.time()
+        until("the other has them", lambda: copies(OTHER)["filled"] == o.copies, o.seconds * 4)
+        took, report = time.time() - begun, copies(OTHER)
+        played = json.loads(viewers.communicate()[0])["totals"]
+        late = counted({"tenuto_deadline_misses_total", "tenuto_guarantee_violations_total"})
+        of_peers, all_bytes = report["filled_bytes_of_peers"], report["filled_bytes"]
+        print(
+            f"  peers first: {played['admitted']} of {o.titles} viewers admitted,"
+            f" {played['stalls']} stalls, {sum(map(int, late.values()))} late reads;"
+            f" {report['filled']} copies at the other node in {took:.0f} s,"
+            f" {all_bytes * 8 / took / 1e6:.1f} Mb/s, {of_peers / all_bytes:.0%} of the bytes from"
+            f" the first node; {report['failures']} failures",
+            flush=True,
+        )
+        self.stop()
+
+    def order(self, cluster, source, wanted=1):
+        words = f"director --listen 127.0.0.1:{DIRECTOR} {cluster} {source} --copies {wanted}"
         self.start([self.options.program] + words.split())
         until("a copy is written", lambda: copies()["filling"] or copies()["filled"])
 

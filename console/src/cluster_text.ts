@@ -187,6 +187,18 @@ export const clusterText = {
     missingHint:
       'They stay, because nobody removes what may be the last copy. Push them into the bucket, or ' +
       'remove them on their nodes: tenuto rm STORE TITLE',
+    outdatedCopies: (names: readonly string[]) => `old content: ${listOf(names)}`,
+    outdated: (titles: number) =>
+      `${many(titles, 'title was', 'titles were')} replaced in the bucket, and nodes still have the old content.`,
+    outdatedHint:
+      'It is served until the new one is written. Where that does not end, the /status of the node ' +
+      'says why: no room for both, or a bucket that fails.',
+    ownCopies: (names: readonly string[]) => `other content: ${listOf(names)}`,
+    own: (titles: number) =>
+      `${many(titles, 'title has', 'titles have')} another content on nodes than in the bucket.`,
+    ownHint:
+      'It stays, because the bucket never had it under this name. To get what the bucket has, remove ' +
+      'it on these nodes: tenuto rm STORE TITLE',
     copies: (copies: number) =>
       copies === 0 ? 'no ready copy' : many(copies, 'copy', 'copies'),
     nodes: (names: readonly string[]) => (names.length === 0 ? '' : listOf(names)),

@@ -273,6 +273,25 @@ test('titles that the bucket has not are marked', async ({ page, serve }) => {
   await expect(page.getByTestId('not-in-bucket')).toContainText('tenuto rm STORE TITLE');
 });
 
+test('copies that differ from the bucket are marked', async ({ page, serve }) => {
+  const server = await serve();
+  const titles = [
+    { ...title('alpha', ['n1', 'n2']), outdated: ['n2'], own: [] },
+    { ...title('beta', ['n1', 'n2']), outdated: [], own: ['n1', 'n2'] },
+    title('gamma', ['n1', 'n2']),
+  ];
+  await directorAs(page, { titles });
+  await page.goto(`${server.origin}/console/`);
+  await expect(page.getByTestId('cluster-title')).toHaveText([
+    /alpha\s*2: .* old content: \u2068n2\u2069/,
+    /beta\s*2: .* other content: \u2068n1\u2069 and \u2068n2\u2069/,
+    /gamma\s*2: \S+ and \S+\s*–/,
+  ]);
+  await expect(page.getByTestId('outdated')).toContainText('1 title was replaced in the bucket');
+  await expect(page.getByTestId('own-content')).toContainText('1 title has another content on nodes');
+  await expect(page.getByTestId('own-content')).toContainText('tenuto rm STORE TITLE');
+});
+
 test('titles that cannot be listed do not take the nodes away', async ({ page, serve }) => {
   const server = await serve();
   await directorAs(page);

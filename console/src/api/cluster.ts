@@ -84,6 +84,10 @@ export interface ClusterTitle {
   readonly filling: readonly string[];
   /** Whether the bucket from which nodes are filled does not have it, as far as that is known. */
   readonly isMissingInBucket: boolean;
+  /** Nodes with the content that was replaced in the bucket. */
+  readonly outdated: readonly string[];
+  /** Nodes with a content that the bucket never had under this name. */
+  readonly own: readonly string[];
 }
 
 /** Whether a response to `/status` is a director's: a server has disks in place of the nodes. */
@@ -104,6 +108,8 @@ export async function loadClusterTitles(signal: AbortSignal): Promise<ClusterTit
     ready: title.texts('ready'),
     filling: title.texts('filling'),
     isMissingInBucket: title.isFalse('in_bucket'),
+    outdated: title.texts('outdated'),
+    own: title.texts('own'),
   }));
 }
 

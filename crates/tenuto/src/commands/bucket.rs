@@ -7,10 +7,11 @@ use crate::args::stores::{
 };
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
-use bucket::TitleBucket;
+use bucket::{BucketError, TitleBucket};
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 use tenuto_agent::stop_on_signals;
@@ -41,6 +42,10 @@ enum BucketTransfer {
 #[derive(Serialize)]
 struct TransferReport {
     titles: Vec<TransferredTitle>,
+    /// Titles of the store that have another content in the bucket, and were left as they are; of a
+    /// fill of all titles.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    different: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -64,11 +69,11 @@ struct TransferError {
 fn transfer(args: &BucketStoreArgs, direction: BucketTransfer) -> Result<(), Failure> {
     let BucketStoreArgs { bucket: about, store, titles } = args;
     let bucket = titles_of(about)?;
-    let titles = match titles.as_slice() {
+    let (titles, different) = match titles.as_slice() {
         [] => all(&bucket, store, direction)?,
-        named => named.to_vec(),
+        named => (named.to_vec(), Vec::new()),
     };
-    let mut report = TransferReport { titles: Vec::new() };
+    let mut report = TransferReport { titles: Vec::new(), different };
     let mut first = Ok(());
     for title in titles {
         let mut done =
@@ -96,9 +101,17 @@ fn transfer(args: &BucketStoreArgs, direction: BucketTransfer) -> Result<(), Fai
         }
         report.titles.push(done);
     }
-    about.report.show(&report, || match report.titles.is_empty() {
-        true => "nothing is to be done: all titles are there\n".to_owned(),
-        false => String::new(),
+    about.report.show(&report, || match (report.titles.is_empty(), &report.different[..]) {
+        (true, []) => "nothing is to be done: all titles are there\n".to_owned(),
+        (_, different) => {
+            let line = |title: &String| {
+                format!(
+                    "'{title}' has another content in the bucket, and stays as it is; to get the \
+                     bucket's, remove it first (tenuto rm)\n"
+                )
+            };
+            different.iter().map(line).collect()
+        }
     });
     first.map_err(Failure::reported)
 }
@@ -107,19 +120,33 @@ fn about_title(failure: &Failure, title: &str) -> Failure {
     Failure { sentence: format!("'{title}': {}", failure.sentence), ..failure.clone() }
 }
 
-/// The titles of one side; those to fill are the ones that the store does not have.
+/// The titles of one side; those to fill are the ones that the store does not have. Then the titles
+/// that both have, with another content.
 fn all(
     bucket: &TitleBucket,
     store: &Path,
     direction: BucketTransfer,
-) -> Result<Vec<String>, Failure> {
+) -> Result<(Vec<String>, Vec<String>), Failure> {
     let Reply::Titles(stored) = ask(store, &Request::Ls)? else { mismatched() };
-    let stored: Vec<String> = stored.into_iter().map(|title| title.name).collect();
+    let stored: BTreeMap<String, String> =
+        stored.into_iter().map(|title| (title.name, title.content)).collect();
     if direction == BucketTransfer::Push {
-        return Ok(stored);
+        return Ok((stored.into_keys().collect(), Vec::new()));
     }
-    let there = bucket.titles()?;
-    Ok(there.into_iter().filter(|title| !stored.contains(title)).collect())
+    let (both, missing): (Vec<String>, Vec<String>) =
+        bucket.titles()?.into_iter().partition(|title| stored.contains_key(title));
+    let mut different = Vec::new();
+    for title in both {
+        match bucket.manifest(&title) {
+            Ok(manifest) if stored[&title] != manifest.content => {
+                different.push(title);
+            }
+            // A damaged manifest, and a title that has just been removed, are not looked for here.
+            Ok(_) | Err(BucketError::Damaged { .. } | BucketError::NoTitle { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((missing, different))
 }
 
 fn one(

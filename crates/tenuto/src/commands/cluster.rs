@@ -4,8 +4,8 @@ use crate::args::director::{ClusterArgs, ClusterCommand, ClusterDrainArgs, Clust
 use crate::failure::{Code, Failure};
 use crate::out::{Bar, Table};
 use cluster::{
-    CapacityShare, ClusterView, CopyView, NodeDisk, NodeId, NodeNumber, NodeOrders, NodeView,
-    TitleName, TitleNumber, UnlistedTitles,
+    CapacityShare, ClusterView, CopyVersion, CopyView, NodeDisk, NodeId, NodeNumber, NodeOrders,
+    NodeView, TitleName, TitleNumber, UnlistedTitles,
 };
 use director::etcd::EtcdConfig;
 use director::operations::ClusterRecords;
@@ -40,6 +40,10 @@ struct ClusterReport {
     titles_away: usize,
     /// Titles on nodes that the bucket of the planner has not; `None`: nobody knows.
     not_in_bucket: Option<NotInBucket>,
+    /// Titles that were replaced in the bucket, with the nodes that have the old content.
+    outdated: Vec<TitleOnNodes>,
+    /// Titles with the nodes that have a content of the name that the bucket never had.
+    own: Vec<TitleOnNodes>,
     nodes: Vec<NodeReport>,
 }
 
@@ -93,6 +97,8 @@ impl ClusterReport {
             titles_away: titles.iter().filter(is_away).count(),
             titles: titles.len(),
             not_in_bucket: view.unlisted().map(|unlisted| NotInBucket::of(view, unlisted)),
+            outdated: different(view, CopyVersion::Outdated),
+            own: different(view, CopyVersion::Own),
             nodes,
         }
     }
@@ -115,15 +121,6 @@ impl NotInBucket {
         if self.count == 0 {
             return String::new();
         }
-        let name = |title: &TitleOnNodes| {
-            let nodes: Vec<&str> = title.nodes.iter().map(String::as_str).collect();
-            format!("{} ({})", title.title, nodes.join(", "))
-        };
-        let named: Vec<String> = self.titles.iter().take(NAMED).map(name).collect();
-        let more = match u64::from(self.count).saturating_sub(named.len() as u64) {
-            0 => String::new(),
-            more => format!(", and {more} more (--json)"),
-        };
         let (verb, them) = if self.count == 1 { ("is", "it") } else { ("are", "them") };
         let is_all = usize::try_from(self.count).is_ok_and(|count| count >= on_nodes);
         let doubt = match is_all {
@@ -131,14 +128,68 @@ impl NotInBucket {
             false => "",
         };
         format!(
-            "{} on nodes {verb} not in the bucket and {}: {}{more}\n{doubt}  to keep {them} for \
+            "{} on nodes {verb} not in the bucket and {}: {}\n{doubt}  to keep {them} for \
              good, push {them} into the bucket (tenuto bucket push); to free the space, remove \
              {them} on\n  each of these nodes (tenuto rm STORE TITLE)\n",
             count(u64::from(self.count), "title"),
             if self.count == 1 { "stays" } else { "stay" },
-            named.join(", "),
+            named(&self.titles, self.count.into()),
         )
     }
+}
+
+/// The titles with copies of this version, and the nodes that have them.
+fn different(view: &ClusterView, wanted: CopyVersion) -> Vec<TitleOnNodes> {
+    let on_nodes = view.titles().map(|(number, title)| {
+        let copies = view.different_copies(number).filter(|(_, version)| *version == wanted);
+        let nodes = copies.map(|(copy, _)| view.node(copy.place.node).id().to_string()).collect();
+        TitleOnNodes { title: title.name().clone(), nodes }
+    });
+    let mut titles: Vec<_> = on_nodes.filter(|title| !title.nodes.is_empty()).collect();
+    titles.sort_by(|one, other| one.title.cmp(&other.title));
+    titles
+}
+
+/// The first titles with their nodes, and the number of the others.
+fn named(titles: &[TitleOnNodes], count: u64) -> String {
+    let name = |title: &TitleOnNodes| {
+        let nodes: Vec<&str> = title.nodes.iter().map(String::as_str).collect();
+        format!("{} ({})", title.title, nodes.join(", "))
+    };
+    let named: Vec<String> = titles.iter().take(NAMED).map(name).collect();
+    let more = match count.saturating_sub(named.len() as u64) {
+        0 => String::new(),
+        more => format!(", and {more} more (--json)"),
+    };
+    format!("{}{more}", named.join(", "))
+}
+
+/// What people should know of copies that differ from the bucket; nothing where none does.
+fn different_text(outdated: &[TitleOnNodes], own: &[TitleOnNodes]) -> String {
+    let mut text = String::new();
+    if !outdated.is_empty() {
+        let titles = outdated.len() as u64;
+        text += &format!(
+            "{} {} replaced in the bucket, and the old content is still on: {}\n  it is served \
+             until the new one is written there; /status of the node says why one is not\n",
+            count(titles, "title"),
+            if titles == 1 { "was" } else { "were" },
+            named(outdated, titles),
+        );
+    }
+    if !own.is_empty() {
+        let titles = own.len() as u64;
+        text += &format!(
+            "{} of another content than the bucket's {} on nodes and {}: {}\n  the bucket never \
+             had it under this name, so that it may be the only copy; to get the bucket's,\n  remove \
+             it on each of these nodes (tenuto rm STORE TITLE)\n",
+            count(titles, "title"),
+            if titles == 1 { "is" } else { "are" },
+            if titles == 1 { "stays" } else { "stay" },
+            named(own, titles),
+        );
+    }
+    text
 }
 
 impl NodeReport {
@@ -223,8 +274,9 @@ fn nodes(args: &ClusterNodesArgs) -> Result<(), Failure> {
         let (titles, away) = (count(report.titles as u64, "title"), report.titles_away);
         let on_nodes = report.titles - report.titles_away;
         let stay = report.not_in_bucket.as_ref().map_or_else(String::new, |it| it.text(on_nodes));
+        let different = different_text(&report.outdated, &report.own);
         format!(
-            "{}\n{titles}, {away} with no copy on a registered node; {planner}\n{stay}",
+            "{}\n{titles}, {away} with no copy on a registered node; {planner}\n{stay}{different}",
             table.show()
         )
     });

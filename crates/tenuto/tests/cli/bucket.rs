@@ -73,6 +73,13 @@ fn a_bucket_holds_what_stores_lose() {
     assert!(rotten.out.contains("has other content than its name says"), "{}", rotten.out);
     let blind = run(&dir, &endpoint, "bucket check s3://films/house");
     assert_eq!(blind.code, Some(0), "sizes are as they were");
+    // A title with another content of this name stays, and is named.
+    dir.ok("rename b.store words other");
+    dir.ok("rename b.store film words");
+    let other = run(&dir, &endpoint, "bucket fill s3://films/house b.store --json");
+    assert_eq!(json_of(&other)["different"], json!(["words"]));
+    dir.ok("rename b.store words film");
+    dir.ok("rename b.store other words");
     // Nothing false comes into a store.
     dir.ok("rm b.store film");
     let refused = run(&dir, &endpoint, "bucket fill s3://films/house b.store film words");

@@ -29,6 +29,13 @@ impl Part {
         self.address.clone()
     }
 
+    /// SIGTERM; returns when it has ended.
+    pub(crate) fn stop(mut self) {
+        let status = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status();
+        assert!(status.expect("kill runs").success());
+        self.child.wait().expect("it ends");
+    }
+
     /// The head and the body of the response to a GET; empty without one.
     fn get(&self, path: &str) -> (String, String) {
         let read = || -> std::io::Result<String> {

@@ -4,7 +4,7 @@
 
 use crate::directed::{Part, etcd, eventually, free_address, report};
 use crate::program::{Run, TestDir, program};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -155,6 +155,40 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
         ready(&directors[0]).iter().any(|nodes| nodes.contains("n1"))
     });
 
+    // One is replaced in the bucket. A director that begins to plan lists the bucket at once.
+    let content = |run: Run| serde_json::from_str::<Value>(&run.out).unwrap()["titles"][0].take();
+    let bucket = format!("s3://films --endpoint {}", fleet.bucket);
+    assert_eq!(fleet.run(&format!("bucket rm {bucket} one")).code, Some(0));
+    fleet.dir.ok("rm a.store one");
+    fleet.dir.film_of(4, "short.mkv");
+    fleet.dir.ok("ingest a.store short.mkv");
+    fleet.dir.ok("rename a.store short one");
+    let push = format!("bucket push s3://films a.store one --endpoint {}", fleet.bucket);
+    assert_eq!(fleet.run(&push).code, Some(0));
+    let planner = directors.iter().position(plan).unwrap();
+    let [first, second] = directors;
+    let (gone, director) = if planner == 0 { (first, second) } else { (second, first) };
+    gone.stop();
+    let new = content(fleet.run(&format!("bucket ls {bucket} --json")))["content"].take();
+    let replaced = || {
+        let copies = parts.iter().map(|node| node.json("/status")["cluster"]["copies"].take());
+        copies.filter_map(|copies| copies["replaced"].as_u64()).sum::<u64>()
+    };
+    eventually("two copies are replaced", || replaced() >= 2);
+    let contents = || -> BTreeSet<String> {
+        let titles = parts.iter().flat_map(|node| {
+            let titles = node.json("/titles")["titles"].as_array().cloned().unwrap_or_default();
+            titles.into_iter().filter(|title| title["name"] == "one")
+        });
+        titles.map(|title| title["content"].as_str().unwrap().to_owned()).collect()
+    };
+    eventually("all have the new one", || contents().len() == 1);
+    assert_eq!(contents().first().map(String::as_str), new.as_str());
+    eventually("nothing differs", || {
+        let nodes = fleet.nodes();
+        (&nodes["outdated"], &nodes["own"]) == (&json!([]), &json!([]))
+    });
+
     // A title that the bucket lacks stays where it is, and is named.
     assert_eq!(fleet.nodes()["not_in_bucket"]["count"], 0);
     std::fs::copy(fleet.dir.path("one.mkv"), fleet.dir.path("own.mkv")).unwrap();
@@ -162,7 +196,7 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
     eventually("it is known", || fleet.nodes()["not_in_bucket"]["count"] == 1);
     let told = fleet.run(&format!("cluster nodes {}", fleet.cluster())).out;
     assert!(told.contains("1 title on nodes is not in the bucket and stays: own (n3)"), "{told}");
-    let own = directors[0].json("/titles")["titles"][1].take();
+    let own = director.json("/titles")["titles"][1].take();
     assert_eq!((&own["name"], &own["in_bucket"]), (&"own".into(), &false.into()));
 
     // What cannot be done is said.
