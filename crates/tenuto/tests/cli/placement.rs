@@ -111,7 +111,14 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
     eventually("all is quiet", || {
         let nodes = fleet.nodes();
         let fills = nodes["nodes"].as_array().into_iter().flatten();
-        fills.filter(|node| node["fills_ordered"] == 0 && node["filling"] == 0).count() == 3
+        let rests = |node: &&Value| {
+            // A node that came later gets a copy that another one then gives up.
+            ["fills_ordered", "filling", "evictions_ordered"].iter().all(|what| node[what] == 0)
+        };
+        let copies = |node: &Value| node["copies"].as_u64().unwrap();
+        let (count, copies) =
+            fills.filter(rests).fold((0, 0), |(count, sum), node| (count + 1, sum + copies(node)));
+        (count, copies) == (3, 6)
     });
     let nodes = fleet.nodes();
     let copies: u64 = NODES
