@@ -40,6 +40,6 @@ pub(crate) use parts::PartRequest;
 #[cfg(test)]
 pub(crate) use request::parsed;
 pub(crate) use request::{HttpRequest, Method, SignedQuestion, bearer_token, without_token};
-pub(crate) use response::{Response, reason, refusal_message};
+pub(crate) use response::{Response, refusal_message};
 pub(crate) use routes::escape;
 pub(crate) use worker::{ConnectionLimits, serve};
