@@ -329,9 +329,12 @@ fn a_listing_reads_each_manifest_once() {
 /// A peer with a store that knows what it was asked, and may do wrong.
 struct TestPeer {
     store: SoleOwner,
-    wrong: fn(usize) -> PeerFault,
+    wrong: PeerFaults,
     asked: Mutex<Vec<WantedPart>>,
 }
+
+/// The fault of each request, by its number from 1.
+type PeerFaults = fn(usize) -> PeerFault;
 
 #[derive(PartialEq)]
 enum PeerFault {
@@ -379,7 +382,7 @@ fn parts_of_peers_are_those_of_the_bucket_or_the_bucket_has_them() {
         titles.fill_with(to, "film", options, &mut |_| {}, &AtomicBool::new(false)).unwrap()
     };
     // The manifest and the index are read of the bucket. Of five parts, some come from the peer.
-    let rows: [(fn(usize) -> PeerFault, usize); 4] = [
+    let rows: [(PeerFaults, usize); 4] = [
         (|_| PeerFault::None, 2),
         (|_| PeerFault::Refuses, 7),
         (|_| PeerFault::Lies, 7),

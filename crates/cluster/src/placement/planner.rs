@@ -377,7 +377,7 @@ mod tests {
         let planned = orders(&view);
         let target = CopyTarget { outdated: Some(old), ..CopyTarget::new(name(0), NodeDisk(1)) };
         assert_eq!(planned.keys().collect::<Vec<_>>(), [&id(0)]);
-        assert_eq!(planned[&id(0)].fill, [target.clone()]);
+        assert_eq!(planned[&id(0)].fill, std::slice::from_ref(&target));
         // A copy that is not wanted goes when the wanted ones have the new content, not before.
         has(&mut view, 1, old);
         has(&mut view, 2, old);
