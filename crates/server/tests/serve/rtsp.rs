@@ -492,6 +492,37 @@ fn a_refusal_is_453_with_the_words_and_the_time_of_http() {
 }
 
 #[test]
+fn a_refused_speed_or_place_leaves_the_session_playing() {
+    let fixture = TestStore::with(&[&media().heavy]);
+    let server = fixture.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        config.network = Some(BitRate(90_000_000));
+        config.wait = Duration::ZERO;
+    });
+    let mut player = Player::connect(&server);
+    player.set_up("heavy", &[interleaved(0)]);
+    let reply = player.ask("PLAY", "/t/heavy/", "Range: npt=0-2\r\n");
+    assert_eq!(reply.status, 200, "{reply:?}");
+    eventually("a packet comes", || player.read().is_some_and(|reply| reply.is_none()));
+    for fields in ["Scale: 16\r\n", "Range: npt=now-\r\nScale: 32\r\n", "Scale: 16\r\n"] {
+        let reply = player.ask("PLAY", "/t/heavy/", fields);
+        assert_eq!(reply.status, 453, "{reply:?}");
+        eventually("its session is there", || server.status("/sessions") == 1);
+    }
+    // All pictures come, each once, as if nothing had been asked for.
+    player.read_to_goodbye(&[1]);
+    let pictures = std::mem::take(&mut player.packets).remove(&0).unwrap();
+    let numbers = pictures.iter().map(|p| u16::from_be_bytes([p[2], p[3]])).collect::<Vec<_>>();
+    assert!(numbers.windows(2).all(|two| two[1] == two[0].wrapping_add(1)), "{numbers:?}");
+    let first = timestamp(&pictures[0]);
+    let marked = pictures.iter().filter(|p| p[1] & 0x80 != 0);
+    let shown: Vec<u32> = marked.map(|p| timestamp(p).wrapping_sub(first) / 3600).collect();
+    assert!((0..50).all(|picture| shown.contains(&picture)), "{shown:?}");
+    drop(player);
+    assert_balanced(&server);
+}
+
+#[test]
 fn each_bad_request_has_its_status_and_reserves_nothing() {
     let fixture = TestStore::with(&[&media().film, &media().large]);
     let server = serve(&fixture);

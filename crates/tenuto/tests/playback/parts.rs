@@ -88,6 +88,31 @@ fn viewers_change_the_speed_while_they_watch() {
     });
 }
 
+/// Four seconds of about 40 Mb/s: more than fit a small network at another speed.
+const HEAVY: &str = "-f lavfi -i testsrc2=s=640x360:r=25:d=4,noise=alls=60:allf=t \
+    -c:v libx264 -preset ultrafast -qp 10 -g 25";
+
+/// A viewer of RTSP whose new speed is refused watches to the end as before.
+#[test]
+fn a_refused_speed_leaves_a_viewer_of_rtsp_as_it_was() {
+    let dir = TestDir::with_store_of(96);
+    let source = dir.encode("film.mkv", &HEAVY.split_whitespace().collect::<Vec<_>>());
+    dir.ingest(&source, "film");
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let listen = format!("127.{high}.{low}.4:8554");
+    let server = dir.serve(&format!("--network 90Mbps --wait 0s --rtsp {listen}"));
+    let file = dir.at("faster");
+    std::fs::write(&file, "1200ms speed 64").expect("the test's folder");
+    let address = format!("rtsp://{listen}/t/film");
+    let args = ["play", "--behaviour", &file, "--start-buffer", "200ms", "--json", &address];
+    let report: Value = serde_json::from_str(&dir.tenuto(&args)).expect("JSON");
+    let totals = ["finished", "failed", "refused_speeds"].map(|name| &report["totals"][name]);
+    assert_eq!(totals, [1, 0, 1], "{report:#}");
+    let played = report["totals"]["played_s"].as_f64().unwrap();
+    assert!((3.9..4.1).contains(&played), "{report:#}");
+    drop(server);
+}
+
 /// Pictures of which each is a little brighter than the one before: 70 of 25 in a second, with a
 /// key frame each 12, and a tone.
 const BRIGHTER: &str = "-f lavfi -i nullsrc=s=64x64:r=25:d=2.8,format=gray,geq=lum=16+3*N \
