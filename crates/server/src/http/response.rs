@@ -305,6 +305,7 @@ pub(crate) fn reason(status: u16) -> &'static str {
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
+        502 => "Bad Gateway",
         503 => "Service Unavailable",
         507 => "Insufficient Storage",
         505 => "HTTP Version Not Supported",

@@ -94,6 +94,7 @@ mod tests {
         ("plan --disks 0", "--disks: '0' is not a whole number from 1 to 10000"),
         ("play http://a --speed 0", "'0' is not a speed such as 2, 0.5 or -1"),
         ("serve a --rtsp 8554", "'8554' is not an address such as 127.0.0.1:8080"),
+        ("serve a --uploads u --ingest-from files/", "'files/' begins neither with https://"),
         ("director --cluster e1:2379", "'e1:2379' begins neither with http:// nor with https://"),
         ("director --cluster http://e1", "'http://e1' has no port; that of etcd is 2379"),
         ("director --cluster-name a/b", "'a/b' is not a name: a cluster's name has 1 to 64"),
@@ -108,6 +109,7 @@ mod tests {
         ("token keys.json --priority first", "'first' is not one of low, normal"),
         // Options that need or exclude each other.
         ("ingest a a.mkv b.mkv --title c", "--title names one title"),
+        ("serve a --ingest-from https://", "--ingest-from needs --uploads"),
         ("ingest a a.mkv --renditions", "--renditions needs two or more files"),
         ("resize a +1GiB", "'+1GiB'"),
         ("check a --rebuild --scrub", "--rebuild works on one store"),

@@ -10,8 +10,8 @@ use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
 use disk::DiskModel;
 use scheduler::PolicyKind;
-use server::DailyWindow;
 use server::engine::Priority;
+use server::{AddressPrefix, DailyWindow};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -170,6 +170,14 @@ pub(crate) struct ServeArgs {
     /// than the free space of its disk. docs/reference/admin.md describes the API.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) uploads: Option<PathBuf>,
+    /// Take titles from these addresses, which the admin API names.
+    ///
+    /// Beginnings of addresses, with commas between them: https://media.example/masters/ allows
+    /// what is below it, https:// every host that is not in a private network. A file is
+    /// downloaded into the directory of --uploads, as far as there is room; redirects are
+    /// followed within what is allowed.
+    #[arg(long, value_name = "URL,URL", value_delimiter = ',', requires = "uploads")]
+    pub(crate) ingest_from: Vec<AddressPrefix>,
     /// Mount each store as a file system in DIRECTORY.
     ///
     /// A store is mounted on a directory named like its file, which is made. Files are as `tenuto
