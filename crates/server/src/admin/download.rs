@@ -138,18 +138,28 @@ fn redirected(answer: &Response<Body>, address: &Uri, named: &str) -> Result<Uri
     let elsewhere = elsewhere.ok_or_else(|| {
         failed(named, format!("its server answers with {} and names no address", answer.status()))
     })?;
+    target_of(elsewhere, address).map_err(|why| {
+        let elsewhere = shown(elsewhere);
+        failed(named, format!("it is redirected to '{}', which {why}", elsewhere.escape_debug()))
+    })
+}
+
+/// The target of a redirect: an address, or a path of the same server. What was asked for in a
+/// secure connection comes over none other.
+fn target_of(elsewhere: &str, address: &Uri) -> Result<Uri, &'static str> {
+    let scheme = address.scheme_str().unwrap_or_default();
     let whole = match elsewhere.starts_with('/') && !elsewhere.starts_with("//") {
         true => {
-            let scheme = address.scheme_str().unwrap_or_default();
             let host = address.authority().map_or("", |authority| authority.as_str());
             format!("{scheme}://{host}{elsewhere}")
         }
         false => elsewhere.to_owned(),
     };
-    outgoing::parse_address(&whole).map_err(|why| {
-        let elsewhere = shown(&whole);
-        failed(named, format!("it is redirected to '{}', which {why}", elsewhere.escape_debug()))
-    })
+    let target = outgoing::parse_address(&whole)?;
+    match (scheme, target.scheme_str()) {
+        ("https", Some("http")) => Err("has no secure connection"),
+        _ => Ok(target),
+    }
 }
 
 /// An HTTP client for one address.
@@ -264,3 +274,36 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LEAST: u64 = 16 * 1024;
 /// Bytes of one read.
 const PIECE: usize = 256 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_lead_to_addresses_of_the_same_or_a_more_secure_scheme() {
+        let target = |from: &str, to: &str| {
+            let target = target_of(to, &from.parse().unwrap());
+            target.map_or_else(|why| format!("it {why}"), |target| target.to_string())
+        };
+        for (from, to, wanted) in [
+            ("https://a.example/x", "/y?z=1", "https://a.example/y?z=1"),
+            ("http://a.example:81/x", "/y", "http://a.example:81/y"),
+            ("http://a.example/x", "https://b.example/y", "https://b.example/y"),
+            ("https://a.example/x", "http://a.example/y", "it has no secure connection"),
+            (
+                "https://a.example/x",
+                "//b.example/y",
+                "it begins neither with https:// nor with http://",
+            ),
+            ("https://a.example/x", "y", "it begins neither with https:// nor with http://"),
+            (
+                "https://a.example/x",
+                "file:///y",
+                "it begins neither with https:// nor with http://",
+            ),
+            ("https://a.example/x", "https://me:word@a.example/", "it has no host, or a password"),
+        ] {
+            assert_eq!(target(from, to), wanted, "{from} {to}");
+        }
+    }
+}
