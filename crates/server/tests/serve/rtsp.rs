@@ -497,6 +497,7 @@ fn a_refused_speed_or_place_leaves_the_session_playing() {
     let server = fixture.serve_with(|config| {
         config.rtsp = Some("127.0.0.1:0".parse().unwrap());
         config.network = Some(BitRate(90_000_000));
+        config.segment = Duration::from_secs(1);
         config.wait = Duration::ZERO;
     });
     let mut player = Player::connect(&server);
