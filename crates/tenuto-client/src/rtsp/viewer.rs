@@ -311,7 +311,8 @@ impl RtspViewer {
         self.send(network)?;
         loop {
             let Some(wire) = &mut self.wire else { return Ok(()) };
-            match wire.read(scratch) {
+            let Some(into) = network.readable(scratch) else { return Ok(()) };
+            match wire.read(into) {
                 Ok(0) if self.is_complete() => {
                     self.wire = None;
                     self.player.complete(now);
@@ -320,6 +321,7 @@ impl RtspViewer {
                 Ok(0) => return Err(self.failed(RequestError::Lost("closed".to_owned()))),
                 Ok(len) => {
                     self.heard = now;
+                    network.has_read(len);
                     self.input.extend_from_slice(&scratch[..len]);
                     self.read_input(now, network, events)?;
                 }

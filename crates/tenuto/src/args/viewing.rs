@@ -4,7 +4,8 @@ use super::shared::{
     OverwriteArgs, RecordBucketArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs,
 };
 use super::values::{
-    cluster_name, model, node_address, node_name, reserved_rate, speed, text, wait, whole, words,
+    bandwidth, cluster_name, model, node_address, node_name, reserved_rate, speed, text, wait,
+    whole, words,
 };
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
@@ -391,6 +392,12 @@ pub(crate) struct PlayArgs {
         ("udp", "two ports for each track", RtspTransport::Udp),
     ]))]
     pub(crate) rtsp_transport: RtspTransport,
+    /// Rate of each viewer's access to the network.
+    ///
+    /// A viewer reads from its connections, all of them together, at this rate at most; its
+    /// machine acknowledges what fits into the socket buffers. Without it as fast as it comes.
+    #[arg(long, value_name = "RATE", value_parser = bandwidth)]
+    pub(crate) bandwidth: Option<BitRate>,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
     /// All viewers leave after this time.

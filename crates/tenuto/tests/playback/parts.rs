@@ -100,7 +100,7 @@ fn a_refused_speed_leaves_a_viewer_of_rtsp_as_it_was() {
     dir.ingest(&source, "film");
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let listen = format!("127.{high}.{low}.4:8554");
-    let server = dir.serve(&format!("--network 90Mbps --wait 0s --rtsp {listen}"));
+    let server = dir.serve(&format!("--network 90Mbps --segment 1s --wait 0s --rtsp {listen}"));
     let file = dir.at("faster");
     std::fs::write(&file, "1200ms speed 64").expect("the test's folder");
     let address = format!("rtsp://{listen}/t/film");
@@ -110,6 +110,13 @@ fn a_refused_speed_leaves_a_viewer_of_rtsp_as_it_was() {
     assert_eq!(totals, [1, 0, 1], "{report:#}");
     let played = report["totals"]["played_s"].as_f64().unwrap();
     assert!((3.9..4.1).contains(&played), "{report:#}");
+
+    // Over an access of half the rate a viewer gets everything, later.
+    let args = ["play", "--to", "1s", "--bandwidth", "20Mbps", "--start-buffer", "200ms"];
+    let report = dir.tenuto(&[&args[..], &["--json", &address]].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["totals"]["finished"], 1, "{report:#}");
+    assert!(report["totals"]["stalled_s"].as_f64() > Some(0.3), "{report:#}");
     drop(server);
 }
 
