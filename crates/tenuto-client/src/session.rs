@@ -21,6 +21,7 @@ mod speed;
 
 pub(crate) use manifest_loader::{error_status, refusal};
 
+use super::access_link::AccessLink;
 use super::dash::Manifest;
 use super::fetched::Fetched;
 use super::hosts::Network;
@@ -34,7 +35,6 @@ use super::save::Saver;
 use super::source::{FetchRequest, TrackSource};
 use super::url::Url;
 use super::{ClientError, PlayOptions, RequestError, View};
-use crate::access_link::AccessLink;
 use failover::Attempts;
 use player::{Action, Behaviour, Fetch, PlaybackState, Player, PlayerReport, Timeline};
 use renditions::Ladder;
