@@ -11,7 +11,7 @@ fn watch(bandwidth: Option<BitRate>) -> PlayReport {
         let pieces: String = (0..5).map(|n| format!("#EXTINF:0.2,\n{n}.ts\n")).collect();
         let playlist = format!("#EXTM3U\n#EXT-X-TARGETDURATION:1\n{pieces}#EXT-X-ENDLIST\n");
         match target {
-            "/a.m3u8" => Some(Reply::new(200, "", &playlist)),
+            "/a.m3u8" => Some(Reply::new(200, "", playlist)),
             _ => Some(Reply::segment(10_000)),
         }
     });
