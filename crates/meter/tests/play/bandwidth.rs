@@ -2,6 +2,7 @@
 
 use super::test_server::{Reply, TestServer};
 use super::{ViewerOutcome, options, play, verdicts};
+use std::time::Duration;
 use tenuto_client::{PlayOptions, PlayReport};
 use units::BitRate;
 
@@ -16,7 +17,8 @@ fn watch(bandwidth: Option<BitRate>) -> PlayReport {
         }
     });
     let mut options = options(&server, "/a.m3u8", 1);
-    options.player.start = std::time::Duration::from_millis(200);
+    options.player.start = Duration::from_millis(200);
+    options.player.dead_band = Duration::from_millis(50);
     play(&PlayOptions { bandwidth, ..options }).unwrap()
 }
 
