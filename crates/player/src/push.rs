@@ -136,8 +136,8 @@ impl PushPlayer {
         Some(drift)
     }
 
-    /// The server refuses the latest seek or speed, and sends the stream as before: play-out goes on
-    /// as if nothing had been asked for.
+    /// The server refuses the latest seek or speed, and sends the stream as before: play-out goes
+    /// on as if nothing had been asked for.
     pub fn keep_stream(&mut self) {
         if let Some(before) = self.before.take().filter(|_| self.state == PushState::Waiting) {
             (self.state, self.figures) = *before;

@@ -42,7 +42,7 @@ pub struct BadPrefix(String, &'static str);
 pub(crate) enum AllowedNetworks {
     /// The operator has named the host.
     All,
-    /// Those of the Internet.
+    /// The networks of the Internet.
     Public,
 }
 
@@ -147,8 +147,8 @@ fn is_global_v4(address: Ipv4Addr) -> bool {
 
 fn is_global_v6(address: Ipv6Addr) -> bool {
     let [a, b, ..] = address.segments();
-    // All that is assigned is in 2000::/3; in it are tunnels, which may end anywhere (Teredo, 6to4),
-    // and documentation.
+    // All that is assigned is in 2000::/3; in it are tunnels, which may end anywhere (Teredo,
+    // 6to4), and documentation.
     let is_special =
         (a == 0x2001 && (b < 0x200 || b == 0xdb8)) || a == 0x2002 || (a == 0x3fff && b < 0x1000);
     a & 0xe000 == 0x2000 && !is_special

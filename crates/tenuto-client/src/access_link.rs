@@ -1,5 +1,5 @@
-//! The access of one viewer to the network, at a limited rate: a token bucket for the bytes that all
-//! of its connections read together.
+//! The access of one viewer to the network, at a limited rate: a token bucket for the bytes that
+//! all of its connections read together.
 //!
 //! ```text
 //!   socket ──readable──▶ room? ──▶ read as much ──▶ taken

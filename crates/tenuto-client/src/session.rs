@@ -123,7 +123,7 @@ pub(crate) struct Session {
     pub(crate) reception: Option<Reception>,
     /// The player's account at its end; the player itself is dropped then.
     pub(crate) last: Option<PlayerReport>,
-    /// Its access to the network; `None` before it arrives, and without a limit.
+    /// The access to the network; `None` before the viewer arrives, and without a limit.
     link: Option<AccessLink>,
 }
 

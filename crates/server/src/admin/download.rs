@@ -1,9 +1,9 @@
-//! Files that are ingested by their address: downloaded over HTTP into the directory of `--uploads`,
-//! and from there on as uploads are.
+//! Files that are ingested by their address: downloaded over HTTP into the directory of
+//! `--uploads`, and from there on as uploads are.
 //!
-//! FFmpeg opens no address. Each redirect is compared with `--ingest-from` as the first address was,
-//! and the IP address is checked that a connection is made to. A download that is slower than an
-//! upload may be is ended. There is no second attempt: the client asks again.
+//! FFmpeg opens no address. Each redirect is compared with `--ingest-from` as the first address
+//! was, and the IP address is checked that a connection is made to. A download that is slower than
+//! an upload may be is ended. There is no second attempt: the client asks again.
 
 use super::ingests::IngestState;
 use super::problem::Problem;

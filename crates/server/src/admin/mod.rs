@@ -259,8 +259,8 @@ impl AdminApi {
         self.ingest(call, store, &file, ingest.state())
     }
 
-    /// Downloads the file of an address, and ingests it when all of it is there. The webhook is told
-    /// of a failure, because the client may have gone meanwhile.
+    /// Downloads the file of an address, and ingests it when all of it is there. The webhook is
+    /// told of a failure, because the client may have gone meanwhile.
     fn download(&self, call: &ApiCall) -> Result<Response, Problem> {
         let Some(uploads) = &self.uploads else {
             let message = "this server ingests no addresses";

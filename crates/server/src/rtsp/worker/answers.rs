@@ -87,8 +87,8 @@ impl RtspWorker {
         };
         match result {
             Ok(session) => {
-                // Until here it went on as before, which a refusal leaves so. What is sent of the old
-                // position must not come behind what is sent of the new one.
+                // Until here it went on as before, which a refusal leaves so. What is sent of the
+                // old position must not come behind what is sent of the new one.
                 self.stop_playback(id);
                 let origin = session.admitted + session.wait + self.limits.startup;
                 let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
