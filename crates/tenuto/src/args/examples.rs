@@ -110,7 +110,7 @@ mod tests {
         ("token keys.json --priority first", "'first' is not one of low, normal"),
         // Options that need or exclude each other.
         ("ingest a a.mkv b.mkv --title c", "--title names one title"),
-        ("serve a --ingest-from https://", "--ingest-from needs --uploads"),
+        ("serve a --ingest-from https://", "--uploads is missing"),
         ("ingest a a.mkv --renditions", "--renditions needs two or more files"),
         ("resize a +1GiB", "'+1GiB'"),
         ("check a --rebuild --scrub", "--rebuild works on one store"),
