@@ -447,10 +447,15 @@ export const text = {
     cancelOne: (name: string) => `Cancel the upload of ${name}`,
     thumbnails: 'Make thumbnails',
     asFile: 'Store as a plain file',
-    ready: (size: number) => `${show.bytes(size)}, ready to upload`,
-    sending: (part: number, sent: number, all: number) =>
-      `${show.percent(part)} sent: ${show.bytes(sent)} of ${show.bytes(all)}`,
-    ingesting: 'Sent. The server ingests the file in time that no reservation needs.',
+    address: 'or the address of a file, which the server downloads:',
+    addAddress: 'Add',
+    ready: (from: string, size: number | null) =>
+      size === null ? `${from}, ready to download` : `${show.bytes(size)}, ready to upload`,
+    sending: (sent: number, all: number | null) =>
+      all === null
+        ? `${show.bytes(sent)} have come`
+        : `${show.percent(sent / Math.max(1, all))}: ${show.bytes(sent)} of ${show.bytes(all)}`,
+    ingesting: 'All of it is there. The server ingests it in time that no reservation needs.',
     done: 'In the library.',
     leftOut: (parts: readonly string[]) => `Left out: ${parts.join('; ')}`,
     cancelled: 'Cancelled.',

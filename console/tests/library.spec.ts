@@ -1,5 +1,8 @@
 // The page Library, with a real server: playing, uploads, names.
 
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { answer } from './answers';
 import { expect, library, test } from './console';
@@ -196,6 +199,38 @@ test('a file is uploaded, renamed, and removed', async ({ page, serve }) => {
   await page.getByRole('dialog').getByRole('button', { name: 'Remove the title' }).click();
   await expect(page.getByTestId('titles-shown')).toHaveText('2 titles');
   await expect(page.getByRole('link', { name: 'another' })).toBeHidden();
+});
+
+test('a file is downloaded from its address, and a download is cancelled', async ({ page, serve }) => {
+  const film = readFileSync(join(library(), 'small.mkv'));
+  const origin = createServer((request, response) => {
+    response.writeHead(200, { 'Content-Length': film.length });
+    // The other one never comes to its end.
+    if (request.url?.startsWith('/small.mkv')) response.end(film);
+    else response.write(film.subarray(0, 1000));
+  });
+  await new Promise<void>((listening) => origin.listen(0, '127.0.0.1', listening));
+  const address = `http://127.0.0.1:${(origin.address() as AddressInfo).port}`;
+  const server = await serve({ options: ['--ingest-from', address] });
+  await page.goto(server.page('#/library'));
+  const field = page.getByLabel('or the address of a file');
+  const upload = page.getByTestId('upload');
+  await field.fill(`${address}/small.mkv?key=1`);
+  await field.press('Enter');
+  await upload.getByLabel('Title name for').fill('downloaded');
+  await upload.getByRole('button', { name: 'Upload downloaded' }).click();
+  await expect(upload).toHaveAttribute('data-state', 'done', { timeout: 20_000 });
+  await page.getByRole('button', { name: 'Remove downloaded from the list' }).click();
+
+  await field.fill(`${address}/endless.mkv`);
+  await field.press('Enter');
+  await upload.getByRole('button', { name: 'Upload endless' }).click();
+  await expect(upload).toContainText(' of ');
+  await upload.getByRole('button', { name: 'Cancel the upload of endless' }).click();
+  await expect(upload).toHaveAttribute('data-state', 'cancelled');
+  await expect.poll(() => readdirSync(join(server.folder, 'uploads')).length).toBe(0);
+  origin.closeAllConnections();
+  origin.close();
 });
 
 test('a dropped file is offered for upload', async ({ page, serve }) => {

@@ -48,7 +48,7 @@ export class Server {
 
   /** A server of `a.store` in a folder. */
   constructor(
-    private readonly folder: string,
+    readonly folder: string,
     private readonly options: readonly string[],
     /** The operator's token; empty where the server has no tokens. */
     readonly token: string,

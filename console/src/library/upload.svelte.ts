@@ -1,6 +1,8 @@
-// One file on its way into the library.
+// One file on its way into the library: from this machine, or from an address that the server
+// downloads.
 
 import { storedTitleAddress, withToken } from '../api/address';
+import { loadIngests } from '../api/ingests';
 import { asFailure, Failure } from '../api/failure';
 import { Fields } from '../api/fields';
 import { failureOf, request } from '../api/request';
@@ -8,8 +10,9 @@ import { text } from '../text';
 
 export type UploadState =
   | { readonly state: 'ready' }
-  | { readonly state: 'sending'; readonly sent: number }
-  /** All is sent; the server makes a title of it. */
+  /** `all`: bytes of the file, where that is known. */
+  | { readonly state: 'sending'; readonly sent: number; readonly all: number | null }
+  /** All is there; the server makes a title of it. */
   | { readonly state: 'ingesting' }
   | { readonly state: 'done'; readonly notes: readonly string[]; readonly leftOut: readonly string[] }
   | { readonly state: 'failed'; readonly failure: Failure }
@@ -21,6 +24,7 @@ export interface UploadOptions {
   readonly thumbnails: boolean;
 }
 
+const LOOK_MS = 500;
 /** The server's word for a request that it would take if it had a body. */
 const NO_BODY = 'length-required';
 
@@ -28,9 +32,21 @@ export class Upload {
   name: string = $state('');
   current = $state.raw<UploadState>({ state: 'ready' });
   private sending: XMLHttpRequest | null = null;
+  private downloading: Download | null = null;
 
-  constructor(readonly file: File) {
-    this.name = file.name.replace(/\.[^.]+$/, '') || file.name;
+  constructor(readonly source: File | URL) {
+    const name = source instanceof File ? source.name : lastName(source);
+    this.name = name.replace(/\.[^.]+$/, '') || name;
+  }
+
+  /** Where the file comes from, as it is shown. */
+  get from(): string {
+    return this.source instanceof File ? this.source.name : this.source.host + this.source.pathname;
+  }
+
+  /** Bytes of a file of this machine. */
+  get size(): number | null {
+    return this.source instanceof File ? this.source.size : null;
   }
 
   get isUnderWay(): boolean {
@@ -43,12 +59,15 @@ export class Upload {
   }
 
   async start(options: UploadOptions): Promise<void> {
-    this.current = { state: 'sending', sent: 0 };
+    this.current = { state: 'sending', sent: 0, all: this.size };
     try {
       const address = this.address(options);
-      await askFirst(address);
-      const body = await this.send(address);
-      const uploaded = Fields.of(JSON.parse(body));
+      const { source } = this;
+      const uploaded = Fields.of(
+        source instanceof File
+          ? await this.send(address, source)
+          : await this.download(address, source, options.disk),
+      );
       const [notes, leftOut] = [uploaded.texts('notes'), uploaded.texts('left_out')];
       this.current = { state: 'done', notes, leftOut };
     } catch (thrown) {
@@ -59,6 +78,8 @@ export class Upload {
   cancel(): void {
     this.current = { state: 'cancelled' };
     this.sending?.abort();
+    // It would go on without this page.
+    if (this.downloading) void this.downloading.cancel();
   }
 
   private address({ disk, asFile, thumbnails }: UploadOptions): string {
@@ -67,13 +88,38 @@ export class Upload {
     return storedTitleAddress(disk, this.name.trim()) + (query && `?${query}`);
   }
 
-  private send(address: string): Promise<string> {
+  private async download(address: string, url: URL, disk: string): Promise<unknown> {
+    const own = new Download(disk, this.name.trim());
+    this.downloading = own;
+    const options = { method: 'POST', json: { url: url.href }, timeoutMs: null } as const;
+    const answer = request(address, options);
+    const looking = setInterval(async () => {
+      const found = await own.look();
+      if (!found || !this.isUnderWay) return;
+      const { stage, done, total } = found;
+      const isComing = stage === 'receiving';
+      this.current = isComing ? { state: 'sending', sent: done, all: total } : { state: 'ingesting' };
+    }, LOOK_MS);
+    try {
+      return await answer;
+    } finally {
+      clearInterval(looking);
+      this.downloading = null;
+    }
+  }
+
+  private async send(address: string, file: File): Promise<unknown> {
+    await askFirst(address);
+    return JSON.parse(await this.transfer(address, file)) as unknown;
+  }
+
+  private transfer(address: string, file: File): Promise<string> {
     // `fetch` reports no progress of what it sends.
     const sending = new XMLHttpRequest();
     this.sending = sending;
     return new Promise((resolve, reject) => {
       sending.upload.onprogress = (event) => {
-        if (this.isUnderWay) this.current = { state: 'sending', sent: event.loaded };
+        if (this.isUnderWay) this.current = { state: 'sending', sent: event.loaded, all: file.size };
       };
       sending.upload.onload = () => {
         if (this.isUnderWay) this.current = { state: 'ingesting' };
@@ -87,8 +133,40 @@ export class Upload {
       sending.onerror = broken;
       sending.onabort = broken;
       sending.open('PUT', withToken(address));
-      sending.send(this.file);
+      sending.send(file);
     });
+  }
+}
+
+/** A download that the server makes, in its list of ingests. */
+class Download {
+  constructor(
+    private readonly disk: string,
+    private readonly title: string,
+  ) {}
+
+  /** How far it is; `null` where that is not known. */
+  async look() {
+    // Whether it succeeds is in the answer to the request for it.
+    const all = await loadIngests().catch(() => []);
+    const isOwn = ({ disk, title, address }: (typeof all)[number]) =>
+      disk === this.disk && title === this.title && address !== null;
+    return all.find(isOwn) ?? null;
+  }
+
+  async cancel(): Promise<void> {
+    const found = await this.look();
+    if (found) await request(`/api/v1/ingests/${found.number}`, { method: 'DELETE' }).catch(() => {});
+  }
+}
+
+/** The last name of an address's path, or its host. */
+function lastName({ pathname, host }: URL): string {
+  const name = pathname.split('/').filter(Boolean).at(-1);
+  try {
+    return decodeURIComponent(name ?? host);
+  } catch {
+    return name ?? host;
   }
 }
 

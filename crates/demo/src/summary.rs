@@ -273,6 +273,7 @@ pub(crate) mod tests {
                     buffer_s: 30.0,
                     dead_band_ms: 10.0,
                     rtsp_transport: "tcp".to_owned(),
+                    bandwidth_bits_per_s: None,
                     retry: false,
                     view: String::new(),
                     switching: "never".to_owned(),

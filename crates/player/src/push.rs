@@ -45,6 +45,8 @@ pub struct PushPlayer {
     seeking: bool,
     actions: VecDeque<PushAction>,
     figures: PlayerReport,
+    /// The play-out and the measurements before another stream was asked for.
+    before: Option<Box<(PushState, PlayerReport)>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,7 @@ impl PushPlayer {
             seeking: false,
             actions: VecDeque::new(),
             figures: PlayerReport::default(),
+            before: None,
         }
     }
 
@@ -131,6 +134,15 @@ impl PushPlayer {
             (playout.step, playout.until) = (time - playout.until, time);
         }
         Some(drift)
+    }
+
+    /// The server refuses the latest seek or speed, and sends the stream as before: play-out goes
+    /// on as if nothing had been asked for.
+    pub fn keep_stream(&mut self) {
+        if let Some(before) = self.before.take().filter(|_| self.state == PushState::Waiting) {
+            (self.state, self.figures) = *before;
+            self.seeking = false;
+        }
     }
 
     /// The stream is complete: play-out ends after the last LDU that has arrived.
@@ -238,6 +250,7 @@ impl PushPlayer {
 
     // Lets another stream come, for which the viewer waits.
     fn go_elsewhere(&mut self, now: Moment, action: PushAction) {
+        self.before = Some(Box::new((self.state, self.figures.clone())));
         self.seeking = true;
         self.leave(now, PushState::Waiting);
         self.actions.push_back(action);
@@ -328,6 +341,25 @@ mod tests {
         assert_eq!(player.poll(at(4000)), Some(PushAction::Ended));
         assert_eq!(player.state(at(4000)), PlaybackState::Stopped);
         assert_eq!(player.wake_at(), None);
+    }
+
+    #[test]
+    fn a_refused_speed_leaves_play_out_as_it_was() {
+        let mut player = player("1s speed 4; 2s seek 5s");
+        player.arrived(at(0), MS(0));
+        player.arrived(at(900), MS(900));
+        assert_eq!(player.poll(at(1000)), Some(PushAction::Speed(4000)));
+        assert_eq!(player.state(at(1050)), PlaybackState::Waiting);
+        player.keep_stream();
+        assert_eq!(player.state(at(1050)), PlaybackState::Playing);
+        // What came meanwhile was not counted, and is not late.
+        assert_eq!(player.arrived(at(1200), MS(1200)), Some(MS(0)));
+        let report = player.report(at(1300));
+        assert_eq!((report.played, report.seeks.len(), report.stalls.count), (MS(1100), 0, 0));
+        assert_eq!(player.poll(at(2000)), Some(PushAction::Seek(MS(5000))));
+        player.arrived(at(2100), MS(0));
+        player.keep_stream();
+        assert_eq!(player.report(at(2300)).seeks, [MS(300)], "an answer that came before is over");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The configuration of a server, with the reason for each default.
 
+use crate::address_prefix::AddressPrefix;
 use crate::copy_source::CopySource;
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
@@ -68,6 +69,9 @@ pub struct ServerConfig {
     /// The directory in which uploaded files are until they are ingested; `None`: there are no
     /// uploads.
     pub uploads: Option<PathBuf>,
+    /// The beginnings of addresses that titles may be ingested from, by way of the directory of
+    /// uploads; empty: there are no such addresses.
+    pub ingest_from: Vec<AddressPrefix>,
     /// The directory in which the process of the server mounts its stores.
     pub mount: Option<PathBuf>,
     /// The rate at which files of the mounts are read, as far as it is admitted.
@@ -218,6 +222,7 @@ impl Default for ServerConfig {
             fills: None,
             tokens: None,
             uploads: None,
+            ingest_from: Vec::new(),
             mount: None,
             mount_rate: None,
             webhook: None,

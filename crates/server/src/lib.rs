@@ -10,6 +10,7 @@
 )]
 
 pub mod access;
+mod address_prefix;
 mod admin;
 mod background_io;
 mod buffer_memory;
@@ -41,6 +42,7 @@ mod mount_reads;
 mod node_records;
 mod opener;
 mod opening;
+mod outgoing;
 pub mod plan;
 mod playback_params;
 mod player_reports;
@@ -62,6 +64,7 @@ mod tls;
 mod webhook;
 pub mod wire;
 
+pub use address_prefix::{AddressPrefix, BadPrefix};
 pub use admin::document as openapi;
 pub use config::{ClusterConfig, MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
 pub use copy_source::CopySource;

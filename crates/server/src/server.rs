@@ -702,9 +702,9 @@ impl OwnerParts {
     }
 
     fn admin_api(&self, workers: Vec<WorkerHandle>) -> Result<Arc<AdminApi>, Reason> {
-        let (shared, uploads) = (Arc::clone(&self.shared), self.config.uploads.as_deref());
+        let (shared, config) = (Arc::clone(&self.shared), Arc::clone(&self.config));
         let core = self.core.clone();
-        Ok(Arc::new(AdminApi::new(shared, core, self.stores(), workers, uploads)?))
+        Ok(Arc::new(AdminApi::new(shared, core, self.stores(), workers, config)?))
     }
 
     /// Starts the thread that measures disks again at quiet times, where that is configured.

@@ -10,10 +10,10 @@
 //! delay the end of the server.
 
 use crate::config::WebhookTarget;
+use crate::outgoing;
 use crate::shared::Shared;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use ring::hmac;
-use rustls::crypto::ring as ring_provider;
 use serde_json::{Value, json};
 use std::fmt;
 use std::fs;
@@ -26,8 +26,6 @@ use std::time::{Duration, Instant, SystemTime};
 use units::show::iso_date;
 use units::{Hinted, Reason};
 use ureq::Agent;
-use ureq::http::Uri;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use uuid::Uuid;
 
 /// Tells events; without a target they are discarded.
@@ -152,33 +150,16 @@ fn sleep_while_running(pause: Duration, server: &Weak<Shared>) -> bool {
 /// An HTTP client for this address.
 fn agent(url: &str) -> Result<Agent, Reason> {
     let bad = |why: &str| {
-        let hint = "for example --webhook https://alerts.example/tenuto";
-        Err(Reason::new(format!("--webhook {url} {why}"), hint))
+        let hint = "for example --webhook https://alerts.example/tenuto; --webhook-secret signs";
+        Reason::new(format!("--webhook {url} {why}"), hint)
     };
-    let Ok(uri) = url.parse::<Uri>() else { return bad("is no address") };
-    let is_secure = match uri.scheme_str() {
-        Some("https") => true,
-        Some("http") => false,
-        _ => return bad("begins neither with https:// nor with http://"),
-    };
-    if uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
-        return bad("has no host, or a password; sign with --webhook-secret");
-    }
-    let provider = Arc::new(ring_provider::default_provider());
-    let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
-    let roots = if is_secure { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
-    if is_secure && roots.is_empty() {
-        return bad(
-            "cannot be verified: this machine trusts no authority; install ca-certificates",
-        );
-    }
-    let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned());
+    let tls = outgoing::parse_address(url).and_then(|uri| outgoing::tls_for(&uri)).map_err(bad)?;
     let config = Agent::config_builder()
         .http_status_as_error(false)
         // The operator has named where events go.
         .proxy(None)
         .max_redirects(0)
-        .tls_config(tls.root_certs(RootCerts::from(roots)).build())
+        .tls_config(tls)
         .timeout_global(Some(PATIENCE))
         .user_agent("tenuto")
         .build();

@@ -94,7 +94,8 @@ impl HttpConnection {
         }
         loop {
             let Some(stream) = &mut self.stream else { return Ok(None) };
-            match stream.read(scratch) {
+            let Some(into) = network.readable(scratch) else { return Ok(None) };
+            match stream.read(into) {
                 // The server closed an idle connection, so the request is sent again on a new one.
                 Ok(0) if self.reader.is_untouched() => {
                     return self.again(network, request, &lost("closed before an answer"));
@@ -105,6 +106,7 @@ impl HttpConnection {
                     self.reader.closed().map_err(|error| lost(error.0))?;
                 }
                 Ok(len) => {
+                    network.has_read(len);
                     let not_http =
                         |error: NotHttp| request.url.failed(RequestError::NotHttp(error.0));
                     self.reader.push(&scratch[..len], sink).map_err(not_http)?;

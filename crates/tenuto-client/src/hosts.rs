@@ -22,11 +22,24 @@ pub(crate) struct Network {
     pub(crate) begun: Instant,
     /// The times of each connection that was opened.
     pub(crate) opened: Vec<Opened>,
+    /// Bytes that the viewer whose socket is served may still read; `None`: there is no limit.
+    pub(crate) room: Option<usize>,
 }
 
 impl Network {
     pub(crate) fn now(&self) -> Moment {
         Moment::ZERO + self.begun.elapsed()
+    }
+
+    /// The part of a buffer that the viewer may fill; `None` where it may read nothing now.
+    pub(crate) fn readable<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let length = self.room.map_or(buffer.len(), |room| room.min(buffer.len()));
+        (length > 0).then(|| &mut buffer[..length])
+    }
+
+    /// Notes that the viewer has read bytes.
+    pub(crate) fn has_read(&mut self, bytes: usize) {
+        self.room = self.room.map(|room| room.saturating_sub(bytes));
     }
 }
 

@@ -15,6 +15,7 @@
 
 #![warn(missing_docs)]
 
+mod access_link;
 mod boxes;
 mod connection;
 mod dash;

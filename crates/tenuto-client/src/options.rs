@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use units::{Reason, parse_duration, show_duration};
+use units::{BitRate, Reason, parse_duration, show_duration};
 
 /// The options of [`super::play`].
 #[derive(Clone, Debug)]
@@ -29,6 +29,9 @@ pub struct PlayOptions {
     pub form: Form,
     /// How RTP comes from addresses of RTSP.
     pub rtsp: RtspTransport,
+    /// The rate at which each viewer reads from its connections, all of them together; `None`: as
+    /// fast as they come. Datagrams are not limited.
+    pub bandwidth: Option<BitRate>,
     /// The seed of arrivals and choices.
     pub seed: u64,
     /// The time from the first arrival at which all viewers leave. `None`: until the last title has
@@ -68,6 +71,7 @@ impl Default for PlayOptions {
             trace: None,
             form: Form::Hls,
             rtsp: RtspTransport::Tcp,
+            bandwidth: None,
             seed: 1,
             duration: None,
             behaviour: Behaviour::default(),

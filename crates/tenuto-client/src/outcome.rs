@@ -75,6 +75,9 @@ pub struct Parameters {
     /// How RTP came from addresses of RTSP: `tcp` or `udp`.
     #[serde(default)]
     pub rtsp_transport: String,
+    /// See [`super::PlayOptions::bandwidth`].
+    #[serde(default)]
+    pub bandwidth_bits_per_s: Option<u64>,
     /// Whether refused viewers tried again.
     pub retry: bool,
     /// The query added to each address, see [`super::View`]; empty for none.

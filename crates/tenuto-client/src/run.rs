@@ -125,7 +125,13 @@ impl EventLoop {
         Self {
             shared: PlayContext {
                 options: Arc::new(options.clone()),
-                network: Network { registry, hosts, begun: Instant::now(), opened: Vec::new() },
+                network: Network {
+                    registry,
+                    hosts,
+                    begun: Instant::now(),
+                    opened: Vec::new(),
+                    room: None,
+                },
                 scratch: vec![0; SCRATCH],
                 now: Moment::ZERO,
                 saver: options.save.as_deref().map(Saver::new),

@@ -21,6 +21,7 @@ mod speed;
 
 pub(crate) use manifest_loader::{error_status, refusal};
 
+use super::access_link::AccessLink;
 use super::dash::Manifest;
 use super::fetched::Fetched;
 use super::hosts::Network;
@@ -122,6 +123,8 @@ pub(crate) struct Session {
     pub(crate) reception: Option<Reception>,
     /// The player's account at its end; the player itself is dropped then.
     pub(crate) last: Option<PlayerReport>,
+    /// The access to the network; `None` before the viewer arrives, and without a limit.
+    link: Option<AccessLink>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,17 +184,29 @@ impl Session {
             push: None,
             reception: None,
             last: None,
+            link: None,
         }
     }
 
     /// Handles the passage of time: arrival, retries, the player's decisions, time limits.
     pub(crate) fn tick(&mut self, shared: &mut PlayContext) {
         match self.state {
-            SessionState::Absent => self.ask_admission(shared),
+            SessionState::Absent => {
+                let rate = shared.options.bandwidth;
+                self.link = rate.map(|rate| AccessLink::new(rate, shared.now));
+                self.ask_admission(shared);
+            }
             SessionState::WaitingToRetry(until) if until <= shared.now => {
                 self.ask_admission(shared);
             }
             _ => {}
+        }
+        if let Some(link) = self.link.as_mut()
+            && link.wake_at().is_some_and(|at| at <= shared.now)
+        {
+            for connection in link.woken() {
+                self.ready(connection, shared);
+            }
         }
         if self.push.is_some() {
             return self.tick_push(shared);
@@ -231,7 +246,8 @@ impl Session {
         });
         let player = self.player.as_ref().and_then(Player::wake_at);
         let push = self.push.as_ref().and_then(|push| push.wake_at(patience));
-        let own = own.into_iter().chain(self.steer_at);
+        let link = self.link.as_ref().and_then(AccessLink::wake_at);
+        let own = own.into_iter().chain(self.steer_at).chain(link);
         lanes.flatten().chain(own).chain(player).chain(push).min()
     }
 
@@ -250,6 +266,24 @@ impl Session {
         }
         self.last = self.report(now).or(self.last.take());
         self.close();
+    }
+
+    /// Handles a socket that is readable or writable, as far as the viewer's access allows.
+    pub(crate) fn ready(&mut self, connection: usize, shared: &mut PlayContext) {
+        let room = self.link.as_mut().map(|link| link.room(shared.now));
+        shared.network.room = room;
+        match self.push.is_some() {
+            true => self.ready_push(connection, shared),
+            false => self.ready_lane(connection, shared),
+        }
+        if let (Some(link), Some(before), Some(after)) = (&mut self.link, room, shared.network.room)
+        {
+            link.take(before - after);
+            if after == 0 {
+                link.wait(connection);
+            }
+        }
+        shared.network.room = None;
     }
 
     /// The player's measurements.

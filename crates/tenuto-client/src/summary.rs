@@ -75,6 +75,7 @@ fn parameters(options: &PlayOptions, titles: usize) -> Parameters {
             RtspTransport::Udp => "udp",
         }
         .to_owned(),
+        bandwidth_bits_per_s: options.bandwidth.map(|rate| rate.0),
         retry: options.retry,
         view: options.view.query(),
     }

@@ -3,6 +3,7 @@
 //! No test asserts how long something took; a scripted delay is many times longer than any delay of
 //! the machine.
 
+mod bandwidth;
 mod dash;
 mod failover;
 mod secure;

@@ -17,6 +17,8 @@
 mod access;
 mod capacity;
 mod channel;
+mod download;
+mod ingests;
 mod openapi;
 mod operations;
 mod planning;
@@ -29,21 +31,23 @@ pub(crate) use operations::{ApiCall, NoOperation, RequestBody, find};
 pub(crate) use problem::Problem;
 pub(crate) use upload::BodyPieces;
 
+use crate::ServerConfig;
 use crate::control::{Reply, Request, ServedStore};
 use crate::http::{Response, escape};
 use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
 use crate::shared::Shared;
 use crate::wire;
-use operations::ApiAction;
+use download::DownloadRules;
+use ingests::{ApiIngests, IngestState};
+use operations::{ApiAction, DownloadedTitle};
 use serde::Serialize;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use store::StoreAccess;
 use units::Reason;
-use upload::UploadDirectory;
+use upload::{UploadDirectory, UploadedFile};
 
 /// The admin API of a running server.
 #[derive(Debug)]
@@ -55,6 +59,8 @@ pub(crate) struct AdminApi {
     workers: Vec<WorkerHandle>,
     /// `None`: titles are not taken from uploads.
     uploads: Option<UploadDirectory>,
+    config: Arc<ServerConfig>,
+    ingests: ApiIngests,
     // Set when the server ends.
     closed: AtomicBool,
     /// Held while viewers are counted: on a copy of the engine, or for a plan.
@@ -63,19 +69,19 @@ pub(crate) struct AdminApi {
 }
 
 impl AdminApi {
-    /// The API of a server with these stores. `uploads`: where uploaded files are until they are
-    /// ingested. `workers`: the HTTP threads, which get the answers, and as the last one the thread
-    /// that sends channels.
+    /// The API of a server with these stores. `workers`: the HTTP threads, which get the answers,
+    /// and as the last one the thread that sends channels.
     pub(crate) fn new(
         shared: Arc<Shared>,
         core: CoreHandle,
         stores: Vec<ServedStore>,
         workers: Vec<WorkerHandle>,
-        uploads: Option<&Path>,
+        config: Arc<ServerConfig>,
     ) -> Result<Self, Reason> {
-        let uploads = uploads.map(UploadDirectory::open).transpose()?;
+        let uploads = config.uploads.as_deref().map(UploadDirectory::open).transpose()?;
+        let ingests = ApiIngests::default();
         let (closed, counting, jobs) = (AtomicBool::new(false), Mutex::default(), Mutex::default());
-        Ok(Self { shared, core, stores, workers, uploads, closed, counting, jobs })
+        Ok(Self { shared, core, stores, workers, uploads, config, ingests, closed, counting, jobs })
     }
 
     /// Whether a body of this length may follow, for an operation that takes a file.
@@ -88,16 +94,21 @@ impl AdminApi {
             let hint = "send the file as the body, with its length in Content-Length";
             return Err(Problem::new(411, "length-required", "the request has no body", hint));
         }
-        let store = self.store(call.name(0))?.store();
-        let info = store.info();
-        let free = info.free_chunks * info.chunk.0;
+        let free = self.room_for(call)?;
         if length > free {
             let message = format!("the file has {length} bytes, and the disk has {free} free");
             return Err(Problem::new(413, "too-large", message, "remove titles first"));
         }
+        Ok(())
+    }
+
+    /// Free bytes of the disk of an ingest; a problem where there is a title of its name.
+    fn room_for(&self, call: &ApiCall) -> Result<u64, Problem> {
+        let store = self.store(call.name(0))?.store();
+        let info = store.info();
         match store.find(call.name(1)) {
             Ok(record) => Err(Problem::from(store::StoreError::Exists { name: record.name })),
-            Err(_) => Ok(()),
+            Err(_) => Ok(info.free_chunks * info.chunk.0),
         }
     }
 
@@ -132,6 +143,7 @@ impl AdminApi {
     /// Cancels what runs, and waits for its end.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
+        self.ingests.cancel_all();
         let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
         for job in jobs {
             let _ = job.join();
@@ -142,6 +154,12 @@ impl AdminApi {
         let request = match call.action() {
             ApiAction::Disks => return self.disks(),
             ApiAction::Upload => return self.upload(call, body),
+            ApiAction::Download => return self.download(call),
+            ApiAction::Ingests => return Ok(json(200, &self.ingests.report())),
+            ApiAction::CancelIngest => {
+                self.ingests.cancel(call.ingest_number(0)?)?;
+                return Ok(Response::api_done());
+            }
             ApiAction::Send => return self.send(call),
             ApiAction::Headroom => return self.headroom(call),
             ApiAction::Demand => return self.demand(call),
@@ -236,13 +254,54 @@ impl AdminApi {
         };
         let store = self.store(call.name(0))?;
         let _working = Arc::clone(&self.shared.work);
-        let file = uploads.receive(&body)?;
+        let ingest = self.ingests.begin(call.name(0), call.name(1), None, Some(body.length));
+        let file = uploads.receive(&body, ingest.state())?;
+        self.ingest(call, store, &file, ingest.state())
+    }
+
+    /// Downloads the file of an address, and ingests it when all of it is there. The webhook is
+    /// told of a failure, because the client may have gone meanwhile.
+    fn download(&self, call: &ApiCall) -> Result<Response, Problem> {
+        let Some(uploads) = &self.uploads else {
+            let message = "this server ingests no addresses";
+            let hint = "start it with --uploads and --ingest-from";
+            return Err(Problem::new(403, "addresses-disabled", message, hint));
+        };
+        let DownloadedTitle { url } = call.json()?;
+        let prefixes = &*self.config.ingest_from;
+        let address = download::permitted(prefixes, &url)?;
+        let (store, most) = (self.store(call.name(0))?, self.room_for(call)?);
+        let _working = Arc::clone(&self.shared.work);
+        let shown = Some(download::shown(&url));
+        let ingest = self.ingests.begin(call.name(0), call.name(1), shown, None);
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Problem::busy("the server ends"));
+        }
+        let rules = DownloadRules { prefixes, patience: self.config.send_timeout, most };
+        let file = download::download(address, &rules, uploads, ingest.state());
+        let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()))?;
+        self.ingest(call, store, &file, ingest.state())
+    }
+
+    /// Ingests a file that is there.
+    fn ingest(
+        &self,
+        call: &ApiCall,
+        store: &ServedStore,
+        file: &UploadedFile<'_>,
+        state: &IngestState,
+    ) -> Result<Response, Problem> {
         let request = call.ingest(file.path())?;
-        let Reply::Ingest(mut report) = self.ask(store, &request)? else {
+        let reply = store.execute(&request, state.cancel_flag(), &mut |now| state.set(now))?;
+        let Reply::Ingest(mut report) = reply else {
             unreachable!("each request has one kind of reply")
         };
         let Some(outcome) = report.files.pop() else { unreachable!("one file is ingested") };
         let Some(title) = outcome.title else {
+            // By an operator. The end of the server answers as it always does.
+            if !self.closed.load(Ordering::Relaxed) {
+                state.check()?;
+            }
             let failure = outcome.error.unwrap_or_else(|| {
                 wire::Failure::new("cancelled", "the ingest was cancelled", "try again")
             });

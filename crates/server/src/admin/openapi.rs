@@ -103,6 +103,7 @@ fn parameters(operation: &Operation, generator: &mut SchemaGenerator) -> Vec<Val
         let name = part.trim_end_matches('}');
         let (about, schema) = match name {
             "session" => ("The session's number", json!({ "type": "integer", "minimum": 0 })),
+            "ingest" => ("The ingest's number", json!({ "type": "integer", "minimum": 0 })),
             "disk" => ("The store's uuid", json!({ "type": "string", "format": "uuid" })),
             _ => ("The title's name, in percent-encoding", json!({ "type": "string" })),
         };

@@ -55,6 +55,9 @@ pub(super) enum ApiAction {
     Rename,
     Remove,
     Upload,
+    Download,
+    Ingests,
+    CancelIngest,
     Reload,
     Restart,
     Stop,
@@ -122,6 +125,14 @@ pub(super) struct SentTitle {
     /// Whether it begins again when it is over.
     #[serde(default, rename = "loop")]
     pub(super) repeats: bool,
+}
+
+/// The body of a request to ingest the file of an address.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DownloadedTitle {
+    /// The address of the file, over HTTP or HTTPS: below one of the server's `--ingest-from`.
+    pub(super) url: String,
 }
 
 /// What `as` says of an uploaded file.
@@ -398,6 +409,19 @@ pub(super) static OPERATIONS: &[Operation] = &[
         errors: &[400, 404, 408, 409, 411, 413, 422, 507],
     },
     Operation {
+        method: Method::Post,
+        path: "/api/v1/disks/{disk}/titles/{title}",
+        id: "downloadTitle",
+        summary: "Download the file of an address, and ingest it as a title of this name. The answer \
+                  comes when the title is in the catalogue. If the client has gone, the ingest goes on",
+        action: ApiAction::Download,
+        query: UPLOAD_PARAMETERS,
+        body: RequestBody::Json(schema_of::<DownloadedTitle>),
+        status: 201,
+        response: Some(schema_of::<wire::UploadedTitle>),
+        errors: &[400, 403, 404, 409, 413, 415, 422, 502, 507],
+    },
+    Operation {
         method: Method::Get,
         path: "/api/v1/disks/{disk}/titles/{title}/demand",
         id: "getDemand",
@@ -408,6 +432,31 @@ pub(super) static OPERATIONS: &[Operation] = &[
         status: 200,
         response: Some(schema_of::<wire::RateOverTime>),
         errors: &[404, 422],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/ingests",
+        id: "listIngests",
+        summary: "List the uploads and downloads that are under way, with their progress, the oldest \
+                  first",
+        action: ApiAction::Ingests,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::RunningIngests>),
+        errors: &[],
+    },
+    Operation {
+        method: Method::Delete,
+        path: "/api/v1/ingests/{ingest}",
+        id: "cancelIngest",
+        summary: "Cancel an upload or a download, or its ingest. Who has asked for it gets 409",
+        action: ApiAction::CancelIngest,
+        query: &[],
+        body: RequestBody::None,
+        status: 204,
+        response: None,
+        errors: &[404],
     },
     Operation {
         method: Method::Post,
@@ -631,6 +680,15 @@ impl ApiCall {
         })
     }
 
+    /// The ingest's number that the name in braces with this index stands for.
+    pub(super) fn ingest_number(&self, index: usize) -> Result<u64, Problem> {
+        let name = self.name(index);
+        name.parse().map_err(|_| {
+            let message = format!("'{}' is no ingest's number", name.escape_debug());
+            Problem::new(404, "no-ingest", message, "/api/v1/ingests lists them")
+        })
+    }
+
     pub(super) fn new_name(&self) -> Result<String, Problem> {
         Ok(self.json::<NewName>()?.name)
     }
@@ -701,7 +759,7 @@ impl ApiCall {
             return Err(Problem::new(400, "bad-parameter", message, hint));
         }
         match self.action() {
-            ApiAction::Upload => self.ingest(Path::new("")).map(drop),
+            ApiAction::Upload | ApiAction::Download => self.ingest(Path::new("")).map(drop),
             _ => Ok(()),
         }
     }
@@ -757,7 +815,7 @@ mod tests {
             ("DELETE /api/v1/sessions", "GET, HEAD, POST, OPTIONS"),
             ("POST /api/v1/sessions/17", "GET, HEAD, DELETE, OPTIONS"),
             ("GET /api/v1/disks/d/calibrate", "POST, OPTIONS"),
-            ("POST /api/v1/disks/d/titles/x", "GET, HEAD, PATCH, DELETE, PUT, OPTIONS"),
+            ("POST /api/v1/disks/d/titles/x", "downloadTitle d x"),
             ("GET /api/v1/disks/d/titles/", "nothing"),
             ("GET /api/v1/disks//titles", "nothing"),
             ("GET /api/v1/", "nothing"),

@@ -52,6 +52,10 @@ impl Problem {
         Self::new(response.head.status(), &word("error"), word("message"), &hint)
     }
 
+    pub(crate) fn failure(&self) -> &wire::Failure {
+        &self.failure
+    }
+
     pub(crate) fn into_response(self) -> Response {
         let Self { status, failure: wire::Failure { code, message, hint } } = self;
         let title = http_service::status_words(status);

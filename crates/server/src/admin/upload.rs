@@ -1,5 +1,5 @@
-//! Files that are uploaded: taken piece by piece into the directory of `--uploads`, and removed
-//! when they have been ingested, or were not.
+//! Files that are uploaded or downloaded: taken piece by piece into the directory of `--uploads`,
+//! and removed when they have been ingested, or were not.
 //!
 //! ```text
 //!   socket ─▶ HTTP thread ──piece──▶ thread `api` ──▶ DIRECTORY/UUID.upload ──▶ ingest ──▶ removed
@@ -9,16 +9,18 @@
 //! The room for a file is reserved before its first piece. A file is locked while it is in use, so
 //! that a start removes what an earlier server left behind, and nothing of another one.
 
+use super::ingests::IngestState;
 use super::problem::Problem;
 use crate::messages::{WorkerHandle, WorkerMessage};
 use crate::wire;
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use device::sockets::ConnectionId;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use units::{Hinted, Reason};
 use uuid::Uuid;
 
@@ -70,27 +72,49 @@ impl UploadDirectory {
         Ok(directory)
     }
 
-    /// Takes a whole body into a file.
-    pub(super) fn receive(&self, body: &BodyPieces) -> Result<UploadedFile<'_>, Problem> {
-        let mut uploaded = self.file().map_err(|error| not_kept(&error))?;
+    /// A file with room for this many bytes.
+    pub(super) fn reserve(&self, length: u64) -> Result<UploadedFile<'_>, Problem> {
+        let reserved = self.file().map_err(|error| not_kept(&error))?;
         // After it counts: of several that come at the same time none is one too many.
         if self.files.load(Ordering::Relaxed) > MOST_FILES {
             return Err(Problem::busy("as many uploads as may be are under way"));
         }
         let flags = rustix::fs::FallocateFlags::empty();
-        match rustix::fs::fallocate(&uploaded.file, flags, 0, body.length) {
-            // Without it a file system that fills up is noticed later.
-            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
-            Err(error) => return Err(not_kept(&error.into())),
+        match length {
+            0 => {}
+            length => match rustix::fs::fallocate(&reserved.file, flags, 0, length) {
+                // Without it a file system that fills up is noticed later.
+                Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+                Err(error) => return Err(not_kept(&error.into())),
+            },
         }
-        let mut left = body.length;
-        while left > 0 {
-            let Ok(piece) = body.pieces.recv() else {
-                let message = "the client has disconnected before the end of its file";
-                return Err(Problem::new(408, "request-timeout", message, "send all of it"));
+        Ok(reserved)
+    }
+
+    /// Takes a whole body into a file.
+    pub(super) fn receive(
+        &self,
+        body: &BodyPieces,
+        ingest: &IngestState,
+    ) -> Result<UploadedFile<'_>, Problem> {
+        let mut uploaded = self.reserve(body.length)?;
+        let mut done = 0;
+        while done < body.length {
+            let piece = match body.pieces.recv_timeout(LOOK) {
+                Ok(piece) => piece,
+                Err(RecvTimeoutError::Timeout) => {
+                    ingest.check()?;
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let message = "the client has disconnected before the end of its file";
+                    return Err(Problem::new(408, "request-timeout", message, "send all of it"));
+                }
             };
-            uploaded.file.write_all(&piece).map_err(|error| not_kept(&error))?;
-            left -= piece.len() as u64;
+            ingest.check()?;
+            uploaded.append(&piece)?;
+            done += piece.len() as u64;
+            ingest.received(done);
             body.worker.send(WorkerMessage::BodyTaken { connection: body.connection });
         }
         Ok(uploaded)
@@ -107,6 +131,11 @@ impl UploadDirectory {
 }
 
 impl UploadedFile<'_> {
+    /// Writes the next bytes.
+    pub(super) fn append(&mut self, piece: &[u8]) -> Result<(), Problem> {
+        self.file.write_all(piece).map_err(|error| not_kept(&error))
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -133,5 +162,7 @@ fn not_kept(error: &io::Error) -> Problem {
 
 /// The most uploads at the same time.
 const MOST_FILES: usize = 4;
+/// Time between two looks at whether an ingest was cancelled.
+const LOOK: Duration = Duration::from_millis(250);
 /// The ending of the files' names.
 const ENDING: &str = "upload";

@@ -149,16 +149,18 @@ impl ServedStore {
         } else if let Some(failure) = &file.error {
             // The title as it would have been called.
             let stem = || file.file.file_stem().unwrap_or_default().display().to_string();
-            let title = name.map_or_else(stem, str::to_owned);
-            self.shared.tell("ingest-failed", || {
-                json!({
-                    "store": store,
-                    "title": title,
-                    "error": failure.code,
-                    "message": failure.message,
-                })
-            });
+            self.tell_not_ingested(&name.map_or_else(stem, str::to_owned), failure);
         }
+    }
+
+    /// Tells that a file has not become the title of this name.
+    pub(crate) fn tell_not_ingested(&self, title: &str, failure: &wire::Failure) {
+        let store = self.path().display().to_string();
+        let (error, message) = (&failure.code, &failure.message);
+        self.shared.tell(
+            "ingest-failed",
+            || json!({ "store": store, "title": title, "error": error, "message": message }),
+        );
     }
 
     /// Index of the store in the library, which is its disk's number.

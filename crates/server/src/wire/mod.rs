@@ -143,6 +143,32 @@ pub struct UploadedTitle {
     pub notes: Vec<String>,
 }
 
+/// The uploads and downloads that are under way (`/api/v1/ingests`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunningIngests {
+    /// The ingests, the oldest first.
+    pub ingests: Vec<RunningIngest>,
+}
+
+/// An upload or a download, or the ingest of its file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunningIngest {
+    /// The ingest's number.
+    pub ingest: u64,
+    /// The uuid of the store.
+    pub disk: String,
+    /// The title's name.
+    pub title: String,
+    /// The address that the file is downloaded from, without its query; none for an upload.
+    pub address: Option<String>,
+    /// The stage: `receiving` until all of the file is there, then that of the ingest.
+    pub stage: String,
+    /// Bytes done of this stage.
+    pub done: u64,
+    /// Bytes in all, where that is known.
+    pub total: Option<u64>,
+}
+
 /// The file or device that a server has a store on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedFile {

@@ -4,6 +4,7 @@
 use crate::client::{Client, TestResponse, playlist_uris};
 use crate::fixture::{TestServer, TestStore, eventually, media};
 use serde_json::{Value, json};
+use server::ServerConfig;
 use server::access::{TokenClaims, new_key_file};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
@@ -19,6 +20,11 @@ pub(crate) struct Administered {
 
 impl Administered {
     pub(crate) fn new(send_timeout: Duration) -> Self {
+        Self::with(send_timeout, |_| {})
+    }
+
+    /// With a change of the configuration.
+    pub(crate) fn with(send_timeout: Duration, change: impl FnOnce(&mut ServerConfig)) -> Self {
         let fixture = TestStore::with(&[&media().film, &media().song]);
         let (keys, uploads) = (fixture.directory.join("keys"), fixture.directory.join("uploads"));
         new_key_file(&keys).unwrap();
@@ -35,11 +41,12 @@ impl Administered {
             config.tokens = Some(keys.clone());
             config.uploads = Some(uploads);
             config.send_timeout = send_timeout;
+            change(config);
         });
         Self { fixture, serving, operator, viewer, disk }
     }
 
-    fn title(&self, name: &str) -> String {
+    pub(crate) fn title(&self, name: &str) -> String {
         format!("/api/v1/disks/{}/titles/{name}", self.disk)
     }
 
@@ -57,7 +64,7 @@ impl Administered {
         response.unwrap_or_else(|| panic!("{method} {path}: no response"))
     }
 
-    fn begin(&self, client: &mut Client, method: &str, path: &str, fields: &str) {
+    pub(crate) fn begin(&self, client: &mut Client, method: &str, path: &str, fields: &str) {
         let token = &self.operator;
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n{fields}\r\n"
@@ -66,7 +73,7 @@ impl Administered {
     }
 
     /// Number of files in the directory of uploads.
-    fn uploads(&self) -> usize {
+    pub(crate) fn uploads(&self) -> usize {
         std::fs::read_dir(self.fixture.directory.join("uploads")).unwrap().count()
     }
 
@@ -162,6 +169,12 @@ fn every_operation_answers_as_the_document_says() {
         ("uploadTitle", "PUT", api.title("none?as=film"), "", &song, 400),
         ("uploadTitle", "PUT", api.title("none%0A"), "", &song, 400),
         ("uploadTitle", "PUT", api.title("none"), "", b"", 411),
+        ("downloadTitle", "POST", api.title("none"), JSON, br#"{"url":"http://127.0.0.1/"}"#, 403),
+        ("downloadTitle", "POST", api.title("none"), JSON, b"{}", 400),
+        ("downloadTitle", "POST", api.title("none"), "", br#"{"url":"http://127.0.0.1/"}"#, 415),
+        ("listIngests", "GET", "/api/v1/ingests".into(), "", b"", 200),
+        ("cancelIngest", "DELETE", "/api/v1/ingests/1".into(), "", b"", 404),
+        ("cancelIngest", "DELETE", "/api/v1/ingests/first".into(), "", b"", 404),
         ("removeTitle", "DELETE", api.title("film"), "", b"", 200),
         ("removeTitle", "DELETE", api.title("film"), "", b"", 404),
         ("removeTitle", "DELETE", api.title("bytes"), "", b"now", 400),
@@ -197,7 +210,7 @@ fn every_operation_answers_as_the_document_says() {
 }
 
 /// The operations of a document by their names.
-fn operations(document: &Value) -> Vec<(String, Value)> {
+pub(crate) fn operations(document: &Value) -> Vec<(String, Value)> {
     let paths = document["paths"].as_object().unwrap().values();
     let all = paths.flat_map(|methods| methods.as_object().unwrap().values());
     all.map(|one| (one["operationId"].as_str().unwrap().to_owned(), one.clone())).collect()
@@ -205,7 +218,12 @@ fn operations(document: &Value) -> Vec<(String, Value)> {
 
 /// Checks a response against the status, the content type and the schema of its operation.
 #[track_caller]
-fn assert_documented(document: &Value, operation: &Value, response: &TestResponse, id: &str) {
+pub(crate) fn assert_documented(
+    document: &Value,
+    operation: &Value,
+    response: &TestResponse,
+    id: &str,
+) {
     let status = response.status.to_string();
     let described = resolved(document, &operation["responses"][&status]);
     assert!(described.is_object(), "{id}: {status} is not documented");
@@ -286,8 +304,11 @@ fn the_api_is_the_operators_alone() {
         ("DELETE", "/api/v1/sessions/0"),
         ("GET", &film),
         ("PUT", &film),
+        ("POST", &film),
         ("PATCH", &film),
         ("DELETE", &film),
+        ("GET", "/api/v1/ingests"),
+        ("DELETE", "/api/v1/ingests/1"),
         ("POST", &format!("{disk}/calibrate")),
         ("POST", &format!("{disk}/drain")),
         ("DELETE", &format!("{disk}/drain")),
@@ -307,7 +328,7 @@ fn the_api_is_the_operators_alone() {
     // A browser that asks for a page of another origin is allowed nothing.
     let asked = [("Origin", "https://pages.example"), ("Access-Control-Request-Method", "DELETE")];
     let preflight = api.serving.client().request("OPTIONS", &film, &asked);
-    assert_eq!(preflight.field("allow"), Some("GET, HEAD, PATCH, DELETE, PUT, OPTIONS"));
+    assert_eq!(preflight.field("allow"), Some("GET, HEAD, PATCH, DELETE, PUT, POST, OPTIONS"));
     assert!(!preflight.fields.iter().any(|(name, _)| name.starts_with("access-control")));
     for (method, path, status) in [
         ("PUT", "/api/v1/sessions", 405),

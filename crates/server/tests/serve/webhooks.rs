@@ -1,24 +1,27 @@
 //! Events of a server as the operator's address gets them.
 
+use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, media};
 use ring::hmac;
-use serde_json::Value;
+use serde_json::{Value, json};
 use server::WebhookTarget;
 use server::control::{Client, Request};
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use store::{RecordingInput, Store};
 use units::Hinted;
 
 /// A request as it came: the signature, and the body.
-type Received = (Option<String>, String);
+pub(crate) type Received = (Option<String>, String);
 
 /// An address that answers the first requests with these statuses, and all others with 204; what it
 /// received.
-fn receiver(statuses: &'static [u16]) -> (String, Arc<Mutex<Vec<Received>>>) {
+pub(crate) fn receiver(statuses: &'static [u16]) -> (String, Arc<Mutex<Vec<Received>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     let received = Arc::new(Mutex::new(Vec::new()));
@@ -112,6 +115,46 @@ fn ingests_are_told_signed_and_again_until_they_are_taken() {
     assert_eq!((&events[0]["id"], &events[2]["error"]), (&events[1]["id"], &"file".into()));
     assert_ne!(events[0]["id"], events[2]["id"]);
     drop(serving);
+}
+
+/// A disk that is cut short while a title is played from it, which another disk has, too.
+#[test]
+fn a_lost_disk_is_told_with_what_became_of_its_sessions() {
+    let [first, second] = [(); 2].map(|()| TestStore::with(&[&media().heavy]));
+    let (url, received) = receiver(&[]);
+    let stores = [&first, &second].map(|fixture| fixture.path.clone());
+    let serving = first.serve_with(|config| {
+        config.stores = stores.to_vec();
+        config.segment = Duration::from_secs(1);
+        config.webhook = Some(WebhookTarget { url, secret: None });
+    });
+    let master = "/t/heavy/master.m3u8";
+    let mut client = serving.client();
+    let list = playlist_uris(client.get(master).text(), master)[0].clone();
+    let segments = playlist_uris(client.get(&list).text(), &list);
+    let has_session = |disk: &usize| serving.status(&format!("/disks/{disk}/sessions")) == 1;
+    eventually("the session is on a disk", || (0..stores.len()).any(|disk| has_session(&disk)));
+    let disk = (0..stores.len()).find(has_session).unwrap();
+    OpenOptions::new().write(true).open(&stores[disk]).unwrap().set_len(4096).unwrap();
+    for segment in segments.iter().take(3) {
+        let response = client.get(segment);
+        assert!(response.status == 200 && response.whole, "{segment}: {response:?}");
+    }
+    // On a busy machine its slowness may have been told before.
+    let told = || {
+        let events = received.lock().unwrap();
+        let mut events = events.iter().map(|(_, body)| serde_json::from_str(body).unwrap());
+        events.find(|event: &Value| event["event"] == "disk-lost")
+    };
+    eventually("the loss is told", || told().is_some());
+    let event = told().unwrap();
+    let fields = ["event", "store", "sessions_failed_over", "sessions_ended"];
+    let store = stores[disk].display().to_string();
+    let wanted = [json!("disk-lost"), json!(store), json!(1), json!(0)];
+    assert_eq!(fields.map(|name| event[name].clone()), wanted, "{event}");
+    eventually("the status has it, too", || {
+        serving.client().get("/status").json()["disks"][disk]["lost"] == true
+    });
 }
 
 #[test]

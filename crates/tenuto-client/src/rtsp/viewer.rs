@@ -71,8 +71,8 @@ enum Asked {
 enum PlayFrom {
     /// Where the pause began.
     Pause,
-    /// Where it is.
-    Now,
+    /// Where it is, at this speed in thousandths.
+    Speed(i32),
     Time(Duration),
 }
 
@@ -123,6 +123,8 @@ pub(crate) struct RtspViewer {
     latest: Duration,
     player: PushPlayer,
     pub(crate) bytes: u64,
+    /// Changes of speed that the server has refused.
+    pub(crate) refused_speeds: u32,
 }
 
 impl RtspViewer {
@@ -171,6 +173,7 @@ impl RtspViewer {
             latest: Duration::ZERO,
             player: PushPlayer::new(now, options.player, behaviour),
             bytes: 0,
+            refused_speeds: 0,
             url,
         };
         viewer.ask(Asked::Setup(RtspStep::Options));
@@ -284,10 +287,7 @@ impl RtspViewer {
                 PushAction::Pause => self.ask(Asked::Pause),
                 PushAction::Resume => self.ask(Asked::Play(PlayFrom::Pause)),
                 PushAction::Seek(to) => self.ask(Asked::Play(PlayFrom::Time(to))),
-                PushAction::Speed(milli) => {
-                    self.speed = Some(f64::from(milli) / 1e3);
-                    self.ask(Asked::Play(PlayFrom::Now));
-                }
+                PushAction::Speed(milli) => self.ask(Asked::Play(PlayFrom::Speed(milli))),
                 PushAction::Ended => {
                     self.leave();
                     events.push(PushEvent::Ended);
@@ -311,7 +311,8 @@ impl RtspViewer {
         self.send(network)?;
         loop {
             let Some(wire) = &mut self.wire else { return Ok(()) };
-            match wire.read(scratch) {
+            let Some(into) = network.readable(scratch) else { return Ok(()) };
+            match wire.read(into) {
                 Ok(0) if self.is_complete() => {
                     self.wire = None;
                     self.player.complete(now);
@@ -320,6 +321,7 @@ impl RtspViewer {
                 Ok(0) => return Err(self.failed(RequestError::Lost("closed".to_owned()))),
                 Ok(len) => {
                     self.heard = now;
+                    network.has_read(len);
                     self.input.extend_from_slice(&scratch[..len]);
                     self.read_input(now, network, events)?;
                 }
@@ -457,6 +459,12 @@ impl RtspViewer {
             453 | 503 if !matches!(asked, Asked::Pause) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
                 let refusal = Box::new(refusal(after, response.body()));
+                if let Asked::Play(PlayFrom::Speed(_)) = asked {
+                    self.refused_speeds += 1;
+                    self.player.keep_stream();
+                    self.ask_next();
+                    return Ok(());
+                }
                 if is_first_play || matches!(asked, Asked::Setup(_)) {
                     self.leave();
                     events.push(PushEvent::Refused(refusal));
@@ -480,6 +488,9 @@ impl RtspViewer {
                 }));
             }
             Asked::Setup(RtspStep::Play) | Asked::Play(_) => {
+                if let Asked::Play(PlayFrom::Speed(milli)) = asked {
+                    self.speed = Some(f64::from(milli) / 1e3);
+                }
                 // Time stamps advance as the viewer's clock does, at any scale.
                 let pace = self.speed.map_or(1.0, f64::abs).max(SLOWEST);
                 let length = text(response, &RANGE).and_then(length_of_range);
@@ -595,14 +606,20 @@ impl RtspViewer {
             }
             Asked::Setup(_) => {
                 let until = self.range.1.map_or(String::new(), |to| to.as_secs_f64().to_string());
-                self.write_play(Some(format!("npt={}-{until}", self.range.0.as_secs_f64())));
+                let range = format!("npt={}-{until}", self.range.0.as_secs_f64());
+                self.write_play(Some(range), self.speed);
             }
             Asked::Play(from) => {
-                self.write_play(match from {
-                    PlayFrom::Pause => None,
-                    PlayFrom::Now => Some("npt=now-".to_owned()),
-                    PlayFrom::Time(from) => Some(format!("npt={}-", from.as_secs_f64())),
-                });
+                let (range, speed) = match from {
+                    PlayFrom::Pause => (None, self.speed),
+                    PlayFrom::Speed(milli) => {
+                        (Some("npt=now-".to_owned()), Some(f64::from(milli) / 1e3))
+                    }
+                    PlayFrom::Time(from) => {
+                        (Some(format!("npt={}-", from.as_secs_f64())), self.speed)
+                    }
+                };
+                self.write_play(range, speed);
             }
             Asked::Pause => self.write_request("PAUSE", &aggregate, &[]),
             Asked::KeepAlive => self.write_request("GET_PARAMETER", &aggregate, &[]),
@@ -617,10 +634,10 @@ impl RtspViewer {
         }
     }
 
-    fn write_play(&mut self, range: Option<String>) {
+    fn write_play(&mut self, range: Option<String>, speed: Option<f64>) {
         // Without the field the stream goes on as it did.
         let is_first = self.step != RtspStep::Streaming;
-        let scale = self.speed.filter(|speed| !is_first || *speed != 1.0);
+        let scale = speed.filter(|speed| !is_first || *speed != 1.0);
         let scale = scale.map(|speed| speed.to_string());
         let fields = [("Range", range), ("Scale", scale)];
         let fields: Vec<_> =

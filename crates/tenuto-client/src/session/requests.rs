@@ -103,10 +103,7 @@ pub(super) enum RequestPurpose {
 
 impl Session {
     /// Handles a lane's socket that is readable or writable.
-    pub(crate) fn ready(&mut self, lane_number: usize, shared: &mut PlayContext) {
-        if self.push.is_some() {
-            return self.ready_push(lane_number, shared);
-        }
+    pub(super) fn ready_lane(&mut self, lane_number: usize, shared: &mut PlayContext) {
         let Some(lane) = self.lanes.get_mut(lane_number) else { return };
         let Some(job) = lane.job.clone() else { return };
         // Only the first viewer's media is saved; the others discard theirs as they come.

@@ -110,6 +110,15 @@ pub(crate) fn reserved_rate(text: &str) -> Result<ReservedRate, String> {
     }
 }
 
+/// Parses the rate of a viewer's access.
+pub(crate) fn bandwidth(text: &str) -> Result<BitRate, String> {
+    let rate: BitRate = text.parse().map_err(|error| format!("{error}"))?;
+    match rate.0 {
+        0..8_000 => Err(format!("at {text} nobody watches: at least 8kbps")),
+        _ => Ok(rate),
+    }
+}
+
 /// Parses a playing speed.
 pub(crate) fn speed(text: &str) -> Result<f64, String> {
     let speed = text.parse().ok().filter(|speed: &f64| (1.0 / 64.0..=64.0).contains(&speed.abs()));

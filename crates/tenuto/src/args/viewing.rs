@@ -4,14 +4,15 @@ use super::shared::{
     CertificateArgs, OverwriteArgs, RecordBucketArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs,
 };
 use super::values::{
-    cluster_name, model, node_address, node_name, reserved_rate, speed, text, wait, whole, words,
+    bandwidth, cluster_name, model, node_address, node_name, reserved_rate, speed, text, wait,
+    whole, words,
 };
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
 use disk::DiskModel;
 use scheduler::PolicyKind;
-use server::DailyWindow;
 use server::engine::Priority;
+use server::{AddressPrefix, DailyWindow};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -163,6 +164,14 @@ pub(crate) struct ServeArgs {
     /// than the free space of its disk. docs/reference/admin.md describes the API.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) uploads: Option<PathBuf>,
+    /// Take titles from these addresses, which the admin API names.
+    ///
+    /// Beginnings of addresses, with commas between them: https://media.example/masters/ allows
+    /// what is below it, https:// every host that is not in a private network. A file is
+    /// downloaded into the directory of --uploads, as far as there is room; redirects are
+    /// followed within what is allowed.
+    #[arg(long, value_name = "URL,URL", value_delimiter = ',', requires = "uploads")]
+    pub(crate) ingest_from: Vec<AddressPrefix>,
     /// Mount each store as a file system in DIRECTORY.
     ///
     /// A store is mounted on a directory named like its file, which is made. Files are as `tenuto
@@ -376,6 +385,12 @@ pub(crate) struct PlayArgs {
         ("udp", "two ports for each track", RtspTransport::Udp),
     ]))]
     pub(crate) rtsp_transport: RtspTransport,
+    /// Rate of each viewer's access to the network.
+    ///
+    /// A viewer reads from its connections, all of them together, at this rate at most; its
+    /// machine acknowledges what fits into the socket buffers. Without it as fast as it comes.
+    #[arg(long, value_name = "RATE", value_parser = bandwidth)]
+    pub(crate) bandwidth: Option<BitRate>,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
     /// All viewers leave after this time.

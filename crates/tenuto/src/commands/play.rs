@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use tenuto_agent::stop_on_signals;
 use tenuto_client::{
-    Arrivals, Choice, PlayOptions, PlayReport, Totals, View, ViewerOutcome, ViewerSample,
+    Arrivals, Choice, PlayOptions, PlayReport, RtspTransport, Totals, View, ViewerOutcome,
+    ViewerSample,
 };
 use units::show::count;
 use units::{BitRate, ByteCount, Reason, show};
@@ -78,6 +79,7 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         },
         form: args.form,
         rtsp: args.rtsp_transport,
+        bandwidth: args.bandwidth,
         seed: args.random.seed,
         duration: args.duration,
         behaviour,
@@ -109,6 +111,10 @@ fn check_rtsp(args: &PlayArgs) -> Result<(), Failure> {
         ("--switching", args.switching.switching != AbrRule::Never),
         ("--wait", args.wait.is_some()),
     ];
+    if args.bandwidth.is_some() && args.rtsp_transport == RtspTransport::Udp {
+        return Err(Failure::usage("--bandwidth limits connections, and datagrams are in none")
+            .hint("leave out --bandwidth, or --rtsp-transport udp"));
+    }
     match given.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((option, _)) => Err(Failure::usage(format!("{option} has no effect over RTSP"))
@@ -185,11 +191,14 @@ fn page(report: &PlayReport) -> String {
         wanted.arrivals,
         show::length(report.seconds)
     );
-    let mut lines = vec![
-        ("viewers", viewers),
+    let mut lines = vec![("viewers", viewers)];
+    if let Some(rate) = wanted.bandwidth_bits_per_s {
+        lines.push(("bandwidth", format!("{} for each viewer", BitRate(rate))));
+    }
+    lines.extend([
         ("admitted", format!("{}, {} watched to the end", totals.admitted, totals.finished)),
         ("refused", refused(report)),
-    ];
+    ]);
     if totals.failed + totals.unanswered > 0 {
         lines.push(("failed", format!("{}, unanswered {}", totals.failed, totals.unanswered)));
     }

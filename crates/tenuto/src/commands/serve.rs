@@ -185,6 +185,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         fills: args.origin,
         tokens: args.tokens.clone(),
         uploads: args.uploads.clone(),
+        ingest_from: args.ingest_from.clone(),
         mount: args.mount.clone(),
         mount_rate: args.mount_rate,
         webhook: args.webhook.clone().map(|url| {

@@ -88,6 +88,40 @@ fn viewers_change_the_speed_while_they_watch() {
     });
 }
 
+/// Six seconds of about 1.4 Mb/s.
+const PICTURES: &str = "-f lavfi -i testsrc2=s=480x270:r=25:d=6,noise=alls=12:allf=t \
+    -c:v libx264 -preset veryfast -b:v 1400k -g 25 -sc_threshold 0 -bf 2";
+
+/// A viewer of RTSP whose new speed is refused watches to the end as before.
+#[test]
+fn a_refused_speed_leaves_a_viewer_of_rtsp_as_it_was() {
+    let dir = TestDir::with_store_of(96);
+    let source = dir.encode("film.mkv", &PICTURES.split_whitespace().collect::<Vec<_>>());
+    dir.ingest(&source, "film");
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let listen = format!("127.{high}.{low}.4:8554");
+    // Enough for a read in the start-up time, and for no higher speed.
+    let limits = "--network 4500kbps --segment 1s --read-size 256KiB --wait 0s";
+    let server = dir.serve(&format!("{limits} --rtsp {listen}"));
+    let file = dir.at("faster");
+    std::fs::write(&file, "800ms speed 64").expect("the test's folder");
+    let address = format!("rtsp://{listen}/t/film");
+    let args = ["play", "--behaviour", &file, "--start-buffer", "200ms", "--json", &address];
+    let report: Value = serde_json::from_str(&dir.tenuto(&args)).expect("JSON");
+    let totals = ["finished", "failed", "refused_speeds"].map(|name| &report["totals"][name]);
+    assert_eq!(totals, [1, 0, 1], "{report:#}");
+    let played = report["totals"]["played_s"].as_f64().unwrap();
+    assert!((5.9..6.1).contains(&played), "{report:#}");
+
+    // Over an access of half the rate a viewer gets everything, later.
+    let args = ["play", "--to", "1s", "--bandwidth", "700kbps", "--start-buffer", "200ms"];
+    let report = dir.tenuto(&[&args[..], &["--json", &address]].concat());
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["totals"]["finished"], 1, "{report:#}");
+    assert!(report["totals"]["stalled_s"].as_f64() > Some(0.3), "{report:#}");
+    drop(server);
+}
+
 /// Pictures of which each is a little brighter than the one before: 70 of 25 in a second, with a
 /// key frame each 12, and a tone.
 const BRIGHTER: &str = "-f lavfi -i nullsrc=s=64x64:r=25:d=2.8,format=gray,geq=lum=16+3*N \

@@ -77,8 +77,8 @@ impl RtspWorker {
                 None
             }
         });
-        let session = self.connections.get_mut(&id).and_then(|c| c.session.as_mut());
-        let (Some((request, plan)), Some(rtsp)) = (waiting, session) else {
+        let name = self.session(id).map(|session| session.name.clone());
+        let (Some((request, plan)), Some(name)) = (waiting, name) else {
             // The player has gone before the verdict.
             if let Ok(session) = result {
                 self.core.send(Event::End { session: session.id });
@@ -87,9 +87,13 @@ impl RtspWorker {
         };
         match result {
             Ok(session) => {
+                // Until here it went on as before, which a refusal leaves so. What is sent of the
+                // old position must not come behind what is sent of the new one.
+                self.stop_playback(id);
                 let origin = session.admitted + session.wait + self.limits.startup;
                 let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 self.core.send(Event::Connected { session: session.id });
+                let Some(rtsp) = self.session(id) else { return };
                 rtsp.engine = Some(session.id);
                 let playback = Playback::new(session, plan, &rtsp.tracks, origin, unix);
                 rtsp.state = SessionState::Starting(Box::new(playback));
@@ -101,7 +105,7 @@ impl RtspWorker {
             }
             Err(why) => {
                 let refused = matches!(why, AdmissionError::Refused(_));
-                let response = not_admitted(&rtsp.name, why);
+                let response = not_admitted(&name, why);
                 self.reply(id, &request, RtspReply::of_http(response, refused));
                 self.read_requests(id);
             }
@@ -166,6 +170,11 @@ impl PlaybackThread for RtspWorker {
                 self.end_engine_session(id);
                 self.reply(id, &request, RtspReply::of_http(request_failed(&why), refused));
                 self.read_requests(id);
+            }
+            // Its session was replaced, of which the answer comes next.
+            Some(WaitingRequest::Admission(request, plan)) => {
+                connection.waiting = Some(WaitingRequest::Admission(request, plan));
+                self.stop_playback(id);
             }
             other => {
                 connection.waiting = other;

@@ -373,8 +373,6 @@ impl RtspWorker {
             failover: None,
             token: None,
         };
-        // What is sent of the old position must not come behind what is sent of the new one.
-        self.stop_playback(id);
         Ok(Next::Admit(Box::new(play), plan))
     }
 

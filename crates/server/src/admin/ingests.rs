@@ -1,0 +1,164 @@
+//! Ingests over the API that are under way: how far each is, and their cancelling.
+//!
+//! ```text
+//!   PUT, POST ──begin──▶ a row of the list ──receiving──▶ ingesting ──▶ gone with its answer
+//!                          ▲ GET /api/v1/ingests     ▲ DELETE /api/v1/ingests/NUMBER
+//! ```
+
+use super::problem::Problem;
+use crate::wire;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use ureq::Agent;
+
+/// The ingests that are under way.
+#[derive(Debug, Default)]
+pub(super) struct ApiIngests {
+    last_number: AtomicU64,
+    list: Mutex<Vec<Arc<IngestState>>>,
+}
+
+/// One of them, as its thread and those who ask for it see it.
+#[derive(Debug)]
+pub(super) struct IngestState {
+    number: u64,
+    disk: String,
+    title: String,
+    /// Where the file comes from; `None`: from the client.
+    address: Option<String>,
+    progress: Mutex<wire::Progress>,
+    cancel: AtomicBool,
+    /// The client of a download: it is shut down, so that no read waits.
+    agent: Mutex<Option<Agent>>,
+}
+
+/// An ingest in the list; it leaves the list when this is dropped.
+#[derive(Debug)]
+pub(super) struct ListedIngest<'a> {
+    state: Arc<IngestState>,
+    ingests: &'a ApiIngests,
+}
+
+impl ApiIngests {
+    /// Adds an ingest to the list. `total`: bytes of its file, where that is known.
+    pub(super) fn begin(
+        &self,
+        disk: &str,
+        title: &str,
+        address: Option<String>,
+        total: Option<u64>,
+    ) -> ListedIngest<'_> {
+        let state = Arc::new(IngestState {
+            number: self.last_number.fetch_add(1, Ordering::Relaxed) + 1,
+            disk: disk.to_owned(),
+            title: title.to_owned(),
+            address,
+            progress: Mutex::new(receiving(total)),
+            cancel: AtomicBool::new(false),
+            agent: Mutex::default(),
+        });
+        self.locked(|list| list.push(Arc::clone(&state)));
+        ListedIngest { state, ingests: self }
+    }
+
+    /// All of them, the oldest first.
+    pub(super) fn report(&self) -> wire::RunningIngests {
+        let ingests = self.locked(|list| list.iter().map(|one| one.report()).collect());
+        wire::RunningIngests { ingests }
+    }
+
+    /// Cancels the ingest with this number.
+    pub(super) fn cancel(&self, number: u64) -> Result<(), Problem> {
+        let found = self.locked(|list| list.iter().find(|one| one.number == number).cloned());
+        let Some(ingest) = found else {
+            let message = format!("no ingest {number} is under way");
+            return Err(Problem::new(404, "no-ingest", message, "/api/v1/ingests lists them"));
+        };
+        ingest.cancel();
+        Ok(())
+    }
+
+    pub(super) fn cancel_all(&self) {
+        self.locked(|list| list.iter().for_each(|one| one.cancel()));
+    }
+
+    fn locked<T>(&self, look: impl FnOnce(&mut Vec<Arc<IngestState>>) -> T) -> T {
+        look(&mut self.list.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ListedIngest<'_> {
+    pub(super) fn state(&self) -> &IngestState {
+        &self.state
+    }
+}
+
+impl Drop for ListedIngest<'_> {
+    fn drop(&mut self) {
+        self.ingests.locked(|list| list.retain(|one| one.number != self.state.number));
+    }
+}
+
+impl IngestState {
+    /// Set when it is cancelled.
+    pub(super) fn cancel_flag(&self) -> &AtomicBool {
+        &self.cancel
+    }
+
+    /// Fails if it was cancelled.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        match self.cancel.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(Problem::new(409, "cancelled", "the ingest was cancelled", "ask again")),
+        }
+    }
+
+    /// Notes how many bytes the file has, where that is known.
+    pub(super) fn expect(&self, total: Option<u64>) {
+        self.set(receiving(total));
+    }
+
+    /// Notes how many bytes of the file are there.
+    pub(super) fn received(&self, done: u64) {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).done = done;
+    }
+
+    /// Notes how far the ingest of the file is.
+    pub(super) fn set(&self, progress: wire::Progress) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
+
+    /// Names the client that downloads its file from now on; it is shut down with the ingest.
+    pub(super) fn downloads_with(&self, agent: &Agent) {
+        *self.agent.lock().unwrap_or_else(PoisonError::into_inner) = Some(agent.clone());
+        // It may have been cancelled before there was a client to shut down.
+        if self.cancel.load(Ordering::SeqCst) {
+            agent.clone().shutdown();
+        }
+    }
+
+    fn cancel(&self) {
+        self.cancel.store(true, Ordering::SeqCst);
+        if let Some(agent) = self.agent.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            agent.shutdown();
+        }
+    }
+
+    fn report(&self) -> wire::RunningIngest {
+        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        wire::RunningIngest {
+            ingest: self.number,
+            disk: self.disk.clone(),
+            title: self.title.clone(),
+            address: self.address.clone(),
+            stage: progress.stage,
+            done: progress.done,
+            total: progress.total,
+        }
+    }
+}
+
+/// The stage before the stages of an ingest.
+fn receiving(total: Option<u64>) -> wire::Progress {
+    wire::Progress { stage: "receiving".to_owned(), done: 0, total, event: None }
+}
