@@ -28,6 +28,7 @@ mod reader;
 mod rebuild;
 mod record;
 mod recording;
+mod recording_file;
 mod recording_load;
 mod recording_reader;
 mod repair;
@@ -66,8 +67,9 @@ pub use record::{
     Content, FormatOptions, RunningRecording, ScrubPosition, ScrubResult, ScrubState,
     StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
 };
+pub use recording_file::{RecordingFile, RecordingLook};
 pub use recording_load::RecordingLoad;
-pub use recording_reader::{RecordingReader, RecordingSnapshot};
+pub use recording_reader::{RecordingReader, RecordingSnapshot, time_of_look};
 pub use repair::{RepairReport, repair};
 pub use scrub::ScrubStep;
 pub use space::{Growth, TrackSpace};

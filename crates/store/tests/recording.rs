@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use store::{
-    BackgroundIo, CheckOptions, FindingKind, Permit, RecordingLoad, RecordingReader, Store,
-    StoreError, TitleRecord, TitleRecorder,
+    BackgroundIo, CheckOptions, FindingKind, Permit, RecordingFile, RecordingLoad, RecordingReader,
+    Store, StoreError, TitleRecord, TitleRecorder, Unthrottled,
 };
 use units::{BitRate, ByteCount};
 
@@ -601,7 +601,7 @@ fn a_recording_can_be_read_while_it_goes_on() {
                 let held = usize::try_from(look.in_place[number]).unwrap();
                 assert!(data.len() - held < 4096, "only a part of a block is missing");
                 let mut there = Vec::new();
-                for run in &look.runs[number] {
+                for run in &look.runs()[number] {
                     let mut bytes = vec![0; usize::try_from(run.end - run.start).unwrap()];
                     store.device().read_at(run.start, &mut bytes).unwrap();
                     there.extend(bytes);
@@ -624,4 +624,55 @@ fn a_recording_can_be_read_while_it_goes_on() {
             assert!(whole.checksums.starts_with(&part.checksums));
         }
     }
+}
+
+/// All bytes of the file of a recording as it is now, read in pieces of any size.
+fn file_now(file: &RecordingFile<(&Store, &dyn BackgroundIo)>) -> (Vec<u8>, bool) {
+    let look = file.look().unwrap();
+    let (mut bytes, mut piece) = (Vec::new(), 1);
+    while (bytes.len() as u64) < look.body().len() {
+        let more = look.read(bytes.len() as u64, piece).unwrap();
+        assert!(!more.is_empty() && more.len() <= piece);
+        bytes.extend(more);
+        piece = piece * 3 % 200_001;
+    }
+    assert_eq!(look.read(bytes.len() as u64, 10).unwrap(), [0; 0], "the end of the file");
+    assert!(look.modified() <= std::time::SystemTime::now());
+    (bytes, look.has_ended())
+}
+
+#[test]
+fn the_file_of_a_recording_only_grows() {
+    let device = PowerCutDevice::new(ByteCount::mib(48));
+    let store = formatted(&device);
+    let mut recorded = Recorded::start(&store, "match", 2).unwrap();
+    let id = store.recording("match").unwrap().id;
+    let new_file = || RecordingFile::new((&store, &Unthrottled as &dyn BackgroundIo), id);
+    let file = new_file();
+    assert_eq!(file_now(&file), (Vec::new(), false));
+    let (mut random, mut before, mut sizes) = (fastrand::Rng::with_seed(4), Vec::new(), 0);
+    for second in 0..60 {
+        for _ in 0..25 {
+            let length = random.usize(1..20_000);
+            recorded.write(0, &noise(&mut random, length), true).unwrap();
+            recorded.write(1, &noise(&mut random, 3000), true).unwrap();
+        }
+        recorded.commit().unwrap();
+        if second % 5 == 4 {
+            // One that is looked at for the first time has the same.
+            let (bytes, has_ended) = file_now(&new_file());
+            assert!(bytes.starts_with(&before) && !has_ended, "at {second} s");
+            sizes += usize::from(bytes.len() > before.len());
+            before = bytes;
+        }
+    }
+    assert!(sizes > 8, "it has grown {sizes} times");
+    let title = recorded.recorder.finish().unwrap().unwrap();
+    // It has been looked at before all of this.
+    let (bytes, has_ended) = file_now(&file);
+    assert!(bytes.starts_with(&before) && has_ended);
+    assert!(bytes.len() as u64 > title.bytes, "it has all of the title");
+    assert_eq!(file_now(&new_file()), (bytes, true));
+    store.remove("match").unwrap();
+    assert_eq!(new_file().look().unwrap_err().code(), "no-title");
 }
