@@ -7,6 +7,10 @@
 
 #![warn(missing_docs)]
 
+// The tests' device and titles name the crate, as other programs do.
+#[cfg(test)]
+extern crate self as store;
+
 mod background_io;
 mod byte_runs;
 mod catalogue;
@@ -23,6 +27,7 @@ mod library_plan;
 mod log;
 mod nearest;
 mod open;
+mod open_store;
 mod owner;
 mod reader;
 mod rebuild;
@@ -35,7 +40,6 @@ mod repair;
 mod scrub;
 mod series;
 mod space;
-mod store;
 mod title_file;
 mod title_index;
 mod trim;
@@ -57,6 +61,7 @@ pub use library_plan::{
     LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft,
 };
 pub use nearest::nearest;
+pub use open_store::Store;
 pub use owner::{
     RateReservations, ReserveError, ReservedRate, ReservedReadError, ReservedReader, SoleOwner,
     StoreAccess, TitleOwner,
@@ -73,6 +78,5 @@ pub use recording_reader::{RecordingReader, RecordingSnapshot, time_of_look};
 pub use repair::{RepairReport, repair};
 pub use scrub::ScrubStep;
 pub use space::{Growth, TrackSpace};
-pub use store::Store;
 pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};
