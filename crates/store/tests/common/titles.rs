@@ -3,7 +3,11 @@
 use media::{IndexPart, LduIndex, TitleKind, TrackDescription, TrackKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{CheckOptions, FormatOptions, Store, StoreError, TitleRecord, Unthrottled};
+use std::sync::atomic::AtomicBool;
+use store::{
+    BackgroundIo, CheckOptions, FormatOptions, Store, StoreError, TitleRecord, Unthrottled,
+    copy_title,
+};
 use units::{ByteCount, Timescale};
 
 /// The expected content of a store: the bytes of each title's tracks, by name.
@@ -162,7 +166,7 @@ pub fn step(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Str
     let names: Vec<String> = model.keys().cloned().collect();
     let existing = random.choice(&names).cloned();
     let fresh = format!("title {}", random.u32(..12));
-    match (random.u32(..10), existing) {
+    match (random.u32(..11), existing) {
         (0..=1, Some(name)) => {
             store.remove(&name).unwrap();
             model.remove(&name);
@@ -187,24 +191,34 @@ pub fn step(store: &Store, model: &mut Model, random: &mut fastrand::Rng) -> Str
             let _ = abandon(store, &fresh, &bytes);
             format!("abandon {fresh}")
         }
-        _ => {
+        (which, _) => {
             let tracks: Vec<Vec<u8>> = (0..random.usize(1..3))
                 .map(|_| {
                     let length = random.usize(..200_000);
                     noise(random, length)
                 })
                 .collect();
-            match put(store, &fresh, &tracks) {
+            let is_copy = which == 10;
+            match if is_copy { copied(store, &fresh, &tracks) } else { put(store, &fresh, &tracks) }
+            {
                 Ok(_) => {
                     assert!(model.insert(fresh.clone(), tracks).is_none(), "{fresh} twice");
                 }
                 Err(StoreError::Exists { .. }) => assert!(model.contains_key(&fresh)),
                 Err(StoreError::Full { .. } | StoreError::CatalogueFull { .. }) => {}
-                Err(error) => panic!("put {fresh}: {error}"),
+                Err(error) => panic!("store {fresh}: {error}"),
             }
-            format!("put {fresh}")
+            format!("{} {fresh}", if is_copy { "copy" } else { "put" })
         }
     }
+}
+
+/// Copies a title with these tracks from another store.
+fn copied(store: &Store, name: &str, tracks: &[Vec<u8>]) -> Result<TitleRecord, StoreError> {
+    let source = formatted(&super::PowerCutDevice::new(ByteCount::mib(3)));
+    put(&source, name, tracks).expect("it is empty");
+    let io: &dyn BackgroundIo = &Unthrottled;
+    copy_title(&(store, io), &[&(&source, io)], name, &mut |_| {}, &AtomicBool::new(false))
 }
 
 /// A formatted store on a device in memory.

@@ -42,7 +42,7 @@ struct Told {
     removed: Vec<String>,
     /// The numbers of parts that have expired, and that had to make room.
     counts: [usize; 2],
-    /// Of the part that was removed last: whether it was the oldest, and whether it had expired.
+    /// Whether the part that was removed last was the oldest, and whether it had expired.
     was: (bool, bool),
 }
 
