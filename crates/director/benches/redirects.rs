@@ -43,6 +43,7 @@ fn main() {
             endpoints: vec![etcd.listen().address().parse().expect("an address")],
             cluster: ClusterName::new("bench").expect("a name"),
         },
+        tls: None,
         secret: ClusterSecret::from_bytes(&[7; 32]).expect("32 bytes"),
         survive_loss: true,
         keep_free: 0.0,

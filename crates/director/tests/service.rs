@@ -140,6 +140,7 @@ impl TestCluster {
     fn of(etcd: TestEtcd, member: TestEtcdMember, planning: Option<PlanningConfig>) -> Self {
         let config = ServiceConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
+            tls: None,
             etcd: EtcdConfig {
                 endpoints: vec![member.address().parse().unwrap()],
                 cluster: ClusterName::new("c").unwrap(),

@@ -9,11 +9,12 @@
 //!
 //! Counters increase over all runs of a program (a search makes many); the state of the current run
 //! is a gauge. Viewers and agents report totals of the current run: a counter grows by the
-//! difference from the last total. One scrape is served at a time. The endpoint has no TLS and no
+//! difference from the last total. The endpoint has no TLS and no
 //! password: it serves counters only, at the address that the user names.
 
 use crate::fleet::AgentState;
 use crate::log::{NONE, OperationKind, Record, RecordSink};
+use http_service::{HttpRequest, HttpResponse, HttpService, OpenConnections, ServiceSetup};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -21,11 +22,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Metric, Registry, Unit};
 use std::fmt;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tenuto_client::ViewerSample;
 use units::locked;
@@ -215,27 +214,32 @@ impl RecordSink for Metered<'_> {
 }
 
 /// Serves requests until it is dropped.
-#[derive(Debug)]
 pub(crate) struct Endpoint {
-    address: SocketAddr,
+    http: HttpService,
     live: Arc<Live>,
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "metrics at {}", self.address())
+    }
 }
 
 impl Endpoint {
     /// Listens at `listen`; port 0 means any free port.
     pub(crate) fn open(listen: SocketAddr) -> io::Result<Self> {
         let live = Arc::<Live>::default();
-        let listener = TcpListener::bind(listen)?;
-        // A blocking accept could not be ended by the drop.
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
-        let over = Arc::new(AtomicBool::new(false));
-        let (shown, until) = (Arc::clone(&live), Arc::clone(&over));
-        let work = move || serve(&listener, &shown, &until);
-        let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(work)?;
-        Ok(Self { address, live, over, thread: Some(thread) })
+        let setup = ServiceSetup {
+            thread: "metrics",
+            open: Arc::new(OpenConnections::new(MOST_CONNECTIONS, MOST_CONNECTIONS)),
+            largest_body: 0,
+            fields_of_all: "",
+            tls: None,
+        };
+        let shown = Arc::clone(&live);
+        let answer = move |request: &HttpRequest<'_>| answer(request, &shown);
+        let http = HttpService::start(TcpListener::bind(listen)?, setup, answer)?;
+        Ok(Self { http, live })
     }
 
     /// The counters that are served.
@@ -245,64 +249,23 @@ impl Endpoint {
 
     /// The bound address.
     pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        self.http.address()
     }
 }
 
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        let _ = self.thread.take().map(JoinHandle::join);
+fn answer(request: &HttpRequest<'_>, live: &Live) -> HttpResponse {
+    if !matches!((request.method, request.path()), ("GET" | "HEAD", "/metrics")) {
+        return HttpResponse::with_body(404, "text/plain", "there is only /metrics\n");
+    }
+    match live.text() {
+        Ok(text) => HttpResponse::with_body(200, CONTENT_TYPE, text),
+        Err(error) => HttpResponse::with_body(500, "text/plain", format!("{error}\n")),
     }
 }
 
-fn serve(listener: &TcpListener, live: &Live, over: &AtomicBool) {
-    while !over.load(Ordering::Relaxed) {
-        match listener.accept() {
-            // A client that closed the connection needs no answer.
-            Ok((stream, _)) => drop(answer(stream, live)),
-            Err(_) => std::thread::sleep(NAP),
-        }
-    }
-}
-
-/// Answers one request and closes the connection.
-fn answer(mut stream: TcpStream, live: &Live) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut head = Vec::new();
-    let mut piece = [0; 512];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        let read = stream.read(&mut piece)?;
-        head.extend_from_slice(&piece[..read]);
-        if read == 0 || head.len() > LONGEST_HEAD {
-            return Ok(());
-        }
-    }
-    let line = String::from_utf8_lossy(&head);
-    let path = line.split(' ').nth(1).unwrap_or_default();
-    let (status, body) = match path.split('?').next() {
-        Some("/metrics") if line.starts_with("GET ") => {
-            ("200 OK", live.text().map_err(io::Error::other)?)
-        }
-        _ => ("404 Not Found", "there is only /metrics\n".to_owned()),
-    };
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
-}
-
-/// The interval at which new connections are accepted: it delays a scrape, and never the run.
-const NAP: Duration = Duration::from_millis(50);
-
-/// The time limit of a scraper, which holds up the next one.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-const LONGEST_HEAD: usize = 8 << 10;
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Connections at a time: a scraper opens one.
+const MOST_CONNECTIONS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -311,11 +274,13 @@ mod tests {
     use crate::fleet::{TargetFacts, WorkerState};
     use crate::progress::RunProgress;
     use crate::target::{FileSet, Layout};
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
     use units::ByteCount;
 
     fn scraped(endpoint: &Endpoint, path: &str) -> String {
         let mut stream = TcpStream::connect(endpoint.address()).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: meter\r\n\r\n").unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nConnection: close\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         text

@@ -1,10 +1,10 @@
 //! The configuration of a server, with the reason for each default.
 
 use crate::copy_source::CopySource;
-use crate::tls::TlsFiles;
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
 use disk::DiskModel;
+use http_service::TlsFiles;
 use scheduler::PolicyKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

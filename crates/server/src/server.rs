@@ -49,11 +49,12 @@ use crate::sessions::SessionTable;
 use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
 use crate::title_keys::{KeyProvider, TitleKeyFile};
 use crate::title_owner::EngineTitleOwner;
-use crate::tls::{ServerTls, TlsFiles, TlsProtocol};
+use crate::tls::{ServerTls, TlsProtocol};
 use crate::webhook::Webhook;
 use crate::wire;
 use crossbeam_channel::{Receiver, bounded, unbounded};
 use device::{MemoryLimits, Pool};
+use http_service::TlsFiles;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -94,7 +95,7 @@ impl Server {
     /// exclude each other, the files that they name, and that each store is one. Changes nothing.
     pub fn check(config: &ServerConfig) -> Result<(), Reason> {
         CheckedConfig::new(config)?;
-        config.tls.as_ref().map_or(Ok(()), TlsFiles::check)?;
+        config.tls.as_ref().map(TlsFiles::read).transpose()?;
         config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
         for path in &config.stores {
             Store::peek(path).map_err(|error| error.reason())?;

@@ -7,22 +7,20 @@
 //!   view locked     attempt.answered, attempt.step ──▶ Ask, Admitted or Refused
 //! ```
 
-use super::answer::ViewerAnswer;
 use super::counters::{Cause, ServiceCounters};
 use super::nodes::{Nodes, Question};
 use super::reply::{NodeReply, NodeVerdict};
-use super::request::ViewerRequest;
-use super::steering;
+use super::{request, steering};
 use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use cluster::{
     AdmissionClass, ClusterView, CopyPlace, Director, DirectorCounters, DirectorRefusal,
     DirectorSettings, DirectorStep, NodeAnswer, RefusalReason, StreamNeed, TitleName, TitleNumber,
 };
+use http_service::{HttpRequest, HttpResponse};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -88,12 +86,11 @@ impl Admission {
     pub(super) fn admit(
         &self,
         title: &TitleName,
-        request: &ViewerRequest<'_>,
-        client: IpAddr,
+        request: &HttpRequest<'_>,
         counters: &ServiceCounters,
-    ) -> ViewerAnswer {
+    ) -> HttpResponse {
         self.busy.fetch_add(1, Ordering::AcqRel);
-        let answer = self.answer(title, request, client, counters);
+        let answer = self.answer(title, request, counters);
         self.busy.fetch_sub(1, Ordering::AcqRel);
         answer
     }
@@ -101,10 +98,9 @@ impl Admission {
     fn answer(
         &self,
         title: &TitleName,
-        request: &ViewerRequest<'_>,
-        client: IpAddr,
+        request: &HttpRequest<'_>,
         counters: &ServiceCounters,
-    ) -> ViewerAnswer {
+    ) -> HttpResponse {
         if !self.watched.is_listed() {
             counters.refused(Cause::NotReady);
             let message = "this director does not know the cluster yet";
@@ -114,7 +110,7 @@ impl Admission {
         let Some((number, need)) = known(&view, title) else {
             drop(view);
             counters.refused(Cause::NoTitle);
-            return ViewerAnswer::problem(
+            return HttpResponse::problem(
                 404,
                 Cause::NoTitle.word(),
                 "no node has this title",
@@ -128,19 +124,19 @@ impl Admission {
         let with_title =
             steering::nodes_with(&view, number, self.watched.now(), &seed.to_le_bytes());
         drop(view);
-        let base = request.base();
+        let base = request::base(request);
         let mut location = String::new();
         loop {
             let answer = match (step, asked) {
                 (DirectorStep::Admitted(_), _) => {
                     locked(&self.director).end(&attempt);
                     counters.admitted();
-                    return ViewerAnswer::empty(302).field("Location", &location);
+                    return HttpResponse::empty(302).field("Location", &location);
                 }
                 (DirectorStep::Refused(refused), _) => {
                     locked(&self.director).end(&attempt);
                     if matches!(refused.reason, RefusalReason::NoCopy | RefusalReason::Full) {
-                        self.unmet.refused(title, client, Instant::now());
+                        self.unmet.refused(title, request.client, Instant::now());
                     }
                     return self.refuse(refused, counters);
                 }
@@ -153,8 +149,8 @@ impl Admission {
                     let steering = base.map(|base| steering::address(base, title, &node.name));
                     let question = Question {
                         target: request.target,
-                        authorization: request.authorization,
-                        client,
+                        authorization: request.field("authorization"),
+                        client: request.client,
                         steering: steering.as_deref().unwrap_or_default(),
                         elsewhere: &elsewhere,
                     };
@@ -217,7 +213,7 @@ impl Admission {
         }
     }
 
-    fn refuse(&self, refused: DirectorRefusal, counters: &ServiceCounters) -> ViewerAnswer {
+    fn refuse(&self, refused: DirectorRefusal, counters: &ServiceCounters) -> HttpResponse {
         let DirectorRefusal { reason, retry_after } = refused;
         let (cause, message, time) = match reason {
             RefusalReason::NoCopy => {
@@ -271,16 +267,16 @@ fn resolved(address: &str, target: &str, location: &str) -> String {
     format!("{address}{folder}/{location}")
 }
 
-fn refusal(cause: Cause, message: &str, time: Option<Duration>) -> ViewerAnswer {
+fn refusal(cause: Cause, message: &str, time: Option<Duration>) -> HttpResponse {
     let retry_after = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     let more = json!({ "cause": cause.word(), "retry_after_ms": retry_after });
-    ViewerAnswer::problem(503, "refused", message, more).retry_after(time)
+    HttpResponse::problem(503, "refused", message, more).retry_after(time)
 }
 
-fn for_viewer(reply: NodeReply) -> ViewerAnswer {
+fn for_viewer(reply: NodeReply) -> HttpResponse {
     let NodeReply { status, content_type, authenticate, retry_after, body, .. } = reply;
     let content_type = content_type.as_deref().unwrap_or("application/json");
-    let answer = ViewerAnswer::with_body(status, content_type, body)
+    let answer = HttpResponse::with_body(status, content_type, body)
         .retry_after(retry_after.map(Duration::from_secs));
     match authenticate {
         Some(authenticate) => answer.field("WWW-Authenticate", &authenticate),

@@ -1,8 +1,8 @@
 //! `/metrics`: OpenMetrics text, made at each scrape.
 
 use super::ServiceState;
-use super::answer::ViewerAnswer;
 use crate::planning::Planning;
+use http_service::HttpResponse;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The metrics at this moment.
-pub(super) fn metrics(state: &Arc<ServiceState>) -> ViewerAnswer {
+pub(super) fn metrics(state: &Arc<ServiceState>) -> HttpResponse {
     let mut registry = Registry::with_prefix("tenuto_director");
     registry.register_with_unit(
         "admission",
@@ -25,9 +25,9 @@ pub(super) fn metrics(state: &Arc<ServiceState>) -> ViewerAnswer {
     registry.register_collector(Box::new(DirectorScrape(Arc::clone(state))));
     let mut text = String::new();
     match encode(&mut text, &registry) {
-        Ok(()) => ViewerAnswer::with_body(200, CONTENT_TYPE, text),
+        Ok(()) => HttpResponse::with_body(200, CONTENT_TYPE, text),
         Err(error) => {
-            ViewerAnswer::problem(503, "metrics", &error.to_string(), serde_json::Value::Null)
+            HttpResponse::problem(503, "metrics", &error.to_string(), serde_json::Value::Null)
         }
     }
 }

@@ -1,18 +1,16 @@
 //! The director as a service: viewers ask it for a title, and are sent to a node that has reserved.
 //!
 //! ```text
-//!   viewer ──▶ connections ──▶ routes ──▶ admission ──▶ nodes ──▶ a node
-//!                  │             │            │           transport, reply
-//!               request          │         WatchedCluster ◀── etcd
-//!               answer        status, metrics
+//!   viewer ──▶ HttpService ──▶ routes ──▶ admission ──▶ nodes ──▶ a node
+//!                                │ request    │           transport, reply
+//!                                │         WatchedCluster ◀── etcd
+//!                             status, metrics
 //! ```
 //!
 //! A director has no state but its view and its counters. Any number of them run beside each other,
 //! with nothing between them, and a director that has stopped is replaced by another at once.
 
 mod admission;
-mod answer;
-mod connections;
 mod counters;
 mod metrics;
 mod nodes;
@@ -30,21 +28,22 @@ use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use admission::Admission;
 use cluster::{ClusterName, DirectorSettings};
-use connections::OpenConnections;
 use counters::ServiceCounters;
+use http_service::{HttpRequest, HttpService, OpenConnections, ServiceSetup, TlsFiles};
 use nodes::Nodes;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use units::Reason;
+use units::{Hinted, Reason};
 
 /// What a director needs.
 #[derive(Debug)]
 pub struct ServiceConfig {
     /// Where viewers connect; port 0 takes any free port.
     pub listen: SocketAddr,
+    /// The certificate with which the director answers; `None`: it speaks HTTP in the clear.
+    pub tls: Option<TlsFiles>,
     /// The etcd, and the cluster in it.
     pub etcd: EtcdConfig,
     /// The secret that the nodes of the cluster know.
@@ -64,7 +63,8 @@ pub struct ServiceConfig {
 pub struct DirectorService {
     state: Arc<ServiceState>,
     address: SocketAddr,
-    accepting: Option<JoinHandle<()>>,
+    /// `None` from the moment at which the director stops.
+    http: Option<HttpService>,
 }
 
 /// What the threads of a director share.
@@ -73,18 +73,18 @@ struct ServiceState {
     admission: Admission,
     planning: Option<Planning>,
     counters: ServiceCounters,
-    open: OpenConnections,
+    open: Arc<OpenConnections>,
     cluster: ClusterName,
     version: String,
     /// Pages that are being made or sent.
-    pages: AtomicUsize,
+    pages: Arc<AtomicUsize>,
     stopping: AtomicBool,
 }
 
 /// The right to make and send one page, which may be large.
-struct PagePermit<'a>(&'a AtomicUsize);
+struct PagePermit(Arc<AtomicUsize>);
 
-impl Drop for PagePermit<'_> {
+impl Drop for PagePermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -100,9 +100,9 @@ impl ServiceState {
     }
 
     /// The right to a page; `None` while there are as many as may be.
-    fn page(&self) -> Option<PagePermit<'_>> {
+    fn page(&self) -> Option<PagePermit> {
         let before = self.pages.fetch_add(1, Ordering::AcqRel);
-        let permit = PagePermit(&self.pages);
+        let permit = PagePermit(Arc::clone(&self.pages));
         (before < MOST_PAGES).then_some(permit)
     }
 }
@@ -112,8 +112,8 @@ impl DirectorService {
     /// can again, and when a node does not take the director for one of its cluster.
     ///
     /// # Errors
-    /// An address that cannot be listened at, and an etcd that cannot be used whatever it answers.
-    /// One that does not answer is tried again.
+    /// An address that cannot be listened at, a certificate that cannot be used, an etcd that
+    /// cannot be used whatever it answers. One that does not answer is tried again.
     pub fn start(
         config: ServiceConfig,
         say: impl Fn(&str) + Send + Sync + 'static,
@@ -123,6 +123,9 @@ impl DirectorService {
             .and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = listener
             .map_err(|error| Reason::from(error.to_string()).about(config.listen.to_string()))?;
+        let of_tls = Arc::clone(&say);
+        let tls = config.tls.map(|files| files.http_config(move |text| of_tls(text)));
+        let tls = tls.transpose()?;
         let watched = WatchedCluster::start(&config.etcd, Arc::clone(&say))?;
         let nodes = Nodes::new(config.secret);
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
@@ -145,18 +148,24 @@ impl DirectorService {
             watched,
             planning,
             counters: ServiceCounters::default(),
-            open: OpenConnections::default(),
+            open: Arc::new(OpenConnections::new(MOST_CONNECTIONS, MOST_OF_A_CLIENT)),
             cluster: config.etcd.cluster,
             version: config.version,
-            pages: AtomicUsize::new(0),
+            pages: Arc::default(),
             stopping: AtomicBool::new(false),
         });
-        let of_thread = Arc::clone(&state);
-        let accepting = std::thread::Builder::new()
-            .name("accept".to_owned())
-            .spawn(move || connections::accept(&listener, &of_thread))
-            .map_err(|error| Reason::from(format!("cannot start a thread: {error}")))?;
-        Ok(Self { state, address, accepting: Some(accepting) })
+        let setup = ServiceSetup {
+            thread: "viewer",
+            open: Arc::clone(&state.open),
+            largest_body: 0,
+            fields_of_all: "Access-Control-Allow-Origin: *\r\n",
+            tls,
+        };
+        let of_requests = Arc::clone(&state);
+        let answer = move |request: &HttpRequest<'_>| routes::answer(&of_requests, request);
+        let http = HttpService::start(listener, setup, answer)
+            .map_err(|error| error.reason().about("cannot start a thread"))?;
+        Ok(Self { state, address, http: Some(http) })
     }
 
     /// Where viewers connect.
@@ -176,17 +185,7 @@ impl DirectorService {
 impl Drop for DirectorService {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::Release);
-        let Some(accepting) = self.accepting.take() else { return };
-        let here: IpAddr = match self.address {
-            SocketAddr::V4(_) if self.address.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) if self.address.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            address => address.ip(),
-        };
-        // The connection ends the wait of the thread that accepts.
-        let at = SocketAddr::new(here, self.address.port());
-        if TcpStream::connect_timeout(&at, TO_STOP).is_ok() {
-            let _ = accepting.join();
-        }
+        self.http = None;
         let start = Instant::now();
         while self.state.admission.is_busy() && start.elapsed() < TO_STOP {
             std::thread::sleep(LOOK_AGAIN);
@@ -194,6 +193,10 @@ impl Drop for DirectorService {
     }
 }
 
+/// Connections of all viewers.
+const MOST_CONNECTIONS: usize = 4096;
+/// Connections of one client.
+const MOST_OF_A_CLIENT: usize = 512;
 /// Pages at a time: a list of many titles has some megabytes.
 const MOST_PAGES: usize = 8;
 /// Time for the viewers who have asked, at the end.

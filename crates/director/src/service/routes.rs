@@ -1,24 +1,29 @@
 //! The resources of a director.
 
-use super::answer::ViewerAnswer;
-use super::request::ViewerRequest;
-use super::{ServiceState, metrics, status, steering};
+use super::{ServiceState, metrics, request, status, steering};
+use http_service::{HttpRequest, HttpResponse, console_file};
 use serde_json::json;
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The answer to a request.
+pub(super) fn answer(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpResponse {
+    if !is_page(request) {
+        return resource(state, request);
+    }
+    match state.page() {
+        Some(permit) => resource(state, request).holding(permit),
+        None => HttpResponse::problem(503, "busy", "too many pages are being sent", json!({}))
+            .retry_after(Some(PAUSE)),
+    }
+}
 
 /// Whether the answer is a page of any size.
-pub(super) fn is_page(request: &ViewerRequest<'_>) -> bool {
+fn is_page(request: &HttpRequest<'_>) -> bool {
     matches!(request.path(), "/status" | "/titles" | "/metrics")
 }
 
-/// The answer to a request.
-pub(super) fn answer(
-    state: &Arc<ServiceState>,
-    request: &ViewerRequest<'_>,
-    client: IpAddr,
-) -> ViewerAnswer {
+fn resource(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpResponse {
     let is_title = request.path().starts_with("/t/");
     match request.method {
         "GET" => {}
@@ -26,13 +31,13 @@ pub(super) fn answer(
         "OPTIONS" => return preflight(is_title),
         _ => {
             let message = "this resource has no such method";
-            let answer = ViewerAnswer::problem(405, "method-not-allowed", message, json!({}));
+            let answer = HttpResponse::problem(405, "method-not-allowed", message, json!({}));
             return answer.field("Allow", methods(is_title));
         }
     }
-    if let Some(title) = request.title() {
+    if let Some(title) = request::title(request) {
         let started = Instant::now();
-        let answer = state.admission.admit(&title, request, client, &state.counters);
+        let answer = state.admission.admit(&title, request, &state.counters);
         state.counters.took(started.elapsed());
         return answer;
     }
@@ -40,32 +45,24 @@ pub(super) fn answer(
         return steering::manifest(state, request, &title);
     }
     if let Some(name) = request.path().strip_prefix("/console/") {
-        return console_file(name);
+        return console_file(name).unwrap_or_else(|| {
+            let message = "the console has no such file";
+            HttpResponse::problem(404, "not-found", message, json!({}))
+        });
     }
     match request.path() {
-        "/" | "/console" => ViewerAnswer::empty(302).field("Location", "/console/"),
+        "/" | "/console" => HttpResponse::empty(302).field("Location", "/console/"),
         "/healthz" => status::health(state),
         "/status" => status::status(state),
         "/titles" => status::titles(state),
         "/metrics" => metrics::metrics(state),
-        _ => ViewerAnswer::problem(404, "not-found", "a director has no such resource", json!({})),
+        _ => HttpResponse::problem(404, "not-found", "a director has no such resource", json!({})),
     }
 }
 
-/// A file of the console.
-fn console_file(name: &str) -> ViewerAnswer {
-    let Some(file) = web_console::file(name) else {
-        let message = "the console has no such file";
-        return ViewerAnswer::problem(404, "not-found", message, json!({}));
-    };
-    let answer = ViewerAnswer::with_body(200, file.content_type, file.bytes);
-    let answer = answer.kept(file.cache_control);
-    web_console::SECURITY.iter().fold(answer, |answer, (name, value)| answer.field(name, value))
-}
-
 /// The answer to a browser that asks before a request with a field such as `Authorization`.
-fn preflight(is_title: bool) -> ViewerAnswer {
-    ViewerAnswer::empty(204)
+fn preflight(is_title: bool) -> HttpResponse {
+    HttpResponse::empty(204)
         .field("Allow", methods(is_title))
         .field("Access-Control-Allow-Methods", methods(is_title))
         .field("Access-Control-Allow-Headers", FIELDS)
@@ -81,3 +78,5 @@ fn methods(is_title: bool) -> &'static str {
 /// stands for `Authorization`.
 const FIELDS: &str = "Authorization, Range, Cache-Control, Content-Type, CMCD-Object, \
                       CMCD-Request, CMCD-Session, CMCD-Status, *";
+/// Time until a page may be sent again.
+const PAUSE: Duration = Duration::from_millis(50);

@@ -1,11 +1,11 @@
 //! What a director shows of itself and of the cluster: `/healthz`, `/status`, `/titles`.
 
 use super::ServiceState;
-use super::answer::ViewerAnswer;
 use crate::planning::Planning;
 use cluster::{
     CapacityShare, CopyState, CopyView, NodeId, NodeNumber, NodeView, TitleName, TitleSize,
 };
+use http_service::HttpResponse;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +13,13 @@ use std::time::Duration;
 use units::Moment;
 
 /// 200 while the view is listed and etcd was heard of late.
-pub(super) fn health(state: &ServiceState) -> ViewerAnswer {
+pub(super) fn health(state: &ServiceState) -> HttpResponse {
     let watched = &state.watched;
-    let not_ready = |why: &str| ViewerAnswer::problem(503, "not-ready", why, json!({}));
+    let not_ready = |why: &str| HttpResponse::problem(503, "not-ready", why, json!({}));
     match watched.age() {
         _ if state.is_stopping() => not_ready("the director is stopping"),
         Some(age) if watched.is_listed() && age <= TOO_OLD => {
-            ViewerAnswer::with_body(200, "text/plain; charset=utf-8", "ok\n")
+            HttpResponse::with_body(200, "text/plain; charset=utf-8", "ok\n")
         }
         Some(age) if watched.is_listed() => {
             not_ready(&format!("etcd has not answered for {} s", age.as_secs()))
@@ -29,7 +29,7 @@ pub(super) fn health(state: &ServiceState) -> ViewerAnswer {
 }
 
 /// The state as JSON.
-pub(super) fn status(state: &ServiceState) -> ViewerAnswer {
+pub(super) fn status(state: &ServiceState) -> HttpResponse {
     let watched = &state.watched;
     let now = watched.now();
     let counted = state.counters.counted();
@@ -77,7 +77,7 @@ pub(super) fn status(state: &ServiceState) -> ViewerAnswer {
             "health_misses": director.health_misses,
         },
     });
-    ViewerAnswer::with_body(200, "application/json", body.to_string())
+    HttpResponse::with_body(200, "application/json", body.to_string())
 }
 
 /// How the planning of this director goes, if it is the one that plans.
@@ -114,7 +114,7 @@ fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
 }
 
 /// The titles of the cluster with the nodes that have them.
-pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
+pub(super) fn titles(state: &ServiceState) -> HttpResponse {
     // Viewers wait for the view, so that only what is needed of it is taken under its lock.
     let (mut titles, names, unlisted) = {
         let view = state.watched.view();
@@ -152,7 +152,7 @@ pub(super) fn titles(state: &ServiceState) -> ViewerAnswer {
         })
     });
     let body = json!({ "titles": shown.collect::<Vec<_>>() }).to_string();
-    ViewerAnswer::with_body(200, "application/json", body)
+    HttpResponse::with_body(200, "application/json", body)
 }
 
 fn seconds(time: Duration) -> f64 {

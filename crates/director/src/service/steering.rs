@@ -18,9 +18,8 @@
 //! manifest.
 
 use super::ServiceState;
-use super::answer::ViewerAnswer;
-use super::request::ViewerRequest;
 use cluster::{ClusterView, CopyState, TitleName, TitleNumber};
+use http_service::{HttpRequest, HttpResponse};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use ring::digest;
 use serde_json::{Value, json};
@@ -95,7 +94,7 @@ pub(super) fn address(base: &str, title: &TitleName, asked: &str) -> String {
 }
 
 /// The title of a request for a steering manifest.
-pub(super) fn title_of(request: &ViewerRequest<'_>) -> Option<TitleName> {
+pub(super) fn title_of(request: &HttpRequest<'_>) -> Option<TitleName> {
     let name = request.path().strip_prefix("/steer/")?;
     TitleName::new(percent_decode_str(name).decode_utf8().ok()?).ok()
 }
@@ -103,14 +102,14 @@ pub(super) fn title_of(request: &ViewerRequest<'_>) -> Option<TitleName> {
 /// The steering manifest.
 pub(super) fn manifest(
     state: &ServiceState,
-    request: &ViewerRequest<'_>,
+    request: &HttpRequest<'_>,
     title: &TitleName,
-) -> ViewerAnswer {
+) -> HttpResponse {
     let now = state.watched.now();
     let view = state.watched.view();
     let Some(number) = view.title_named(title) else {
         drop(view);
-        return ViewerAnswer::problem(404, "no-title", "no node has this title", json!({}));
+        return HttpResponse::problem(404, "no-title", "no node has this title", json!({}));
     };
     let session = request.raw_query("s").unwrap_or_default();
     let nodes = nodes_with(&view, number, now, session.as_bytes());
@@ -124,7 +123,7 @@ pub(super) fn manifest(
     let names: Vec<&str> = names.split(',').filter(|name| is_plain(name)).collect();
     let listed = Playlists { names, path, query };
     let body = steered(&nodes, &first, present.trim_matches('"'), &listed);
-    ViewerAnswer::with_body(200, "application/vnd.apple.steering-list", body.to_string())
+    HttpResponse::with_body(200, "application/vnd.apple.steering-list", body.to_string())
 }
 
 /// The media playlists that a manifest has.

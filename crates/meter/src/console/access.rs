@@ -6,8 +6,9 @@
 //! | with another `Host` than this machine's, where there is no token | a page whose name was made to lead here (DNS rebinding) |
 //! | a change from another origin, or without the console's own field | a page of another site in the same browser |
 
-use super::http::{ConsoleAnswer, ConsoleRequest, OWN};
+use super::http::{OWN, bearer, problem};
 use crate::fleet::Token;
+use http_service::{HttpRequest, HttpResponse};
 use std::net::{IpAddr, SocketAddr};
 use units::Reason;
 
@@ -23,33 +24,35 @@ pub(super) fn check_address(listen: SocketAddr, has_token: bool) -> Result<(), R
 }
 
 /// The answer to a request that is not permitted; `None` to one that is.
-pub(super) fn refusal(request: &ConsoleRequest, token: Option<&Token>) -> Option<ConsoleAnswer> {
+pub(super) fn refusal(request: &HttpRequest<'_>, token: Option<&Token>) -> Option<HttpResponse> {
+    let host = request.text_field("host").unwrap_or_default();
     match token {
         Some(token) => {
-            let given = request.bearer.clone().or_else(|| request.query("token"));
+            let given = bearer(request).map(str::to_owned).or_else(|| request.query("token"));
             // The page itself has no secret, and asks with the token that it was opened with.
-            let is_page = request.path == "/" || request.path.starts_with("/console");
+            let is_page = request.path() == "/" || request.path().starts_with("/console");
             if !is_page && !given.is_some_and(|given| token.is(given.as_bytes())) {
                 let hint = "open this page as /console/?token=TOKEN";
                 let message = "the token is missing or another one";
-                return Some(ConsoleAnswer::problem(401, "token-missing", message, Some(hint)));
+                return Some(problem(401, "token-missing", message, Some(hint)));
             }
         }
-        None if !is_loopback(&request.host) => {
+        None if !is_loopback(host) => {
             let message = "this console answers on the addresses of its own machine only";
             let hint = "open it as http://127.0.0.1:PORT/console/";
-            return Some(ConsoleAnswer::problem(403, "other-host", message, Some(hint)));
+            return Some(problem(403, "other-host", message, Some(hint)));
         }
         None => {}
     }
-    let changes = !matches!(&*request.method, "GET" | "HEAD");
-    let own = format!("http://{}", request.host);
-    let own_tls = format!("https://{}", request.host);
-    let is_foreign = request.origin.as_ref().is_some_and(|from| *from != own && *from != own_tls);
-    if changes && (is_foreign || !request.is_own) {
+    let changes = !matches!(request.method, "GET" | "HEAD");
+    let (own, own_tls) = (format!("http://{host}"), format!("https://{host}"));
+    let is_foreign = request
+        .field("origin")
+        .is_some_and(|from| from != own.as_bytes() && from != own_tls.as_bytes());
+    if changes && (is_foreign || request.field(OWN).is_none()) {
         let message = "only the console's own page may change anything";
         let hint = format!("programs send the header field {OWN}: 1");
-        return Some(ConsoleAnswer::problem(403, "other-origin", message, Some(&hint)));
+        return Some(problem(403, "other-origin", message, Some(&hint)));
     }
     None
 }
@@ -103,17 +106,14 @@ mod tests {
             ),
         ];
         for (method, host, origin, is_own, has_token, query, wanted) in rows {
-            let request = ConsoleRequest {
-                method: method.to_owned(),
-                path: "/status".to_owned(),
-                query: query.to_owned(),
-                host: host.to_owned(),
-                origin: origin.map(str::to_owned),
-                is_own,
-                ..ConsoleRequest::default()
-            };
-            let refused = refusal(&request, has_token.then_some(&token));
-            let status = refused.map_or(0, |answer| answer.status);
+            let origin = origin.map(|origin| format!("Origin: {origin}\r\n")).unwrap_or_default();
+            let own = if is_own { "Tenuto-Console: 1\r\n" } else { "" };
+            let bytes =
+                format!("{method} /status?{query} HTTP/1.1\r\nHost: {host}\r\n{origin}{own}\r\n");
+            let refused = HttpRequest::for_test(bytes.as_bytes(), |request| {
+                refusal(request, has_token.then_some(&token))
+            });
+            let status = refused.map_or(0, |answer| answer.status());
             assert_eq!(status, wanted, "{method} {host} {origin:?} {query}");
         }
     }

@@ -20,15 +20,13 @@ mod routes;
 use crate::allowed::AllowedDirectories;
 use crate::error::MeterError;
 use crate::fleet::Token;
+use http_service::{HttpRequest, HttpService, OpenConnections, ServiceSetup, TlsFiles};
 use measuring::Measuring;
 use reports::KeptReports;
 use std::ffi::OsString;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// What a console needs.
 pub struct ConsoleConfig {
@@ -38,6 +36,8 @@ pub struct ConsoleConfig {
     pub allowed: Vec<PathBuf>,
     /// Where browsers connect; port 0 takes any free port.
     pub listen: SocketAddr,
+    /// The certificate with which the console answers; `None`: it speaks HTTP in the clear.
+    pub tls: Option<TlsFiles>,
     /// The token that a browser must have; needed where other machines can connect.
     pub token: Option<Token>,
     /// The command line before a command of the meter: the program first.
@@ -46,9 +46,10 @@ pub struct ConsoleConfig {
 
 /// A console that runs. Dropped, it stops, with the measurement that runs.
 pub struct MeterConsole {
+    /// `None` from the moment at which the console stops.
+    http: Option<HttpService>,
     address: SocketAddr,
-    over: Arc<AtomicBool>,
-    accepting: Option<JoinHandle<()>>,
+    state: Arc<ConsoleState>,
 }
 
 /// What the threads of a console share.
@@ -63,15 +64,19 @@ struct ConsoleState {
 }
 
 impl MeterConsole {
-    /// Starts a console.
+    /// Starts a console. `say` takes what an operator should know of the certificate.
     ///
     /// # Errors
     /// An address where others could measure without a token, or that cannot be listened at; a
-    /// directory that cannot be used.
-    pub fn start(config: ConsoleConfig) -> Result<Self, MeterError> {
-        let ConsoleConfig { directory, allowed, listen, token, meter } = config;
+    /// directory or a certificate that cannot be used.
+    pub fn start(
+        config: ConsoleConfig,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, MeterError> {
+        let ConsoleConfig { directory, allowed, listen, tls, token, meter } = config;
         access::check_address(listen, token.is_some())
             .map_err(|why| MeterError::from(why).into_usage())?;
+        let tls = tls.map(|files| files.http_config(say)).transpose()?;
         let state = ConsoleState {
             reports: KeptReports::open(&directory)?,
             allowed: AllowedDirectories::new(&allowed)?,
@@ -85,18 +90,18 @@ impl MeterConsole {
                 .hint("choose another --listen")
         };
         let listener = TcpListener::bind(listen).map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
-        let over = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&over);
         let state = Arc::new(state);
-        let work = move || {
-            let of_requests = Arc::clone(&state);
-            http::serve(&listener, &until, move |request| routes::answer(&of_requests, request));
-            // Threads of requests may have the state for seconds, the measurement ends now.
-            state.measuring.end();
+        let of_requests = Arc::clone(&state);
+        let setup = ServiceSetup {
+            thread: "console",
+            open: Arc::new(OpenConnections::new(MOST_CONNECTIONS, MOST_CONNECTIONS)),
+            largest_body: LARGEST_BODY,
+            fields_of_all: "",
+            tls,
         };
-        let accepting = std::thread::Builder::new().name("accept".to_owned()).spawn(work);
-        Ok(Self { address, over, accepting: Some(accepting.map_err(cannot)?) })
+        let answer = move |request: &HttpRequest<'_>| routes::answer(&of_requests, request);
+        let http = HttpService::start(listener, setup, answer).map_err(cannot)?;
+        Ok(Self { address: http.address(), http: Some(http), state })
     }
 
     /// Where browsers connect.
@@ -107,19 +112,13 @@ impl MeterConsole {
 
 impl Drop for MeterConsole {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-        let ip: IpAddr = match self.address {
-            SocketAddr::V4(_) if self.address.ip().is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) if self.address.ip().is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-            address => address.ip(),
-        };
-        // The connection ends the wait of the thread that accepts.
-        let here = SocketAddr::new(ip, self.address.port());
-        if TcpStream::connect_timeout(&here, TO_WAKE).is_ok() {
-            let _ = self.accepting.take().map(JoinHandle::join);
-        }
+        self.http = None;
+        // Threads of requests may have the state for seconds, the measurement ends now.
+        self.state.measuring.end();
     }
 }
 
-/// Time for a connection to this process.
-const TO_WAKE: Duration = Duration::from_secs(2);
+/// Connections at a time: a browser opens six.
+const MOST_CONNECTIONS: usize = 64;
+/// Bytes of an order.
+const LARGEST_BODY: usize = 64 << 10;

@@ -14,40 +14,41 @@
 
 use super::ConsoleState;
 use super::access;
-use super::http::{ConsoleAnswer, ConsoleRequest};
+use super::http::problem;
 use super::measuring::NotStarted;
 use super::order::MeasureOrder;
 use super::reports::ReportFile;
 use crate::profiles::{self, Profile};
 use disk::DiskModel;
+use http_service::{HttpRequest, HttpResponse, console_file};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use units::{Hinted, Reason};
 
 /// The answer to a request.
-pub(super) fn answer(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleAnswer {
+pub(super) fn answer(state: &ConsoleState, request: &HttpRequest<'_>) -> HttpResponse {
     if let Some(refusal) = access::refusal(request, state.token.as_ref()) {
         return refusal;
     }
-    let method = if request.method == "HEAD" { "GET" } else { &*request.method };
-    if let ("GET", Some(name)) = (method, request.path.strip_prefix("/console/")) {
-        return console_file(name);
+    let method = if request.method == "HEAD" { "GET" } else { request.method };
+    if let ("GET", Some(name)) = (method, request.path().strip_prefix("/console/")) {
+        return console_file(name).unwrap_or_else(|| not_found("the console has no such file"));
     }
-    match (method, &*request.path) {
+    match (method, request.path()) {
         ("GET", "/" | "/console") => {
-            ConsoleAnswer::new(302, "text/plain", "").field("Location", "/console/")
+            HttpResponse::with_body(302, "text/plain", "").field("Location", "/console/")
         }
         ("GET", "/status") => status(state, request),
         ("GET", "/api/v1/meter/choices") => choices(),
         ("POST", "/api/v1/meter/runs") => start(state, request),
         ("POST", "/api/v1/meter/stop") => {
             if state.measuring.stop() {
-                return ConsoleAnswer::json(200, &json!({}));
+                return HttpResponse::json(200, &json!({}));
             }
-            ConsoleAnswer::problem(409, "nothing-runs", "no measurement runs", None)
+            problem(409, "nothing-runs", "no measurement runs", None)
         }
         ("GET", "/api/v1/meter/reports") => {
-            state.reports.list().map_or_else(failed, |list| ConsoleAnswer::json(200, &list))
+            state.reports.list().map_or_else(failed, |list| HttpResponse::json(200, &list))
         }
         ("DELETE", "/api/v1/meter/reports") => remove(state, request),
         ("GET", "/api/v1/meter/reports/page") => file(state, request, ReportFile::Page),
@@ -58,28 +59,19 @@ pub(super) fn answer(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleA
     }
 }
 
-fn not_found(message: &str) -> ConsoleAnswer {
-    ConsoleAnswer::problem(404, "not-found", message, None)
+fn not_found(message: &str) -> HttpResponse {
+    problem(404, "not-found", message, None)
 }
 
-fn failed(why: Reason) -> ConsoleAnswer {
-    ConsoleAnswer::problem(500, "failed", &why.to_string(), why.hint.as_deref())
+fn failed(why: Reason) -> HttpResponse {
+    problem(500, "failed", &why.to_string(), why.hint.as_deref())
 }
 
-fn refused(why: &Reason) -> ConsoleAnswer {
-    ConsoleAnswer::problem(422, "refused", &why.to_string(), why.hint.as_deref())
+fn refused(why: &Reason) -> HttpResponse {
+    problem(422, "refused", &why.to_string(), why.hint.as_deref())
 }
 
-fn console_file(name: &str) -> ConsoleAnswer {
-    let Some(file) = web_console::file(name) else {
-        return not_found("the console has no such file");
-    };
-    let answer = ConsoleAnswer::new(200, file.content_type, file.bytes);
-    let answer = answer.field("Cache-Control", file.cache_control);
-    web_console::SECURITY.iter().fold(answer, |answer, (name, value)| answer.field(name, *value))
-}
-
-fn status(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleAnswer {
+fn status(state: &ConsoleState, request: &HttpRequest<'_>) -> HttpResponse {
     let number = |name| request.query(name).and_then(|text| text.parse().ok()).unwrap_or(0_u64);
     let after = usize::try_from(number("after")).unwrap_or(usize::MAX);
     let meter = json!({
@@ -88,10 +80,10 @@ fn status(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleAnswer {
         "allowed": state.allowed.names(),
     });
     let run = state.measuring.json(number("run"), after);
-    ConsoleAnswer::json(200, &json!({ "meter": meter, "run": run }))
+    HttpResponse::json(200, &json!({ "meter": meter, "run": run }))
 }
 
-fn choices() -> ConsoleAnswer {
+fn choices() -> HttpResponse {
     let profile = |profile: &Profile| {
         json!({
             "name": profile.name,
@@ -106,11 +98,11 @@ fn choices() -> ConsoleAnswer {
         .iter()
         .map(|model| json!({ "name": model.name(), "bytes": model.capacity().0 }))
         .collect();
-    ConsoleAnswer::json(200, &json!({ "profiles": profiles, "models": models }))
+    HttpResponse::json(200, &json!({ "profiles": profiles, "models": models }))
 }
 
-fn start(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleAnswer {
-    let order: MeasureOrder = match serde_json::from_slice(&request.body) {
+fn start(state: &ConsoleState, request: &HttpRequest<'_>) -> HttpResponse {
+    let order: MeasureOrder = match serde_json::from_slice(request.body) {
         Ok(order) => order,
         Err(error) => return refused(&error.to_string().into()),
     };
@@ -123,17 +115,17 @@ fn start(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleAnswer {
         Err(why) => return refused(&why),
     };
     match state.measuring.start(&state.meter, arguments, order, &name, &state.reports) {
-        Ok(()) => ConsoleAnswer::json(201, &json!({ "name": name })),
+        Ok(()) => HttpResponse::json(201, &json!({ "name": name })),
         Err(NotStarted::Busy(other)) => {
             let message = format!("{other} is being measured: two would measure each other");
             let hint = "wait until it has ended, or stop it";
-            ConsoleAnswer::problem(409, "busy", &message, Some(hint))
+            problem(409, "busy", &message, Some(hint))
         }
         Err(NotStarted::Failed(why)) => failed(why),
     }
 }
 
-fn file(state: &ConsoleState, request: &ConsoleRequest, file: ReportFile) -> ConsoleAnswer {
+fn file(state: &ConsoleState, request: &HttpRequest<'_>, file: ReportFile) -> HttpResponse {
     let name = request.query("name").unwrap_or_default();
     let Some(bytes) = state.reports.file(&name, file) else {
         return not_found("there is no such report, or it has no such file");
@@ -143,28 +135,28 @@ fn file(state: &ConsoleState, request: &ConsoleRequest, file: ReportFile) -> Con
         ReportFile::Summary => "application/json",
         ReportFile::Seconds => "text/csv; charset=utf-8",
     };
-    ConsoleAnswer::new(200, content_type, bytes)
+    HttpResponse::with_body(200, content_type, bytes)
         .field("Content-Security-Policy", REPORT_POLICY)
         .field("X-Content-Type-Options", "nosniff")
         .field("Referrer-Policy", "no-referrer")
 }
 
-fn remove(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleAnswer {
+fn remove(state: &ConsoleState, request: &HttpRequest<'_>) -> HttpResponse {
     let name = request.query("name").unwrap_or_default();
     if state.reports.path(&name).is_none() {
         return not_found("there is no such report");
     }
-    state.reports.remove(&name).map_or_else(failed, |()| ConsoleAnswer::json(200, &json!({})))
+    state.reports.remove(&name).map_or_else(failed, |()| HttpResponse::json(200, &json!({})))
 }
 
-fn compare(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleAnswer {
+fn compare(state: &ConsoleState, request: &HttpRequest<'_>) -> HttpResponse {
     let path = |name| state.reports.path(&request.query(name).unwrap_or_default());
     let (Some(a), Some(b)) = (path("a"), path("b")) else {
         return not_found("one of the two reports is not there");
     };
     let Ok(_comparing) = state.comparing.try_lock() else {
         let hint = "try again in some seconds";
-        return ConsoleAnswer::problem(409, "busy", "two others are compared", Some(hint));
+        return problem(409, "busy", "two others are compared", Some(hint));
     };
     let Some((program, words)) = state.meter.split_first() else {
         return failed("the console has no program to start".into());
@@ -181,7 +173,7 @@ fn compare(state: &ConsoleState, request: &ConsoleRequest) -> ConsoleAnswer {
         Err(error) => return failed(error.reason().about("cannot start the comparison")),
     };
     match serde_json::from_slice::<Value>(&output.stdout) {
-        Ok(compared) => ConsoleAnswer::json(200, &compared),
+        Ok(compared) => HttpResponse::json(200, &compared),
         Err(_) => refused(&said(&String::from_utf8_lossy(&output.stderr))),
     }
 }

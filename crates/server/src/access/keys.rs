@@ -1,9 +1,9 @@
 //! The keys that tokens are signed with: a JSON Web Key Set (RFC 7517) in a file, which may change
 //! while the server runs.
 
-use crate::file_version::FileVersion;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use http_service::FileVersion;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use ring::rand::{SecureRandom, SystemRandom};

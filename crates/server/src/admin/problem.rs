@@ -54,7 +54,7 @@ impl Problem {
 
     pub(crate) fn into_response(self) -> Response {
         let Self { status, failure: wire::Failure { code, message, hint } } = self;
-        let title = crate::http::reason(status);
+        let title = http_service::status_words(status);
         let details = ProblemDetails { title, status, detail: message, error: code, hint };
         let mut response = Response::api(status, CONTENT_TYPE, &details);
         if status == 503 {

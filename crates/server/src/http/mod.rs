@@ -38,6 +38,6 @@ pub(crate) use error_response::of as request_failed;
 #[cfg(test)]
 pub(crate) use request::parsed;
 pub(crate) use request::{HttpRequest, Method, SignedQuestion, bearer_token, without_token};
-pub(crate) use response::{Response, reason, refusal_message};
+pub(crate) use response::{Response, refusal_message};
 pub(crate) use routes::escape;
 pub(crate) use worker::{ConnectionLimits, serve};

@@ -4,6 +4,7 @@
 
 use super::request::HeadError;
 use crate::engine::{Refusal, RefusalCause, Resource, RetryAfter};
+use http_service::status_words;
 use serde_json::json;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
@@ -31,7 +32,7 @@ impl Head {
     pub(crate) fn of_same_origin(status: u16) -> Self {
         let mut text = String::with_capacity(512);
         let date = http_date(SystemTime::now());
-        write!(text, "HTTP/1.1 {status} {}\r\nDate: {date}\r\n", reason(status)).ok();
+        write!(text, "HTTP/1.1 {status} {}\r\nDate: {date}\r\n", status_words(status)).ok();
         text.push_str("Server: tenuto\r\n");
         Self { status, text }
     }
@@ -276,40 +277,6 @@ pub(crate) fn refusal_message(refusal: &Refusal) -> String {
 /// `Retry-After` has whole seconds: rounded up, so that no retry is too early, and at least one.
 fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
-}
-
-/// A status in words.
-pub(crate) fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        204 => "No Content",
-        206 => "Partial Content",
-        304 => "Not Modified",
-        307 => "Temporary Redirect",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        409 => "Conflict",
-        410 => "Gone",
-        411 => "Length Required",
-        412 => "Precondition Failed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        422 => "Unprocessable Content",
-        429 => "Too Many Requests",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        503 => "Service Unavailable",
-        507 => "Insufficient Storage",
-        505 => "HTTP Version Not Supported",
-        _ => "",
-    }
 }
 
 #[cfg(test)]

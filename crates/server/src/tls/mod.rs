@@ -20,7 +20,6 @@
 //! taken most of the records before them. The session cipher is rustls's (TLS 1.2 and 1.3, of
 //! `ring`); TLS in the kernel is not used.
 
-mod certificate;
 mod sealed_buffers;
 mod sockets;
 mod stream;
@@ -28,36 +27,14 @@ mod stream;
 pub(crate) use sockets::{ClientSockets, is_clear_text};
 
 use crate::log::Log;
-use certificate::{CertificateFiles, ServerCertificate};
+use http_service::{CertificateEvent, CertificateFiles, ServerCertificate, TlsFiles};
 use rustls::ServerConfig as TlsConfig;
-use rustls::crypto::ring;
-use std::path::PathBuf;
+use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 use units::Reason;
-
-/// The files of the certificate with which a server answers, in PEM. They are read again when they
-/// change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The server's certificate, followed by those that lead to an authority which viewers trust.
-    pub certificate: PathBuf,
-    /// The private key of the first certificate, not encrypted.
-    pub key: PathBuf,
-}
-
-impl TlsFiles {
-    /// Whether a server could start with them.
-    pub(crate) fn check(&self) -> Result<(), Reason> {
-        self.read().map(|_| ())
-    }
-
-    /// The certificate in them, for [`ServerTls::replace`].
-    pub(crate) fn read(&self) -> Result<ServerCertificate, Reason> {
-        certificate::read(self)
-    }
-}
+use units::show::iso_date;
 
 /// TLS as all threads of a server use it.
 #[derive(Debug)]
@@ -87,16 +64,8 @@ pub(crate) enum TlsProtocol {
 impl ServerTls {
     /// Reads the certificate and its key.
     pub(crate) fn new(files: &TlsFiles, log: &Log) -> Result<Self, Reason> {
-        let certificate = Arc::new(CertificateFiles::open(files, log.clone())?);
-        let mut rtsp = TlsConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("cannot use TLS: {error}"))?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::clone(&certificate) as _);
-        // Tickets hold the session, so that the server keeps nothing for clients that have gone;
-        // their key changes every six hours.
-        rtsp.ticketer =
-            ring::Ticketer::new().map_err(|error| format!("cannot make a ticket key: {error}"))?;
+        let certificate = Arc::new(CertificateFiles::open(files, logged(log.clone()))?);
+        let rtsp = certificate.config()?;
         let mut http = rtsp.clone();
         // Clients that also speak HTTP/2 learn here that this server does not.
         http.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -124,5 +93,21 @@ impl ServerTls {
             TlsProtocol::Http => &self.http,
             TlsProtocol::Rtsp => &self.rtsp,
         })
+    }
+}
+
+/// What happens to the files, as lines of the log.
+fn logged(log: Log) -> impl Fn(CertificateEvent<'_>) {
+    move |event| {
+        log.line(|| match event {
+            CertificateEvent::Replaced { file, expires } => {
+                let (file, expires) = (file.display().to_string(), iso_date(expires));
+                json!({ "event": "certificate-replaced", "file": file, "expires": expires })
+            }
+            CertificateEvent::NotUsable { file, why } => {
+                let (file, error) = (file.display().to_string(), why.to_string());
+                json!({ "event": "certificate-not-usable", "file": file, "error": error })
+            }
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! Arguments of `director` and `cluster`.
 
-use super::shared::{RecordBucketArgs, ReportArgs};
+use super::shared::{CertificateArgs, RecordBucketArgs, ReportArgs};
 use super::values::{node_name, whole};
 use cluster::{BadName, ClusterName, NodeId};
 use director::etcd::EtcdAddress;
@@ -82,10 +82,11 @@ pub(crate) struct DirectorArgs {
     pub(crate) cluster_secret: PathBuf,
     /// Where viewers connect.
     ///
-    /// 0.0.0.0:8090 accepts connections from the network; port 0 takes any free port. A director
-    /// does not encrypt: for strangers put a proxy with TLS in front.
+    /// 0.0.0.0:8090 accepts connections from the network; port 0 takes any free port.
     #[arg(long, default_value = "127.0.0.1:8090", value_parser = address)]
     pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) certificate: CertificateArgs,
     /// Leave as much free as the viewers of any one node need.
     ///
     /// A new viewer is then refused where the free rate of all disks would not be enough for the

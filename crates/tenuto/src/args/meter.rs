@@ -1,6 +1,8 @@
 //! Arguments of the commands of `tenuto meter`.
 
-use super::shared::{EndpointArgs, OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs};
+use super::shared::{
+    CertificateArgs, EndpointArgs, OverwriteArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs,
+};
 use super::values::{CommaList, Words, described, text, whole};
 use clap::{ArgMatches, Error, FromArgMatches, Subcommand};
 use device::Method;
@@ -734,9 +736,12 @@ pub(crate) struct ConsoleArgs {
     /// Where browsers connect.
     ///
     /// Port 0 takes any free port. An address that other machines can reach needs --token-file.
-    /// Nothing is encrypted: `ssh -L 8099:127.0.0.1:8099 HOST` is better than such an address.
+    /// Without --tls-certificate nothing is encrypted: `ssh -L 8099:127.0.0.1:8099 HOST` is better
+    /// than such an address.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8099", value_parser = address)]
     pub(crate) listen: SocketAddr,
+    #[command(flatten)]
+    pub(crate) certificate: CertificateArgs,
     /// A file with the token that browsers must have.
     ///
     /// 16 bytes or more: openssl rand -hex 32 > secret; chmod 600 secret. The page is then opened

@@ -4,6 +4,7 @@ use super::values::{Words, described, text, whole};
 use crate::failure::Failure;
 use crate::out;
 use bucket::TitleBucket;
+use http_service::TlsFiles;
 use player::AbrRule;
 use s3::{S3Access, S3Address};
 use serde::Serialize;
@@ -50,6 +51,33 @@ impl OverwriteArgs {
         }
         Err(Failure::new(format!("{} would be overwritten", path.display()))
             .hint("if that is meant, allow it with --destroy"))
+    }
+}
+
+/// The certificate of a server.
+#[derive(clap::Args)]
+pub(crate) struct CertificateArgs {
+    /// Answer over TLS, with this certificate.
+    ///
+    /// A file in PEM: the server's certificate first, then those that lead to an authority which
+    /// viewers trust. It is read again when it changes, and no connection ends.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The private key of --tls-certificate, in PEM, not encrypted.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
+impl CertificateArgs {
+    /// Both files, or neither: the arguments require each other.
+    pub(crate) fn files(&self) -> Option<TlsFiles> {
+        let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
+        Some(TlsFiles { certificate, key })
+    }
+
+    /// The beginning of the server's addresses.
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls_certificate.is_some() { "https" } else { "http" }
     }
 }
 

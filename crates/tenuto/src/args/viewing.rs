@@ -1,7 +1,7 @@
 //! Arguments of `serve`, `token` and `play`.
 
 use super::shared::{
-    OverwriteArgs, RecordBucketArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs,
+    CertificateArgs, OverwriteArgs, RecordBucketArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs,
 };
 use super::values::{
     cluster_name, model, node_address, node_name, reserved_rate, speed, text, wait, whole, words,
@@ -128,15 +128,8 @@ pub(crate) struct ServeArgs {
     /// models` lists the names.
     #[arg(long, value_name = "MODEL", value_parser = model)]
     pub(crate) as_disk: Option<DiskModel>,
-    /// Answer over TLS, with this certificate: HTTPS, and RTSPS with --rtsp.
-    ///
-    /// A file in PEM: the server's certificate first, then those that lead to an authority which
-    /// viewers trust. It is read again when it changes, and no connection ends.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub(crate) tls_certificate: Option<PathBuf>,
-    /// The private key of --tls-certificate, in PEM, not encrypted.
-    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
-    pub(crate) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) certificate: CertificateArgs,
     /// Listen on a public address without TLS or without tokens.
     ///
     /// For a server that a firewall, a container or a proxy keeps strangers away from.

@@ -24,6 +24,7 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
     let ClusterArgs { cluster, cluster_name } = &args.cluster;
     let config = ServiceConfig {
         listen: args.listen,
+        tls: args.certificate.files(),
         etcd: EtcdConfig { endpoints: cluster.clone(), cluster: cluster_name.clone() },
         secret,
         survive_loss: args.survive_loss,
@@ -32,7 +33,8 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let service = DirectorService::start(config, out::note)?;
-    let (url, cluster) = (format!("http://{}/", service.address()), cluster_name.as_str());
+    let scheme = args.certificate.scheme();
+    let (url, cluster) = (format!("{scheme}://{}/", service.address()), cluster_name.as_str());
     if args.report.json {
         let address = service.address();
         out::print_json(&json!({ "address": address, "url": url, "cluster": cluster }));

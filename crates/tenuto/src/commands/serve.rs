@@ -9,8 +9,7 @@ use crate::{config_file, limits, out};
 use serde_json::json;
 use server::wire::ReloadReport;
 use server::{
-    ClusterConfig, CopySource, HANDOVER_VERSION, Handover, Server, ServerConfig, TlsFiles,
-    WebhookTarget,
+    ClusterConfig, CopySource, HANDOVER_VERSION, Handover, Server, ServerConfig, WebhookTarget,
 };
 use signal_hook::consts::{SIGHUP, SIGUSR2};
 use std::io::IsTerminal;
@@ -181,7 +180,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         segment: args.segment,
         throttle: args.throttle,
         as_disk: args.as_disk.clone(),
-        tls: tls_files(args),
+        tls: args.certificate.files(),
         insecure: args.insecure,
         fills: args.origin,
         tokens: args.tokens.clone(),
@@ -218,12 +217,6 @@ fn cluster(args: &ServeArgs) -> Option<ClusterConfig> {
         rack: args.rack.clone(),
         secret: args.cluster_secret.clone()?,
     })
-}
-
-/// Both files, or neither: the arguments require each other.
-fn tls_files(args: &ServeArgs) -> Option<TlsFiles> {
-    let (certificate, key) = args.tls_certificate.clone().zip(args.tls_key.clone())?;
-    Some(TlsFiles { certificate, key })
 }
 
 #[cfg(test)]

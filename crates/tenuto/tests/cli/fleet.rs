@@ -267,7 +267,7 @@ fn wait_for_metric(errors: &mut impl BufRead, wanted: &str) {
     };
     loop {
         let mut stream = TcpStream::connect(&address).expect("the controller is running");
-        write!(stream, "GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        write!(stream, "GET /metrics HTTP/1.0\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         if text.lines().any(|line| line == wanted) {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 /// Running until it is dropped.
 struct Console {
     child: Child,
+    scheme: String,
     address: String,
 }
 
@@ -25,15 +26,16 @@ impl Console {
             .expect("a console runs");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
-        let url = line.split_whitespace().find_map(|word| word.strip_prefix("http://"));
-        let address = url.expect("its address").trim_end_matches("/console/").to_owned();
-        Self { child, address }
+        let url = line.split_whitespace().find(|word| word.ends_with("/console/"));
+        let (scheme, address) = url.and_then(|url| url.split_once("://")).expect("its address");
+        let address = address.trim_end_matches("/console/").to_owned();
+        Self { child, scheme: scheme.to_owned(), address }
     }
 
     /// The status and the body of the answer to a request with these fields.
     fn ask(&self, request: &str, fields: &[&str], body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        let mut head = format!("{request} HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
+        let mut head = format!("{request} HTTP/1.0\r\nContent-Length: {}\r\n", body.len());
         if !fields.iter().any(|field| field.starts_with("Host:")) {
             head += &format!("Host: {}\r\n", self.address);
         }
@@ -160,6 +162,23 @@ fn a_console_for_others_needs_its_token() {
         let (status, body) = console.ask(request, fields, "");
         assert_eq!(status, wanted, "{request}: {body}");
     }
+}
+
+#[test]
+fn a_console_with_a_certificate_speaks_tls_and_nothing_else() {
+    let dir = with_films();
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    dir.write("cert.pem", &made.cert.pem());
+    dir.write("key.pem", &made.signing_key.serialize_pem());
+    dir.write("other.pem", &other.signing_key.serialize_pem());
+    dir.fails("meter console --tls-certificate cert.pem", 2, "--tls-key");
+    let line = "meter console --listen 127.0.0.1:0 --tls-certificate cert.pem --tls-key";
+    dir.fails(&format!("{line} other.pem"), 1, "it is not the key of the first certificate");
+    let console = Console::start(&dir, "--tls-certificate cert.pem --tls-key key.pem");
+    assert_eq!(console.scheme, "https");
+    let (status, body) = console.ask("GET /status", &[], "");
+    assert!(status == 400 && body.contains("use https://"), "{status} {body}");
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn counts_can_be_scraped_while_streams_run() {
     // The files are filled first: asked until some frame is over.
     let text = loop {
         let mut stream = TcpStream::connect(address).unwrap();
-        write!(stream, "GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        write!(stream, "GET /metrics HTTP/1.0\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         assert!(text.ends_with("# EOF\n"), "{text}");

@@ -15,15 +15,17 @@ pub(super) fn console(args: &ConsoleArgs) -> Result<(), Failure> {
     let program = std::env::current_exe()
         .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
     let token = args.token_file.as_deref().map(|path| read_token(Some(path))).transpose()?;
-    let console = MeterConsole::start(ConsoleConfig {
+    let config = ConsoleConfig {
         directory: args.dir.clone(),
         allowed: args.allow.clone(),
         listen: args.listen,
+        tls: args.certificate.files(),
         token,
         meter: vec![program.into_os_string(), "meter".into()],
-    })?;
+    };
+    let console = MeterConsole::start(config, out::note)?;
     let address = console.address();
-    let url = format!("http://{address}/console/");
+    let url = format!("{}://{address}/console/", args.certificate.scheme());
     if args.report.json {
         out::print_json(&json!({ "address": address, "url": url }));
     } else {

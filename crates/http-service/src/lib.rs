@@ -1,0 +1,28 @@
+//! HTTP services of a few resources, such as those of a director and of a meter, and what every
+//! server of HTTP needs: a certificate that may change while it runs, and the words of statuses.
+//!
+//! ```text
+//!   accept ──too many──▶ 503, closed
+//!      └──▶ thread:  TLS, head and body ──▶ HttpRequest ──▶ closure ──▶ HttpResponse ──▶ next
+//!                        │ 10 s without a byte, or for one request: closed
+//! ```
+//!
+//! One thread for each connection: such services have few clients or short responses, and a closure
+//! may wait for another machine. Media are not sent so: `server` has a loop of its own.
+
+#![warn(missing_docs)]
+
+mod certificate;
+mod connection;
+mod console;
+mod file_version;
+mod request;
+mod response;
+mod service;
+
+pub use certificate::{CertificateEvent, CertificateFiles, ServerCertificate, TlsFiles};
+pub use console::console_file;
+pub use file_version::FileVersion;
+pub use request::HttpRequest;
+pub use response::{HttpResponse, status_words};
+pub use service::{HttpService, OpenConnections, ServiceSetup};
