@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use store::{
     BackgroundIo, CheckOptions, FindingKind, Permit, RecordingFile, RecordingLoad, RecordingReader,
-    Store, StoreError, TitleRecord, TitleRecorder, Unthrottled,
+    Store, StoreError, TitleRecorder, Unthrottled,
 };
 use units::{BitRate, ByteCount};
 
