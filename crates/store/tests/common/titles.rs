@@ -112,7 +112,13 @@ pub fn index_part(ldus: &[Vec<u8>], from: usize, arrived: u64) -> IndexPart {
     let mut index = LduIndex::default();
     for (i, ldu) in here.iter().enumerate() {
         let guess = if i + 1 == here.len() { LAST_GUESSED } else { 1 };
-        index.push(u32::try_from(ldu.len()).unwrap(), guess, 0, (from + i) % 10 == 0, false);
+        index.push(
+            u32::try_from(ldu.len()).unwrap(),
+            guess,
+            0,
+            (from + i).is_multiple_of(10),
+            false,
+        );
     }
     let last_duration = match from {
         // The first LDU is at the beginning.

@@ -169,9 +169,9 @@ fn a_console_with_a_certificate_speaks_tls_and_nothing_else() {
     let dir = with_films();
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let other = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-    dir.write("cert.pem", &made.cert.pem());
-    dir.write("key.pem", &made.signing_key.serialize_pem());
-    dir.write("other.pem", &other.signing_key.serialize_pem());
+    dir.write("cert.pem", made.cert.pem());
+    dir.write("key.pem", made.signing_key.serialize_pem());
+    dir.write("other.pem", other.signing_key.serialize_pem());
     dir.fails("meter console --tls-certificate cert.pem", 2, "--tls-key");
     let line = "meter console --listen 127.0.0.1:0 --tls-certificate cert.pem --tls-key";
     dir.fails(&format!("{line} other.pem"), 1, "it is not the key of the first certificate");

@@ -272,7 +272,7 @@ fn assert_holds(store: &Store, states: &[State], context: &str) {
 /// A recorded workload: the device before it, what reached the device, and the states.
 fn workload(seed: u64, counts: &mut [usize; 2]) -> (Vec<u8>, Vec<DeviceEvent>, Vec<State>) {
     // Of even seeds parts expire, of odd ones they fill the store.
-    let keep = Duration::from_secs(if seed % 2 == 0 { 30 } else { 86_400 });
+    let keep = Duration::from_secs(if seed.is_multiple_of(2) { 30 } else { 86_400 });
     let device = PowerCutDevice::new(ByteCount::mib(6));
     let store = formatted(&device);
     let image = device.image();
@@ -340,7 +340,7 @@ fn no_part_of_a_series_is_lost_but_by_its_age_or_for_want_of_room() {
         let (mut durable, mut flushed, mut acknowledged) = (image, 0, 0);
         for until in 0..=events.len() {
             // Cuts at some of the places: others have other seeds.
-            if (until as u64 + seed) % CUT_EVERY == 0 || until == events.len() {
+            if (until as u64 + seed).is_multiple_of(CUT_EVERY) || until == events.len() {
                 let mut random = fastrand::Rng::with_seed(seed << 32 ^ (until as u64));
                 let left = cut(&durable, &events[flushed..until], &mut random);
                 let context = format!("seed {seed}, cut at {until}, after step {acknowledged}");
