@@ -47,7 +47,8 @@ if [ "$kind" = deb ]; then
     for file in /usr/share/bash-completion/completions/tenuto \
         /usr/share/zsh/vendor-completions/_tenuto \
         /usr/share/fish/vendor_completions.d/tenuto.fish \
-        /usr/share/tenuto/alerts.yml /usr/share/tenuto/grafana.json; do
+        /usr/share/tenuto/alerts.yml /usr/share/tenuto/grafana.json \
+        /usr/share/tenuto/grafana-cluster.json; do
         step test -s "$file"
     done
 fi

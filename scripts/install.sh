@@ -22,7 +22,8 @@ if [ "$program" = --remove ]; then
         "$root/lib/systemd/system/tenuto.service" \
         "$root/lib/systemd/system/tenuto-director.service" \
         "$root/lib/sysusers.d/tenuto.conf" \
-        "$root/share/tenuto/alerts.yml" "$root/share/tenuto/grafana.json"
+        "$root/share/tenuto/alerts.yml" "$root/share/tenuto/grafana.json" \
+        "$root/share/tenuto/grafana-cluster.json"
     [ ! -d "$root/share/tenuto" ] || rmdir --ignore-fail-on-non-empty "$root/share/tenuto"
     exit 0
 fi
@@ -49,3 +50,4 @@ done
 install -m 644 "$here/packaging/sysusers.conf" "$root/lib/sysusers.d/tenuto.conf"
 install -m 644 "$here/packaging/prometheus/alerts.yml" "$root/share/tenuto/alerts.yml"
 install -m 644 "$here/packaging/grafana/tenuto.json" "$root/share/tenuto/grafana.json"
+install -m 644 "$here/packaging/grafana/tenuto-cluster.json" "$root/share/tenuto/grafana-cluster.json"

@@ -1,52 +1,11 @@
 // The page Measure of `tenuto meter console`, with real measurements of simulated disks and of files.
 
 import type { Locator, Page } from '@playwright/test';
-import type { ChildProcess } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { violations } from './axe';
-import { expect, test as base } from './console';
-import { end, portOf, spawnTenuto, tenuto } from './program';
-
-interface MeterConsole {
-  readonly folder: string;
-  /** The folder with the reports. */
-  readonly reports: string;
-  readonly origin: string;
-  readonly child: ChildProcess;
-}
-
-const test = base.extend<{ meter: MeterConsole }>({
-  meter: async ({}, use) => {
-    const folder = mkdtempSync(join(tmpdir(), 'tenuto-measure-'));
-    mkdirSync(join(folder, 'films'));
-    const options = ['--allow', 'films', '--listen', '127.0.0.1:0', '--json'];
-    const child = spawnTenuto(folder, 'meter', 'console', 'reports', ...options);
-    const origin = `http://127.0.0.1:${await portOf(child)}`;
-    await use({ folder, reports: join(folder, 'reports'), origin, child });
-    await end(child);
-    rmSync(folder, { recursive: true, force: true });
-  },
-});
-
-/** A run of a simulated disk, as by hand. */
-function measured(meter: MeterConsole, name: string, model: string, streams: number): void {
-  const what = ['--profile', 'xdcam422', '--streams', String(streams), '--target', `sim:${model}`];
-  const out = ['--duration', '1min', '--out', join('reports', name)];
-  try {
-    tenuto(meter.folder, 'meter', 'run', ...what, ...out);
-  } catch {
-    // A run that is not held has another exit code.
-  }
-  expect(existsSync(join(meter.reports, name, 'report.html'))).toBe(true);
-}
-
-async function open(page: Page, { origin }: MeterConsole): Promise<void> {
-  await page.goto(`${origin}/console/`);
-  await expect(page.getByRole('heading', { name: 'New measurement' })).toBeVisible();
-  await expect(page.getByRole('button', { name: 'Start' })).toBeEnabled();
-}
+import { expect, measured, open, test } from './meter';
+import { end } from './program';
 
 const measurement = (page: Page): Locator => page.getByTestId('measurement');
 const row = (page: Page, name: string): Locator =>

@@ -4,10 +4,11 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Page } from '@playwright/test';
-import { expect, library, test } from './console';
+import { Cluster, freePort } from './cluster';
+import { library } from './console';
 import { HOSTILE } from './library';
+import { expect, measured, open, test } from './meter';
 import { whatIf } from './plans';
-import type { Server } from './program';
 
 const TITLES = ['Nosferatu', 'Metropolis', 'The Golem'];
 const SECONDS = 30;
@@ -26,7 +27,7 @@ test('pictures, light and dark', async ({ page, serve }) => {
 
   await page.goto(server.page('#/now'));
   for (let number = 0; number < VIEWERS; number += 1) {
-    void watch(server, TITLES[number % 3] ?? '');
+    void watch(server.get(masterOf(TITLES[number % 3] ?? '')));
     await page.waitForTimeout(1_000);
   }
   await expect(page.getByTestId('sentence')).toContainText('fit');
@@ -56,6 +57,48 @@ test('pictures, light and dark', async ({ page, serve }) => {
   await take(page, 'what-if');
 });
 
+test('the page Measure, light and dark', async ({ page, meter }) => {
+  await page.setViewportSize({ width: 1280, height: 1060 });
+  measured(meter, 'hard-disk', 'hdd-20tb', 8);
+  measured(meter, 'solid-state', 'ssd-sata', 8);
+  await open(page, meter);
+  await page.getByLabel('Model of the disk').selectOption('ssd-sata');
+  await page.getByLabel('Most streams that are tried').fill('100');
+  await page.getByLabel('Name of the report').fill('search');
+  await page.getByRole('button', { name: 'Start' }).click();
+  // The search goes up, and narrows down.
+  await expect(page.getByTestId('lines').getByRole('listitem')).toHaveCount(7, { timeout: 25_000 });
+  await take(page, 'measure');
+});
+
+test('the page Cluster, light and dark', async ({ page, serve }) => {
+  test.setTimeout(120_000);
+  await page.setViewportSize({ width: 1280, height: 1060 });
+  const cluster = new Cluster();
+  try {
+    await cluster.start();
+    for (const name of ['n1', 'n2', 'n3']) {
+      const port = await freePort();
+      const options = [...cluster.nodeOptions(name, port), '--as-disk', 'hdd-20tb', '--network', '30Mbps'];
+      const server = await serve({ port, hasTokens: false, options });
+      server.command('rm', HOSTILE);
+      server.command('rename', 'film', 'Nosferatu');
+    }
+    await page.goto(`${cluster.origin}/console/`);
+    const summary = page.getByTestId('summary');
+    await expect(summary).toContainText('3 of 3 nodes answer');
+    await expect(page.getByTestId('cluster-title')).toHaveText([/Nosferatu\s*3: /]);
+    for (let number = 0; number < VIEWERS; number += 1) {
+      void watch(fetch(cluster.origin + masterOf('Nosferatu')));
+      await page.waitForTimeout(1_000);
+    }
+    await expect(summary).toContainText(`${VIEWERS} viewers sent`);
+    await take(page, 'cluster');
+  } finally {
+    await cluster.end();
+  }
+});
+
 async function take(shown: Page, name: string): Promise<void> {
   for (const colorScheme of ['light', 'dark'] as const) {
     // Without the changes of colours that take a while.
@@ -63,6 +106,10 @@ async function take(shown: Page, name: string): Promise<void> {
     const file = new URL(`../../docs/images/console-${name}-${colorScheme}.png`, import.meta.url);
     await shown.screenshot({ path: fileURLToPath(file) });
   }
+}
+
+function masterOf(title: string): string {
+  return `/t/${encodeURIComponent(title)}/master.m3u8`;
 }
 
 /** A film of moving colours. */
@@ -76,11 +123,11 @@ function film(number: number): string {
   return name;
 }
 
-/** A viewer who fetches a segment of the picture each two seconds. */
-async function watch(server: Server, title: string): Promise<void> {
-  const base = `${server.origin}/t/${encodeURIComponent(title)}/`;
-  const master = await (await server.get(new URL(`${base}master.m3u8`).pathname)).text();
-  const playlist = /^0\.m3u8.*$/m.exec(master)?.[0];
+/** A viewer who fetches a segment of the picture each two seconds, as a master playlist leads there. */
+async function watch(asked: Promise<Response>): Promise<void> {
+  const master = await asked;
+  const base = new URL('.', master.url).href;
+  const playlist = /^0\.m3u8.*$/m.exec(await master.text())?.[0];
   if (playlist === undefined) return;
   const segments = (await (await fetch(base + playlist)).text()).match(/^0\/\d+\.m4s.*$/gm) ?? [];
   for (const segment of segments) {

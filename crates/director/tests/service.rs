@@ -505,7 +505,7 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn every_metric_is_documented_and_every_alert_has_its_metric() {
+fn every_metric_is_documented_and_every_alert_and_plot_has_its_metric() {
     let etcd = TestEtcd::new();
     let member = etcd.listen();
     let titles = Box::new(|| Ok(ListedTitles::default()));
@@ -527,6 +527,12 @@ fn every_metric_is_documented_and_every_alert_has_its_metric() {
     assert_eq!(exposed, documented);
     let alerts = metrics_in(include_str!("../../../packaging/prometheus/alerts.yml"));
     assert!(alerts.len() >= 3 && alerts.is_subset(&exposed), "{alerts:?} {exposed:?}");
+    let board: Value =
+        serde_json::from_str(include_str!("../../../packaging/grafana/tenuto-cluster.json"))
+            .unwrap();
+    let board = board.to_string();
+    let plots = metrics_in(&board);
+    assert!(plots.len() >= 15 && plots.is_subset(&exposed), "{plots:?} {exposed:?}");
 }
 
 #[test]

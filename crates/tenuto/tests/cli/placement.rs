@@ -144,7 +144,8 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
         drained.err
     );
     let wanted = BTreeSet::from(["n2".to_owned(), "n3".to_owned()]);
-    assert!(ready(&directors[0]).iter().all(|nodes| *nodes == wanted));
+    // The director hears of it from etcd, as the command has.
+    eventually("the others have all", || ready(&directors[0]).iter().all(|nodes| *nodes == wanted));
     for viewer in playing {
         let totals = report(viewer)["totals"].take();
         assert_eq!((&totals["admitted"], &totals["stalls"]), (&1.into(), &0.into()), "{totals}");
