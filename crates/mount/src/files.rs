@@ -10,10 +10,10 @@ use crate::draft::Draft;
 use crate::ldu_table::ldu_table;
 use crate::nodes::{Nodes, Unlinked};
 use crate::reserved::{HandleReservation, IfReserved, NotChanged, TitleReservations};
-use crate::title_tree::{MEDIA_ENDING, TitleTree, TreeEntry, join, split};
+use crate::title_tree::{MEDIA_ENDING, TitleTree, TreeEntry, TreeFile, join, split};
 use crate::{MountError, StoreMountOptions};
 use fuser::{Errno, FileType};
-use media::{Body, TitleKind};
+use media::{Body, TitleIndex, TitleKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fmt;
@@ -21,8 +21,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{
-    ReserveError, ReservedRate, ReservedReadError, Store, StoreError, TitleId, TitleOwner,
-    TitleReader, TitleRecord,
+    RecordingFile, RecordingLook, ReserveError, ReservedRate, ReservedReadError, Store, StoreError,
+    TitleId, TitleOwner, TitleReader, TitleRecord,
 };
 use units::{BitRate, Hinted, float, locked};
 
@@ -55,7 +55,12 @@ struct FilesState {
     lengths: HashMap<TitleId, u64>,
     /// The latest media files that were opened, the last one last.
     recent: Vec<Arc<TitleFile>>,
+    /// The files of titles that are being recorded.
+    growing: HashMap<TitleId, Arc<GrowingFile>>,
 }
+
+/// The file of a title that is being recorded, or was when it was opened.
+type GrowingFile = RecordingFile<Arc<dyn TitleOwner>>;
 
 /// The file of a title, with a reader of its own for each open file.
 #[derive(Debug)]
@@ -72,6 +77,12 @@ pub(crate) enum OpenFile {
         /// Where the title's file is written meanwhile: its readers see what is written.
         draft: OnceLock<Arc<Draft>>,
         reserved: HandleReservation,
+    },
+    /// A recording, to its end.
+    Growing {
+        file: Arc<GrowingFile>,
+        /// The inode number: the path is there until the recording ends.
+        number: u64,
     },
     /// A text that was made when it was opened.
     Text(String),
@@ -95,7 +106,7 @@ impl OpenFile {
         match self {
             Self::Draft { draft, .. } => Some(draft),
             Self::Title { draft, .. } => draft.get(),
-            Self::Text(_) | Self::Folder(_) => None,
+            Self::Growing { .. } | Self::Text(_) | Self::Folder(_) => None,
         }
     }
 }
@@ -106,6 +117,8 @@ pub(crate) enum FilePlace {
     Title(TitleRecord),
     /// The table of a title's LDUs.
     Table(TitleRecord),
+    /// A title that is being recorded.
+    Growing(Arc<GrowingFile>),
     Draft(Arc<Draft>),
 }
 
@@ -116,6 +129,8 @@ pub(crate) struct About {
     pub(crate) bytes: u64,
     pub(crate) time: SystemTime,
     pub(crate) can_write: bool,
+    /// Whether it may be another one at the next look: the kernel asks again each time.
+    pub(crate) grows: bool,
 }
 
 type FsResult<T> = Result<T, Errno>;
@@ -140,6 +155,7 @@ impl StoreFiles {
             leaving: HashSet::new(),
             lengths: HashMap::new(),
             recent: Vec::new(),
+            growing: HashMap::new(),
         };
         let (state, reservations) = (Mutex::new(state), TitleReservations::default());
         Self { owner, options, state, reservations, started: SystemTime::now() }
@@ -161,10 +177,14 @@ impl StoreFiles {
         // Before the titles are read: a change meanwhile is seen the next time.
         let changes = self.store().changes();
         if state.made_at != Some(changes) {
-            let titles = self.store().titles();
-            let names: Vec<_> =
-                titles.iter().map(|title| (title.id, title.name.as_str(), title.kind)).collect();
+            let (titles, recordings) = (self.store().titles(), self.store().recordings());
+            let complete = titles
+                .iter()
+                .map(|title| (title.id, title.name.as_str(), TreeFile::Title(title.kind)));
+            let growing = recordings.iter().map(|it| (it.id, it.title.as_str(), TreeFile::Growing));
+            let names: Vec<_> = complete.chain(growing).collect();
             (state.tree, state.made_at) = (TitleTree::of(&names), Some(changes));
+            state.record(recordings.iter().map(|it| it.id), &self.owner);
         }
         state
     }
@@ -201,7 +221,14 @@ impl StoreFiles {
         match unlinked {
             Some(Unlinked { about, draft: None }) => Ok(about),
             Some(Unlinked { draft: Some(draft), .. }) => self.about_draft(&draft),
-            None => self.about(&self.path(number)?),
+            None => match self.path(number).and_then(|path| self.about(&path)) {
+                Err(error) => {
+                    let open = locked(&self.state).open_growing(number);
+                    // A recording that has ended is there for those who have it open.
+                    open.map_or(Err(error), |file| Ok(about_growing(&*self.looked(&file)?)))
+                }
+                about => about,
+            },
         }
     }
 
@@ -212,6 +239,7 @@ impl StoreFiles {
             bytes: about.len(),
             time: about.modified().unwrap_or(self.started),
             can_write: true,
+            grows: false,
         })
     }
 
@@ -221,15 +249,17 @@ impl StoreFiles {
 
     pub(crate) fn about(&self, path: &str) -> FsResult<About> {
         let place = self.place(path)?;
-        let file =
-            |bytes, time, can_write| About { kind: FileType::RegularFile, bytes, time, can_write };
+        let (kind, grows) = (FileType::RegularFile, false);
+        let file = |bytes, time, can_write| About { kind, bytes, time, can_write, grows };
         Ok(match place {
             FilePlace::Folder => About {
                 kind: FileType::Directory,
                 bytes: 0,
                 time: self.started,
                 can_write: !self.options.read_only,
+                grows,
             },
+            FilePlace::Growing(file) => about_growing(&*self.looked(&file)?),
             FilePlace::Draft(draft) => self.about_draft(&draft)?,
             FilePlace::Title(title) => {
                 let can_write = title.kind == TitleKind::File && !self.options.read_only;
@@ -249,6 +279,10 @@ impl StoreFiles {
         if state.is_folder(path, &self.options) {
             return Ok(FilePlace::Folder);
         }
+        if let Some(TreeEntry::Growing(id)) = state.tree.find(path) {
+            let file = state.growing.get(id).map(Arc::clone);
+            return file.map(FilePlace::Growing).ok_or(Errno::ENOENT);
+        }
         let title = |path: &str| match state.tree.find(path) {
             Some(TreeEntry::Title(id)) => self.store().record_of(*id),
             _ => None,
@@ -261,6 +295,11 @@ impl StoreFiles {
             Some(title) => Ok(FilePlace::Table(title)),
             None => Err(Errno::ENOENT),
         }
+    }
+
+    /// The file of a recording as it is now.
+    fn looked(&self, file: &GrowingFile) -> FsResult<Arc<RecordingLook<Arc<dyn TitleOwner>>>> {
+        file.look().map_err(|error| self.failed(&format!("recording {}", file.id().0), &error))
     }
 
     /// The length of a title's file. Of media the index is read once.
@@ -306,7 +345,7 @@ impl StoreFiles {
         for (name, entry) in state.tree.folder(path).into_iter().flat_map(|it| &it.entries) {
             let kind = match entry {
                 TreeEntry::Folder(_) => FileType::Directory,
-                TreeEntry::Title(_) => FileType::RegularFile,
+                TreeEntry::Title(_) | TreeEntry::Growing(_) => FileType::RegularFile,
             };
             names.insert(name.clone(), kind);
         }
@@ -332,7 +371,15 @@ impl StoreFiles {
             let path = self.path(number)?;
             let open = match self.place(&path)? {
                 FilePlace::Folder => OpenFile::Folder(self.list(&path)),
-                FilePlace::Table(_) if access.writes => return Err(Errno::EPERM),
+                FilePlace::Table(_) | FilePlace::Growing(_) if access.writes => {
+                    return Err(Errno::EPERM);
+                }
+                FilePlace::Growing(file) => {
+                    let mut state = locked(&self.state);
+                    // The title that it becomes may be removed meanwhile.
+                    *state.readers.entry(file.id()).or_default() += 1;
+                    return Ok((state.add(OpenFile::Growing { file, number }), Caching::None));
+                }
                 FilePlace::Table(title) => {
                     let file = self.title_file(&title)?;
                     OpenFile::Text(ldu_table(file.reader.index(), &file.body))
@@ -382,7 +429,9 @@ impl StoreFiles {
                 Some(draft) => draft,
                 None => return Ok(None),
             },
-            FilePlace::Folder | FilePlace::Table(_) => return Err(Errno::EISDIR),
+            FilePlace::Folder | FilePlace::Table(_) | FilePlace::Growing(_) => {
+                return Err(Errno::EISDIR);
+            }
         };
         let handle = {
             let mut state = locked(&self.state);
@@ -451,13 +500,13 @@ impl StoreFiles {
     }
 
     /// Makes a file, or opens the one that another program has made meanwhile, unless it is to be
-    /// `new`. Returns its inode number, its attributes and its handle.
+    /// `new`. Returns its inode number and attributes, its handle, and what the kernel may keep.
     pub(crate) fn create(
         &self,
         path: &str,
         access: FileAccess,
         new: bool,
-    ) -> FsResult<(u64, About, u64)> {
+    ) -> FsResult<(u64, About, (u64, Caching))> {
         self.refuse_if_read_only()?;
         let (name, becomes) = title_of(path)?;
         if let Ok(place) = self.place(path) {
@@ -466,8 +515,9 @@ impl StoreFiles {
                 FilePlace::Folder => Err(Errno::EISDIR),
                 _ => {
                     let (number, _) = self.look_up(path)?;
-                    let (handle, _) = self.open(number, access)?;
-                    Ok((number, self.about_number(number)?, handle))
+                    let opened = self.open(number, access)?;
+                    let about = self.about_number(number);
+                    Ok((number, about.inspect_err(|_| self.release(opened.0))?, opened))
                 }
             };
         }
@@ -486,7 +536,7 @@ impl StoreFiles {
             state.add(OpenFile::Draft { draft, path_when_opened, writes: true })
         };
         let (number, about) = self.look_up(path).inspect_err(|_| self.release(handle))?;
-        Ok((number, about, handle))
+        Ok((number, about, (handle, Caching::Anew)))
     }
 
     /// An open file.
@@ -503,6 +553,10 @@ impl StoreFiles {
             OpenFile::Text(text) => {
                 let from = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
                 Ok(text.as_bytes()[from..text.len().min(from.saturating_add(most))].to_vec())
+            }
+            OpenFile::Growing { file, .. } => {
+                let look = self.looked(file)?;
+                look.read(at, most).map_err(|error| self.failed(look.name(), &error))
             }
             OpenFile::Folder(_) => Err(Errno::EISDIR),
             OpenFile::Title { .. } | OpenFile::Draft { .. } => {
@@ -577,7 +631,7 @@ impl StoreFiles {
         let handle = loop {
             let place = match self.place(&path)? {
                 FilePlace::Folder => return Err(Errno::EISDIR),
-                FilePlace::Table(_) => return Err(Errno::EPERM),
+                FilePlace::Table(_) | FilePlace::Growing(_) => return Err(Errno::EPERM),
                 FilePlace::Title(title) if title.kind == TitleKind::Media => {
                     return Err(Errno::EPERM);
                 }
@@ -630,16 +684,17 @@ impl StoreFiles {
         let Some(file) = locked(&self.state).open.remove(&handle) else { return };
         match file.as_ref() {
             OpenFile::Title { file, reserved, .. } => {
-                let reader = &file.reader;
-                let id = reader.record().id;
-                let (is_last, is_over) = {
-                    let mut state = locked(&self.state);
-                    let is_last = state.has_read(id);
-                    (is_last, is_last && state.leaving.remove(&id))
-                };
+                let id = file.reader.record().id;
+                let (is_last, is_over) = locked(&self.state).has_read(id);
                 self.reservations.closed(id, reserved, is_last);
                 if is_over {
                     self.owner.free_hidden(id);
+                }
+            }
+            OpenFile::Growing { file, .. } => {
+                let (_, is_over) = locked(&self.state).has_read(file.id());
+                if is_over {
+                    self.owner.free_hidden(file.id());
                 }
             }
             OpenFile::Draft { .. } | OpenFile::Text(_) | OpenFile::Folder(_) => {}
@@ -681,6 +736,7 @@ impl StoreFiles {
         let draft = match place {
             FilePlace::Folder => return Err(Errno::EISDIR),
             FilePlace::Table(_) => return Err(Errno::EPERM),
+            FilePlace::Growing(_) => return Err(Errno::EBUSY),
             FilePlace::Title(title) => {
                 self.remove(&title.name)?;
                 None
@@ -775,6 +831,9 @@ impl StoreFiles {
         locked(&self.state).keep_folders(old);
         match (from, to) {
             (FilePlace::Table(_), _) | (_, Ok(FilePlace::Table(_))) => return Err(Errno::EPERM),
+            (FilePlace::Growing(_), _) | (_, Ok(FilePlace::Growing(_))) => {
+                return Err(Errno::EBUSY);
+            }
             (FilePlace::Folder, Ok(FilePlace::Title(_) | FilePlace::Draft(_))) => {
                 return Err(Errno::ENOTDIR);
             }
@@ -865,6 +924,10 @@ impl StoreFiles {
         if exists && !self.list(new).is_empty() {
             return Err(Errno::ENOTEMPTY);
         }
+        // A recording keeps its name.
+        if self.store().recordings().iter().any(|it| it.title.starts_with(&inside)) {
+            return Err(Errno::EBUSY);
+        }
         let titles = self.store().titles();
         let drafts: Vec<_> = {
             let state = self.state();
@@ -906,7 +969,11 @@ impl StoreFiles {
 
     /// The value of an extended attribute of a file; `None` if it has none of this name.
     pub(crate) fn attribute(&self, path: &str, name: &str) -> FsResult<Option<String>> {
-        let FilePlace::Title(title) = self.place(path)? else { return Ok(None) };
+        let title = match self.place(path)? {
+            FilePlace::Title(title) => title,
+            FilePlace::Growing(file) => return self.growing_attribute(&file, name),
+            _ => return Ok(None),
+        };
         let seconds = title.duration.as_secs_f64();
         let is_media = title.kind == TitleKind::Media;
         Ok(match name.strip_prefix(ATTRIBUTES) {
@@ -917,13 +984,23 @@ impl StoreFiles {
             Some("mean_rate") if is_media && seconds > 0.0 => {
                 Some(format!("{:.0}", float(title.bytes) * 8.0 / seconds))
             }
-            Some("codecs") if is_media => {
-                let file = self.title_file(&title)?;
-                let tracks = &file.reader.index().tracks;
-                let codecs: Vec<&str> =
-                    tracks.iter().map(|track| track.description.codec.as_str()).collect();
-                Some(codecs.join(","))
+            Some("codecs") if is_media => Some(codecs(self.title_file(&title)?.reader.index())),
+            _ => None,
+        })
+    }
+
+    /// The value of an extended attribute of a title that is being recorded.
+    fn growing_attribute(&self, file: &GrowingFile, name: &str) -> FsResult<Option<String>> {
+        let look = self.looked(file)?;
+        let seconds = look.duration().as_secs_f64();
+        Ok(match name.strip_prefix(ATTRIBUTES) {
+            Some("title") => Some(look.name().to_owned()),
+            Some("id") => Some(file.id().0.to_string()),
+            Some("duration") => Some(format!("{seconds:.3}")),
+            Some("mean_rate") if seconds > 0.0 => {
+                Some(format!("{:.0}", float(look.body().len()) * 8.0 / seconds))
             }
+            Some("codecs") => Some(codecs(look.index())),
             _ => None,
         })
     }
@@ -931,12 +1008,20 @@ impl StoreFiles {
     /// The names of a file's extended attributes.
     pub(crate) fn attributes(&self, path: &str) -> FsResult<Vec<String>> {
         let mut names = Vec::new();
-        if let FilePlace::Title(title) = self.place(path)? {
-            names.extend(["title", "id"]);
-            if title.kind == TitleKind::Media {
-                names.extend(["duration", "mean_rate", "codecs"]);
+        match self.place(path)? {
+            FilePlace::Title(title) => {
+                names.extend(["title", "id"]);
+                if title.kind == TitleKind::Media {
+                    names.extend(["duration", "mean_rate", "codecs"]);
+                }
+                names.extend(self.reservations.rate(title.id).map(|_| RATE));
             }
-            names.extend(self.reservations.rate(title.id).map(|_| RATE));
+            FilePlace::Growing(file) => {
+                names.extend(["title", "id", "duration", "codecs"]);
+                let has_rate = !self.looked(&file)?.duration().is_zero();
+                names.extend(has_rate.then_some("mean_rate"));
+            }
+            _ => {}
         }
         Ok(names.iter().map(|name| format!("{ATTRIBUTES}{name}")).collect())
     }
@@ -1049,15 +1134,42 @@ impl FilesState {
         self.opened
     }
 
-    /// One reader of a title less; returns whether it was the last one.
-    fn has_read(&mut self, id: TitleId) -> bool {
-        let Some(readers) = self.readers.get_mut(&id) else { return false };
+    /// One reader of a title less; returns whether it was the last one, and whether the title was
+    /// removed while it was read.
+    fn has_read(&mut self, id: TitleId) -> (bool, bool) {
+        let Some(readers) = self.readers.get_mut(&id) else { return (false, false) };
         *readers -= 1;
         if *readers > 0 {
-            return false;
+            return (false, false);
         }
         self.readers.remove(&id);
-        true
+        (true, self.leaving.remove(&id))
+    }
+
+    /// These titles are being recorded now, and no others.
+    fn record(&mut self, ids: impl Iterator<Item = TitleId>, owner: &Arc<dyn TitleOwner>) {
+        let mut before = std::mem::take(&mut self.growing);
+        for id in ids {
+            let new = || Arc::new(RecordingFile::new(Arc::clone(owner), id));
+            self.growing.insert(id, before.remove(&id).unwrap_or_else(new));
+        }
+        // What has ended has no path any more: another recording may get the name.
+        for open in self.open.values() {
+            if let OpenFile::Growing { file, number } = open.as_ref()
+                && before.contains_key(&file.id())
+                && let Some(path) = self.nodes.path(*number).map(str::to_owned)
+            {
+                self.nodes.unlink(&path, None);
+            }
+        }
+    }
+
+    /// The recording that a program has open under an inode number.
+    fn open_growing(&self, wanted: u64) -> Option<Arc<GrowingFile>> {
+        self.open.values().find_map(|open| match open.as_ref() {
+            OpenFile::Growing { file, number } if *number == wanted => Some(Arc::clone(file)),
+            _ => None,
+        })
     }
 
     /// Whether the file at a path is this title's, and not written.
@@ -1142,6 +1254,23 @@ fn is_in_ingest(path: &str) -> bool {
 /// under a hidden name first.
 fn is_hidden_ingest(path: &str) -> bool {
     is_in_ingest(path) && split(path).1.starts_with('.')
+}
+
+/// The codec strings of the tracks of a title.
+fn codecs(index: &TitleIndex) -> String {
+    let codecs = index.tracks.iter().map(|track| track.description.codec.as_str());
+    codecs.collect::<Vec<_>>().join(",")
+}
+
+/// The attributes of the file of a recording.
+fn about_growing(look: &RecordingLook<Arc<dyn TitleOwner>>) -> About {
+    About {
+        kind: FileType::RegularFile,
+        bytes: look.body().len(),
+        time: look.modified(),
+        can_write: false,
+        grows: true,
+    }
 }
 
 fn time_of(title: &TitleRecord) -> SystemTime {

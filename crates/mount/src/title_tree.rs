@@ -6,6 +6,7 @@
 //!   logo.png      (file)    logo.png
 //!   /odd//name    (media)   %2Fodd%2F%2Fname.mp4     no path of folders
 //!   logo.png      (folder `logo.png/` exists, too)   logo.png (7), by the title's number
+//!   match         (recorded)  match.growing.mp4
 //! ```
 
 use media::TitleKind;
@@ -30,22 +31,43 @@ pub(crate) struct TitleFolder {
 pub(crate) enum TreeEntry {
     Folder(TitleFolder),
     Title(TitleId),
+    /// The file of a title that is being recorded.
+    Growing(TitleId),
+}
+
+/// What the file of a title is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TreeFile {
+    Title(TitleKind),
+    /// A title that is being recorded.
+    Growing,
+}
+
+impl TreeFile {
+    /// The extension of the file's name.
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Title(TitleKind::File) => "",
+            Self::Title(_) => MEDIA_ENDING,
+            Self::Growing => GROWING_ENDING,
+        }
+    }
 }
 
 impl TitleTree {
     /// The tree of these titles: identifier, name and kind. Its shape does not depend on their
     /// order, except for the files of two titles that would have the same name.
-    pub(crate) fn of(titles: &[(TitleId, &str, TitleKind)]) -> Self {
+    pub(crate) fn of(titles: &[(TitleId, &str, TreeFile)]) -> Self {
         let mut tree = Self::default();
-        let paths: Vec<(TitleId, Vec<String>)> =
-            titles.iter().map(|(id, name, kind)| (*id, path_of(name, *kind))).collect();
+        let paths: Vec<(TitleId, TreeFile, Vec<String>)> =
+            titles.iter().map(|(id, name, file)| (*id, *file, path_of(name, *file))).collect();
         // Folders first: a title with the name of a folder gets another one.
-        for (_, path) in &paths {
+        for (_, _, path) in &paths {
             tree.root.make(&path[..path.len() - 1]);
         }
-        for (id, path) in paths {
+        for (id, file, path) in paths {
             let (name, folders) = path.split_last().expect("a name is not empty");
-            tree.root.make(folders).add(name, id);
+            tree.root.make(folders).add(name, id, file);
         }
         tree
     }
@@ -61,7 +83,7 @@ impl TitleTree {
         let parts = path.split('/').filter(|part| !part.is_empty());
         parts.into_iter().try_fold(&self.root, |folder, part| match folder.entries.get(part)? {
             TreeEntry::Folder(inner) => Some(inner),
-            TreeEntry::Title(_) => None,
+            TreeEntry::Title(_) | TreeEntry::Growing(_) => None,
         })
     }
 }
@@ -73,15 +95,21 @@ impl TitleFolder {
             let made = folder.entries.entry(part.clone());
             match made.or_insert_with(|| TreeEntry::Folder(Self::default())) {
                 TreeEntry::Folder(inner) => inner,
-                TreeEntry::Title(_) => unreachable!("all folders are made before any title"),
+                TreeEntry::Title(_) | TreeEntry::Growing(_) => {
+                    unreachable!("all folders are made before any title")
+                }
             }
         })
     }
 
-    fn add(&mut self, name: &str, id: TitleId) {
+    fn add(&mut self, name: &str, id: TitleId, file: TreeFile) {
+        let entry = match file {
+            TreeFile::Title(_) => TreeEntry::Title(id),
+            TreeFile::Growing => TreeEntry::Growing(id),
+        };
         match self.entries.entry(name.to_owned()) {
             Entry::Vacant(free) => {
-                free.insert(TreeEntry::Title(id));
+                free.insert(entry);
             }
             Entry::Occupied(_) => {
                 let (stem, extension) = match name.rsplit_once('.') {
@@ -90,15 +118,15 @@ impl TitleFolder {
                 };
                 let dot = if extension.is_empty() { "" } else { "." };
                 let other = format!("{stem} ({}){dot}{extension}", id.0);
-                self.entries.entry(other).or_insert(TreeEntry::Title(id));
+                self.entries.entry(other).or_insert(entry);
             }
         }
     }
 }
 
 /// The folders and the file name of a title.
-fn path_of(name: &str, kind: TitleKind) -> Vec<String> {
-    let ending = if kind == TitleKind::Media { MEDIA_ENDING } else { "" };
+fn path_of(name: &str, file: TreeFile) -> Vec<String> {
+    let ending = file.ending();
     let is_path = name.split('/').all(|part| !matches!(part, "" | "." | ".."));
     let file = format!("{name}{ending}");
     match is_path {
@@ -121,6 +149,10 @@ pub(crate) fn join(folder: &str, name: &str) -> String {
 /// title's index knows: a listing must not read the index of each title.
 pub(crate) const MEDIA_ENDING: &str = ".mp4";
 
+/// The extension of the file of a title that is being recorded. It has other bytes than the file of
+/// the title that it becomes, so that programs must not take the one for the other.
+const GROWING_ENDING: &str = ".growing.mp4";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,7 +167,9 @@ mod tests {
                     writeln!(text, "{:indent$}{name}/", "").unwrap();
                     shown(inner, indent + 2, text);
                 }
-                TreeEntry::Title(id) => writeln!(text, "{:indent$}{name}: {}", "", id.0).unwrap(),
+                TreeEntry::Title(id) | TreeEntry::Growing(id) => {
+                    writeln!(text, "{:indent$}{name}: {}", "", id.0).unwrap();
+                }
             }
         }
     }
@@ -152,15 +186,22 @@ mod tests {
             ("film.mp4", File),
             (".hidden", File),
             ("news", Media),
+            ("door/2.growing", Media),
         ];
-        let titles: Vec<_> = (1..).map(TitleId).zip(titles).collect();
-        let titles: Vec<_> = titles.iter().map(|(id, (name, kind))| (*id, *name, *kind)).collect();
+        let titles = titles.map(|(name, kind)| (name, TreeFile::Title(kind)));
+        let growing = ["door/1", "door/2", "news"].map(|name| (name, TreeFile::Growing));
+        let titles: Vec<_> = (1..).map(TitleId).zip(titles.into_iter().chain(growing)).collect();
+        let titles: Vec<_> = titles.iter().map(|(id, (name, file))| (*id, *name, *file)).collect();
         let tree = TitleTree::of(&titles);
         let mut text = String::new();
         shown(&tree.root, 0, &mut text);
         expect![[r#"
             %2Fodd%2F%2Fname.mp4: 4
             .hidden: 8
+            door/
+              1.growing.mp4: 11
+              2.growing (12).mp4: 12
+              2.growing.mp4: 10
             film (7).mp4: 7
             film.mp4: 6
             logo (2).png: 2
@@ -169,6 +210,7 @@ mod tests {
             news/
               monday.mp4: 1
             news%2F..%2Fup: 5
+            news.growing.mp4: 13
             news.mp4: 9
         "#]]
         .assert_eq(&text);
@@ -181,7 +223,7 @@ mod tests {
         ] {
             let title = tree.find(path).and_then(|entry| match entry {
                 TreeEntry::Title(id) => Some(id.0),
-                TreeEntry::Folder(_) => None,
+                TreeEntry::Folder(_) | TreeEntry::Growing(_) => None,
             });
             assert_eq!(title, found, "{path}");
         }

@@ -56,7 +56,7 @@ impl TitlesFs {
     fn entry(&self, path: Result<String, Errno>, reply: ReplyEntry) {
         match path.and_then(|path| self.files.look_up(&path)) {
             Ok((number, about)) => {
-                reply.entry(&VALID, &self.attributes(number, &about), Generation(0));
+                reply.entry(&valid(&about), &self.attributes(number, &about), Generation(0));
             }
             Err(error) => reply.error(error),
         }
@@ -64,7 +64,7 @@ impl TitlesFs {
 
     fn attr(&self, number: u64, about: Result<About, Errno>, reply: ReplyAttr) {
         match about {
-            Ok(about) => reply.attr(&VALID, &self.attributes(number, &about)),
+            Ok(about) => reply.attr(&valid(&about), &self.attributes(number, &about)),
             Err(error) => reply.error(error),
         }
     }
@@ -84,12 +84,7 @@ impl TitlesFs {
     fn open_any(&self, number: INodeNo, access: FileAccess, reply: ReplyOpen) {
         match self.files.open(number.0, access) {
             Ok((handle, caching)) => {
-                let flags = match caching {
-                    Caching::Kept => FopenFlags::FOPEN_KEEP_CACHE,
-                    Caching::Anew => FopenFlags::empty(),
-                    Caching::None => FopenFlags::FOPEN_DIRECT_IO,
-                };
-                reply.opened(FileHandle(handle), flags);
+                reply.opened(FileHandle(handle), flags_of(caching));
             }
             Err(error) => reply.error(error),
         }
@@ -369,10 +364,10 @@ impl Filesystem for TitlesFs {
         let path = self.files.path_in(parent.0, name);
         let (access, new) = (access(OpenFlags(flags)), flags & flag(OFlags::EXCL) != 0);
         match path.and_then(|path| self.files.create(&path, access, new)) {
-            Ok((number, about, handle)) => {
+            Ok((number, about, (handle, caching))) => {
                 let attributes = self.attributes(number, &about);
-                let (handle, flags) = (FileHandle(handle), FopenFlags::empty());
-                reply.created(&VALID, &attributes, Generation(0), handle, flags);
+                let (handle, flags) = (FileHandle(handle), flags_of(caching));
+                reply.created(&valid(&about), &attributes, Generation(0), handle, flags);
             }
             Err(error) => reply.error(error),
         }
@@ -402,6 +397,19 @@ impl Filesystem for TitlesFs {
         reply: ReplyEmpty,
     ) {
         reply.error(Errno::EOPNOTSUPP);
+    }
+}
+
+/// How long the kernel may use the attributes of a file.
+fn valid(about: &About) -> Duration {
+    if about.grows { Duration::ZERO } else { VALID }
+}
+
+fn flags_of(caching: Caching) -> FopenFlags {
+    match caching {
+        Caching::Kept => FopenFlags::FOPEN_KEEP_CACHE,
+        Caching::Anew => FopenFlags::empty(),
+        Caching::None => FopenFlags::FOPEN_DIRECT_IO,
     }
 }
 

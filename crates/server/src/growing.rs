@@ -15,13 +15,13 @@
 use crate::layout::{CopyLocation, LARGEST_PIECE, SMALLEST_PIECE, floor_power};
 use crate::library::{IndexReads, Library, OpenError, OpenStore, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
-use media::{CHECKSUM_SPAN, Growth, Packaging, PackagingOptions, TitleIndex, TrackIndex, settled};
+use media::{Growth, Packaging, PackagingOptions, TitleIndex, TrackIndex};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::{RecordingReader, RecordingSnapshot, TitleRecord};
-use units::{BitRate, ByteCount, MediaTime, align_up, locked};
+use store::{RecordingReader, TitleRecord, time_of_look};
+use units::{BitRate, ByteCount, MediaTime, locked};
 
 /// The recordings that players have asked for.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ impl Library {
             return Ok(Look { index, runs, pieces, growth, record: Some(record) });
         };
         let pieces = self.pieces(opened, &snapshot.index);
-        let index = self.settled(&snapshot, &pieces);
+        let index = snapshot.settled(self.segment(), &pieces);
         let has_begun = |track: &TrackIndex| {
             let last = track.ldus.len().checked_sub(1).map(|last| track.ldus.get(last));
             last.is_some_and(|last| decoded_at(track, last.decode_time) >= self.beginning())
@@ -139,7 +139,7 @@ impl Library {
             return Err(OpenError::NotYet);
         }
         let growth = Growth::Growing { began: snapshot.created };
-        Ok(Look { index, runs: snapshot.runs, pieces, growth, record: None })
+        Ok(Look { index, runs: snapshot.runs(), pieces, growth, record: None })
     }
 
     /// The bytes of a piece of each track: the same for all looks, because they follow from the
@@ -152,25 +152,6 @@ impl Library {
     /// The part of a recording that tells the rates of its tracks.
     fn beginning(&self) -> Duration {
         self.segment() / 2
-    }
-
-    /// The segments of a recording that are final, in whole pieces.
-    fn settled(&self, snapshot: &RecordingSnapshot, pieces: &[u32]) -> TitleIndex {
-        let tracks = snapshot.index.tracks.iter().zip(&snapshot.in_place).zip(pieces);
-        let held: Vec<u64> = tracks
-            .map(|((track, in_place), piece)| {
-                let known = (*in_place).min(track.checksums.len() as u64 * CHECKSUM_SPAN);
-                known - known % u64::from(*piece)
-            })
-            .collect();
-        let mut index = settled(&snapshot.index, self.segment(), &held);
-        for ((track, all), piece) in index.tracks.iter_mut().zip(&snapshot.index.tracks).zip(pieces)
-        {
-            track.data_len = align_up(track.ldus.data_len(), u64::from(*piece));
-            let spans = usize::try_from(track.data_len / CHECKSUM_SPAN).unwrap_or(usize::MAX);
-            track.checksums = all.checksums.iter().take(spans).copied().collect();
-        }
-        index
     }
 
     fn open_look(&self, copy: StoredCopy, name: &str, look: Look) -> LookResult {
@@ -203,11 +184,6 @@ fn is_more(before: &OpenTitle, look: &Look) -> bool {
     look.growth == Growth::Grown || tracks.into_iter().any(|(a, b)| a.data_len != b.data_len)
 }
 
-/// How long a look is new that took so long.
-fn time_of_look(took: Duration) -> Duration {
-    LOOK_TIME.max(took.saturating_mul(LOOK_SHARE)).min(KEPT / 2)
-}
-
 /// The bytes of a piece of a track whose LDUs of the first `beginning` have its rate, at most
 /// `most`.
 fn piece_size(track: &TrackIndex, beginning: Duration, most: u64) -> u32 {
@@ -225,11 +201,7 @@ fn decoded_at(track: &TrackIndex, ticks: u64) -> Duration {
 
 /// The most media in a piece. Sound of 128 kb/s has four seconds in the smallest.
 const PIECE_TIME: Duration = Duration::from_secs(2);
-/// How long a look is new at least: players look again about every segment.
-const LOOK_TIME: Duration = Duration::from_secs(1);
-/// The looks at one recording take this part of a processor's time at most, however long it is.
-const LOOK_SHARE: u32 = 20;
-/// How long a look is kept for the next.
+/// How long a look is kept for the next: longer than one is new.
 const KEPT: Duration = Duration::from_secs(60);
 /// How long a look may wait for a busy disk.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -247,15 +219,6 @@ mod tests {
         let description = TrackDescription::plain(TrackKind::Video, Timescale(25));
         let (data_len, checksums) = (index.data_len(), Vec::new());
         TrackIndex { description, ldus: index, data_len, checksums }
-    }
-
-    #[test]
-    fn the_longer_a_look_takes_the_later_is_the_next() {
-        // Milliseconds.
-        for (took, next) in [(0, 1000), (50, 1000), (80, 1600), (1000, 20_000), (9000, 30_000)] {
-            let time = time_of_look(Duration::from_millis(took));
-            assert_eq!(time, Duration::from_millis(next), "after {took} ms");
-        }
     }
 
     #[test]

@@ -7,6 +7,10 @@
 
 #![warn(missing_docs)]
 
+// The tests' device and titles name the crate, as other programs do.
+#[cfg(test)]
+extern crate self as store;
+
 mod background_io;
 mod byte_runs;
 mod catalogue;
@@ -23,18 +27,19 @@ mod library_plan;
 mod log;
 mod nearest;
 mod open;
+mod open_store;
 mod owner;
 mod reader;
 mod rebuild;
 mod record;
 mod recording;
+mod recording_file;
 mod recording_load;
 mod recording_reader;
 mod repair;
 mod scrub;
 mod series;
 mod space;
-mod store;
 mod title_file;
 mod title_index;
 mod trim;
@@ -56,6 +61,7 @@ pub use library_plan::{
     LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft,
 };
 pub use nearest::nearest;
+pub use open_store::Store;
 pub use owner::{
     RateReservations, ReserveError, ReservedRate, ReservedReadError, ReservedReader, SoleOwner,
     StoreAccess, TitleOwner,
@@ -66,11 +72,11 @@ pub use record::{
     Content, FormatOptions, RunningRecording, ScrubPosition, ScrubResult, ScrubState,
     StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
 };
+pub use recording_file::{RecordingFile, RecordingLook};
 pub use recording_load::RecordingLoad;
-pub use recording_reader::{RecordingReader, RecordingSnapshot};
+pub use recording_reader::{RecordingReader, RecordingSnapshot, time_of_look};
 pub use repair::{RepairReport, repair};
 pub use scrub::ScrubStep;
 pub use space::{Growth, TrackSpace};
-pub use store::Store;
 pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};

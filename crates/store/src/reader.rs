@@ -81,6 +81,11 @@ impl<A: StoreAccess> TitleReader<A> {
         Ok(Self { access, record, index, windows: Mutex::default() })
     }
 
+    /// A reader of a recording that goes on: of the data that `index` has, which is durable.
+    pub(crate) fn of_recording(access: A, record: TitleRecord, index: Arc<TitleIndex>) -> Self {
+        Self { access, record, index, windows: Mutex::default() }
+    }
+
     /// Another reader of the same title, with windows of its own.
     pub fn another(&self) -> Self
     where
@@ -198,7 +203,8 @@ impl<A: StoreAccess> TitleReader<A> {
 
     fn damage(&self, track: u16, span: u64) -> StoreError {
         // A title removed meanwhile may have been overwritten by another, which is no damage.
-        if self.access.store().record(self.record.id).is_err() {
+        let (store, id) = (self.access.store(), self.record.id);
+        if store.record(id).is_err() && !store.is_recorded(id) {
             return StoreError::NoTitle { name: self.record.name.clone(), nearest: None };
         }
         let index = &self.index.tracks[usize::from(track)];

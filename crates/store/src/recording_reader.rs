@@ -14,8 +14,10 @@ use crate::catalogue::RecordingLog;
 use crate::format::record::{RecordingRegion, TrackProgress};
 use crate::recording::damaged;
 use crate::{Store, StoreError, TitleId};
-use media::{IndexPart, TitleIndex};
+use media::{CHECKSUM_SPAN, IndexPart, TitleIndex, settled};
 use std::ops::Range;
+use std::time::Duration;
+use units::{Extent, align_up};
 
 /// Looks at a recording, again and again while it goes on.
 #[derive(Debug)]
@@ -39,9 +41,52 @@ pub struct RecordingSnapshot {
     pub index: TitleIndex,
     /// Per track, the bytes from its start on that can be read from the device: whole blocks.
     pub in_place: Vec<u64>,
-    /// Per track, its extents as byte ranges of the device. They may reach beyond its data.
-    pub runs: Vec<Vec<Range<u64>>>,
+    /// Per track, its extents. They may reach beyond its data.
+    pub(crate) extents: Vec<Vec<Extent>>,
+    /// The bytes of a chunk.
+    chunk: u64,
 }
+
+impl RecordingSnapshot {
+    /// Per track, its extents as byte ranges of the device. They may reach beyond its data.
+    pub fn runs(&self) -> Vec<Vec<Range<u64>>> {
+        self.extents.iter().map(|extents| runs(extents, self.chunk)).collect()
+    }
+
+    /// The segments of about this length that are final whatever follows, and whose bytes can be
+    /// read and verified in whole pieces of `pieces` bytes of each track: multiples of
+    /// [`CHECKSUM_SPAN`]. The data of each track ends with a piece.
+    pub fn settled(&self, segment: Duration, pieces: &[u32]) -> TitleIndex {
+        let tracks = self.index.tracks.iter().zip(&self.in_place).zip(pieces);
+        let held: Vec<u64> = tracks
+            .map(|((track, in_place), piece)| {
+                let known = (*in_place).min(track.checksums.len() as u64 * CHECKSUM_SPAN);
+                known - known % u64::from(*piece)
+            })
+            .collect();
+        let mut index = settled(&self.index, segment, &held);
+        for ((track, all), piece) in index.tracks.iter_mut().zip(&self.index.tracks).zip(pieces) {
+            track.data_len = align_up(track.ldus.data_len(), u64::from(*piece));
+            let spans = usize::try_from(track.data_len / CHECKSUM_SPAN).unwrap_or(usize::MAX);
+            track.checksums = all.checksums.iter().take(spans).copied().collect();
+        }
+        index
+    }
+}
+
+/// How long a look at a recording is new that took so long: at least a second, because players ask
+/// about every segment; and all looks at it take a twentieth of a processor's time at most, however
+/// long it is.
+pub fn time_of_look(took: Duration) -> Duration {
+    LOOK_TIME.max(took.saturating_mul(LOOK_SHARE)).min(LONGEST_LOOK)
+}
+
+/// How long a look is new at least.
+const LOOK_TIME: Duration = Duration::from_secs(1);
+/// The looks at one recording take this part of a processor's time at most.
+const LOOK_SHARE: u32 = 20;
+/// How long a look is new at most.
+const LONGEST_LOOK: Duration = Duration::from_secs(30);
 
 impl RecordingReader {
     /// A reader of the recording that becomes the title with this identifier.
@@ -78,9 +123,10 @@ impl RecordingReader {
         let in_place = numbers.clone().map(|it| last(it).map_or(0, |last| last.in_place)).collect();
         let extents = |number| log.extents.get(&RecordingRegion::Track(number));
         let chunk = store.layout().chunk;
-        let runs = numbers.map(|it| extents(it).map_or_else(Vec::new, |it| runs(it, chunk)));
+        let extents = numbers.map(|it| extents(it).cloned().unwrap_or_default()).collect();
         Ok(Some(RecordingSnapshot {
-            runs: runs.collect(),
+            extents,
+            chunk,
             name: log.start.name,
             created: log.start.created,
             index,
@@ -110,4 +156,18 @@ pub(crate) fn append(
         part.append_to_track(track).map_err(|_| damaged())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longer_a_look_takes_the_later_is_the_next() {
+        // Milliseconds.
+        for (took, next) in [(0, 1000), (50, 1000), (80, 1600), (1000, 20_000), (9000, 30_000)] {
+            let time = time_of_look(Duration::from_millis(took));
+            assert_eq!(time, Duration::from_millis(next), "after {took} ms");
+        }
+    }
 }

@@ -6,15 +6,17 @@
 
 mod common;
 
-use common::titles::{description, formatted, get, noise, put};
+use common::titles::{
+    assert_recorded, assert_sound, description, formatted, get, index_part, noise, put,
+};
 use common::{DeviceEvent, PowerCutDevice, apply, cut, cut_at_every_event};
-use media::{IndexPart, LduIndex, TitleKind, TrackKind};
+use media::{TitleKind, TrackKind};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use store::{
-    BackgroundIo, CheckOptions, FindingKind, Permit, RecordingLoad, RecordingReader, Store,
-    StoreError, TitleRecord, TitleRecorder,
+    BackgroundIo, CheckOptions, FindingKind, Permit, RecordingFile, RecordingLoad, RecordingReader,
+    Store, StoreError, TitleRecorder, Unthrottled,
 };
 use units::{BitRate, ByteCount};
 
@@ -53,7 +55,7 @@ impl<'a> Recorded<'a> {
             self.commit().unwrap();
         }
         let title = self.recorder.finish().unwrap().unwrap();
-        assert_recorded(store, &title, &self.expected, &title.name);
+        assert_recorded(store, &title, &self.expected.tracks, &title.name);
     }
 
     fn start(store: &'a Store, name: &str, tracks: usize) -> Result<Self, StoreError> {
@@ -78,65 +80,13 @@ impl<'a> Recorded<'a> {
 
     fn commit(&mut self) -> Result<(), StoreError> {
         let tracks = &self.expected.tracks;
-        self.recorder.commit(&mut |track, from, arrived| {
-            let before: usize = tracks[track].0[..from].iter().map(Vec::len).sum();
-            let mut left = usize::try_from(arrived).unwrap() - before;
-            let fits = |ldu: &&Vec<u8>| {
-                let within = ldu.len() <= left;
-                left -= if within { ldu.len() } else { 0 };
-                within
-            };
-            let here: Vec<&Vec<u8>> = tracks[track].0[from..].iter().take_while(fits).collect();
-            let mut ldus = LduIndex::default();
-            for (i, ldu) in here.iter().enumerate() {
-                // The last duration is a guess, which the next part corrects.
-                let guess = if i + 1 == here.len() { 7 } else { 1 };
-                let sync = (from + i) % 10 == 0;
-                ldus.push(u32::try_from(ldu.len()).unwrap(), guess, 0, sync, false);
-            }
-            let last_duration = match from {
-                // The first LDU is at the beginning.
-                0 => 0,
-                _ if here.is_empty() => 7,
-                _ => 1,
-            };
-            IndexPart { last_duration, ldus, checksums: Vec::new() }
-        })?;
+        self.recorder
+            .commit(&mut |track, from, arrived| index_part(&tracks[track].0, from, arrived))?;
         for (ldus, committed) in &mut self.expected.tracks {
             *committed = ldus.len();
         }
         Ok(())
     }
-}
-
-/// Panics unless the title has at least the committed LDUs, and otherwise only what was written.
-fn assert_recorded(store: &Store, title: &TitleRecord, expected: &Expected, context: &str) {
-    let index = store.index(title.id).unwrap_or_else(|error| panic!("{context}: {error}"));
-    let held = get(store, title).unwrap_or_else(|error| panic!("{context}: {error}"));
-    assert_eq!(held.len(), expected.tracks.len(), "{context}");
-    for (number, (ldus, committed)) in expected.tracks.iter().enumerate() {
-        let track = &index.tracks[number];
-        let count = track.ldus.len();
-        assert!(
-            (*committed..=ldus.len()).contains(&count),
-            "{context}: track {number} has {count} LDUs, {committed} were committed"
-        );
-        assert!(held[number] == ldus[..count].concat(), "{context}: bytes of track {number}");
-        for (i, ldu) in track.ldus.iter().enumerate() {
-            let duration = if i + 1 == count { 7 } else { 1 };
-            let wanted = (ldus[i].len(), duration, i % 10 == 0);
-            let size = usize::try_from(ldu.size).unwrap();
-            assert_eq!((size, ldu.duration, ldu.sync), wanted, "{context}: LDU {i}");
-        }
-    }
-}
-
-fn assert_sound(store: &Store, context: &str) {
-    let report = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
-    assert_eq!(report.findings, [], "{context}");
-    let info = store.info();
-    let used: u64 = store.titles().iter().map(TitleRecord::chunks).sum();
-    assert_eq!(info.free_chunks, info.data_chunks - used, "{context}: space was lost");
 }
 
 /// The acknowledged state after a step: recordings, and other titles.
@@ -160,7 +110,7 @@ fn assert_model(store: &Store, models: &[Model], context: &str) {
         for (number, (_, committed)) in expected.tracks.iter_mut().enumerate() {
             *committed = model.recordings.get(name).map_or(0, |it| it.tracks[number].1);
         }
-        assert_recorded(store, &title, &expected, context);
+        assert_recorded(store, &title, &expected.tracks, context);
     }
     for (name, expected) in &model.recordings {
         let gone = expected.is_empty() && !expected.is_title;
@@ -345,11 +295,11 @@ fn a_long_recording_leaves_the_catalogue_small_and_is_whole() {
     let image = device.image();
     let expected = recorded.expected.clone();
     let title = recorded.recorder.finish().unwrap().unwrap();
-    assert_recorded(&store, &title, &expected, "finished");
+    assert_recorded(&store, &title, &expected.tracks, "finished");
     assert_sound(&store, "finished");
     let reopened = Store::open_on(PowerCutDevice::from_image(image)).unwrap();
     let again = reopened.title("long").unwrap();
-    assert_recorded(&reopened, &again, &expected, "reopened");
+    assert_recorded(&reopened, &again, &expected.tracks, "reopened");
     assert_sound(&reopened, "reopened");
     let healed = reopened.check(&CheckOptions::default(), &mut |_| {}).unwrap().healed;
     let told: Vec<_> = healed.iter().map(|it| (it.kind, it.text.as_str())).collect();
@@ -376,7 +326,7 @@ fn a_full_store_ends_a_recording_and_keeps_what_was_committed() {
     let expected = recorded.expected.clone();
     let title = recorded.recorder.finish().unwrap().unwrap();
     assert!(title.bytes > 1 << 20, "{title:?}");
-    assert_recorded(&store, &title, &expected, "full");
+    assert_recorded(&store, &title, &expected.tracks, "full");
     assert_sound(&store, "full");
 }
 
@@ -516,7 +466,7 @@ fn many_recordings_leave_the_catalogue_of_a_small_store_small() {
     for (name, recorded) in names.iter().zip(all) {
         let expected = recorded.expected.clone();
         let title = recorded.recorder.finish().unwrap().unwrap();
-        assert_recorded(&store, &title, &expected, name);
+        assert_recorded(&store, &title, &expected.tracks, name);
     }
     assert_sound(&store, "all ended");
 }
@@ -601,7 +551,7 @@ fn a_recording_can_be_read_while_it_goes_on() {
                 let held = usize::try_from(look.in_place[number]).unwrap();
                 assert!(data.len() - held < 4096, "only a part of a block is missing");
                 let mut there = Vec::new();
-                for run in &look.runs[number] {
+                for run in &look.runs()[number] {
                     let mut bytes = vec![0; usize::try_from(run.end - run.start).unwrap()];
                     store.device().read_at(run.start, &mut bytes).unwrap();
                     there.extend(bytes);
@@ -624,4 +574,55 @@ fn a_recording_can_be_read_while_it_goes_on() {
             assert!(whole.checksums.starts_with(&part.checksums));
         }
     }
+}
+
+/// All bytes of the file of a recording as it is now, read in pieces of any size.
+fn file_now(file: &RecordingFile<(&Store, &dyn BackgroundIo)>) -> (Vec<u8>, bool) {
+    let look = file.look().unwrap();
+    let (mut bytes, mut piece) = (Vec::new(), 1);
+    while (bytes.len() as u64) < look.body().len() {
+        let more = look.read(bytes.len() as u64, piece).unwrap();
+        assert!(!more.is_empty() && more.len() <= piece);
+        bytes.extend(more);
+        piece = piece * 3 % 200_001;
+    }
+    assert_eq!(look.read(bytes.len() as u64, 10).unwrap(), [0; 0], "the end of the file");
+    assert!(look.modified() <= std::time::SystemTime::now());
+    (bytes, look.has_ended())
+}
+
+#[test]
+fn the_file_of_a_recording_only_grows() {
+    let device = PowerCutDevice::new(ByteCount::mib(48));
+    let store = formatted(&device);
+    let mut recorded = Recorded::start(&store, "match", 2).unwrap();
+    let id = store.recording("match").unwrap().id;
+    let new_file = || RecordingFile::new((&store, &Unthrottled as &dyn BackgroundIo), id);
+    let file = new_file();
+    assert_eq!(file_now(&file), (Vec::new(), false));
+    let (mut random, mut before, mut sizes) = (fastrand::Rng::with_seed(4), Vec::new(), 0);
+    for second in 0..60 {
+        for _ in 0..25 {
+            let length = random.usize(1..20_000);
+            recorded.write(0, &noise(&mut random, length), true).unwrap();
+            recorded.write(1, &noise(&mut random, 3000), true).unwrap();
+        }
+        recorded.commit().unwrap();
+        if second % 5 == 4 {
+            // One that is looked at for the first time has the same.
+            let (bytes, has_ended) = file_now(&new_file());
+            assert!(bytes.starts_with(&before) && !has_ended, "at {second} s");
+            sizes += usize::from(bytes.len() > before.len());
+            before = bytes;
+        }
+    }
+    assert!(sizes > 8, "it has grown {sizes} times");
+    let title = recorded.recorder.finish().unwrap().unwrap();
+    // It has been looked at before all of this.
+    let (bytes, has_ended) = file_now(&file);
+    assert!(bytes.starts_with(&before) && has_ended);
+    assert!(bytes.len() as u64 > title.bytes, "it has all of the title");
+    assert_eq!(file_now(&new_file()), (bytes, true));
+    store.remove("match").unwrap();
+    assert_eq!(new_file().look().unwrap_err().code(), "no-title");
 }

@@ -157,8 +157,8 @@ fn first_ldus(track: &TrackIndex, count: usize) -> TrackIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packaging::{Packaging, PackagingOptions};
-    use crate::{Edit, LduIndex, NoSegmentIndex, TitleKind, TrackDescription};
+    use crate::packaging::{GrowingFile, Packaging, PackagingOptions};
+    use crate::{Edit, LduIndex, NoSegmentIndex, Slice, TitleKind, TrackDescription};
     use fastrand::Rng;
     use std::ops::Range;
     use std::sync::Arc;
@@ -317,9 +317,20 @@ mod tests {
         }
     }
 
+    /// The file as it is at a look has that of the look before at its beginning, and is the same to
+    /// who looks for the first time.
+    fn assert_appended(file: &mut GrowingFile, now: &Packaging, what: &str) {
+        let before = file.body().clone();
+        file.extend(now);
+        let mut anew = GrowingFile::default();
+        anew.extend(now);
+        assert_eq!(file.body().range(0..before.len()), before, "{what}");
+        assert_eq!((file.body(), file.duration()), (anew.body(), anew.duration()), "{what}");
+    }
+
     #[test]
     fn segments_stay_the_same_while_a_title_grows_and_when_it_has_grown() {
-        let (mut listed, mut told) = (0, 0);
+        let (mut listed, mut told, mut in_file, mut of_file) = (0, 0, 0, 0);
         for seed in 0..200 {
             let mut random = Rng::with_seed(seed);
             let whole = any_recording(&mut random);
@@ -329,6 +340,7 @@ mod tests {
             let mut counts = vec![0; whole.tracks.len()];
             let mut held = vec![0; whole.tracks.len()];
             let (mut before, mut was_listed) = (None, 0);
+            let mut file = GrowingFile::default();
             for step in 0..8 {
                 for (i, track) in whole.tracks.iter().enumerate() {
                     counts[i] += random.usize(0..=(track.ldus.len() - counts[i]) / 2);
@@ -350,13 +362,24 @@ mod tests {
                     assert_continues(before, &now, &what);
                 }
                 assert_continues(&now, &grown, &what);
+                assert_appended(&mut file, &now, &what);
                 was_listed = now.segment_count(0);
                 before = Some(now);
             }
             listed += was_listed;
+            in_file += file.body().slices().len();
+            assert_appended(&mut file, &grown, &format!("seed {seed}, at the end"));
+            of_file += file.body().slices().len();
+            for (i, track) in (0..).zip(&whole.tracks) {
+                let is_of =
+                    |slice: &&Slice| matches!(slice, Slice::Stored { track, .. } if *track == i);
+                let stored = file.body().slices().iter().filter(is_of).map(Slice::len);
+                assert_eq!(stored.sum::<u64>(), track.data_len, "seed {seed}, track {i}");
+            }
         }
         // Most segments are listed before the end.
         assert!(listed * 2 > told, "{listed} of {told}");
+        assert!(in_file * 2 > of_file, "{in_file} of {of_file} pieces of files");
     }
 
     #[test]

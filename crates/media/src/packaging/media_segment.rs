@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! init      ftyp | moov: mvhd, trak (empty tables, and a note of a sound's priming), mvex
+//!           (of a file of several tracks: a trak for each)
 //! segment   moof: mfhd, traf: tfhd, tfdt, trun | mdat header | one stored slice, or one to encrypt
 //!           (once for each part: of an excerpt that leaves something out, there are several)
 //! picture   the same with one sample: an I-frame that is shown until the next
@@ -33,36 +34,31 @@ pub(super) fn init(
     manifest: ManifestKind,
     encryption: Option<(&Encryption, &TrackCipher)>,
 ) -> Vec<u8> {
-    let description = &track.description;
-    let quicktime = track_boxes::is_quicktime([description]);
-    // Only what is decoded and not shown needs an edit; a wait is part of the decode times.
-    let shown_from = u64::try_from(line.media_start).ok().filter(|&start| start > 0);
-    let edit = shown_from.map(|start| ElstEntry {
-        // Zero means the rest of the track: the fragments to come have no known total.
-        segment_duration: 0,
-        media_time: Some(start),
-        media_rate: 1.into(),
-    });
     // DASH has no note, because FFmpeg's DASH reader opens each segment as a file of its own and
     // would cut off the priming at the start of each.
-    let noted = description.kind == TrackKind::Audio && manifest == ManifestKind::Hls;
-    let header = TrackHeader {
-        id: TRACK_ID,
-        handler: description.kind.into(),
-        enabled: true,
-        duration: 0,
-        media_duration: 0,
-        edits: edit.as_slice(),
-        noted_priming: shown_from.and_then(|it| u32::try_from(it).ok()).filter(|_| noted),
-        quicktime,
-    };
+    let is_noted = manifest == ManifestKind::Hls;
     let brands: &[&[u8; 4]] = match manifest {
         ManifestKind::Dash { cmaf: true } => &[b"iso6", b"iso5", b"mp41", b"cmfc"],
-        _ => &[b"iso6", b"iso5", b"mp41"],
+        _ => BRANDS,
     };
-    let entry = encryption.map(|(_, cipher)| encryption::protected_entry(description, cipher));
-    let entry = entry.as_ref().unwrap_or(&description.sample_entry);
-    write_init(brands, description, entry, &header, encryption.map(|(encryption, _)| encryption))
+    let entry =
+        encryption.map(|(_, cipher)| encryption::protected_entry(&track.description, cipher));
+    let entry = entry.as_ref().unwrap_or(&track.description.sample_entry);
+    let track = InitTrack::of(track, line, TRACK_ID, entry, is_noted);
+    write_init(brands, &[track], encryption.map(|(encryption, _)| encryption))
+}
+
+/// The header of a file of fragments of these tracks, whose numbers count from one.
+pub(super) fn file_header<'a>(
+    tracks: impl Iterator<Item = (&'a TrackIndex, &'a Timeline)>,
+) -> Vec<u8> {
+    let tracks: Vec<InitTrack<'_>> = (TRACK_ID..)
+        .zip(tracks)
+        .map(|(id, (track, line))| {
+            InitTrack::of(track, line, id, &track.description.sample_entry, true)
+        })
+        .collect();
+    write_init(BRANDS, &tracks, None)
 }
 
 /// The initialization segment of a text track with this sample entry and these ticks.
@@ -72,41 +68,89 @@ pub(super) fn text_init(text: &TextDescription, sample_entry: &[u8], scale: Time
         title: text.title.clone(),
         ..TrackDescription::plain(TrackKind::File, scale)
     };
-    let header = TrackHeader {
+    let brands = &[b"iso6", b"iso5", b"mp41", b"cmfc", b"im1t"];
+    let track = InitTrack {
+        description: &description,
+        sample_entry,
         id: TRACK_ID,
         handler: Handler::Subtitles,
-        enabled: true,
-        duration: 0,
-        media_duration: 0,
-        edits: &[],
+        edit: None,
         noted_priming: None,
-        quicktime: false,
     };
-    let brands = &[b"iso6", b"iso5", b"mp41", b"cmfc", b"im1t"];
-    write_init(brands, &description, sample_entry, &header, None)
+    write_init(brands, &[track], None)
+}
+
+/// A track in the header of fragments.
+struct InitTrack<'a> {
+    description: &'a TrackDescription,
+    sample_entry: &'a [u8],
+    id: u32,
+    handler: Handler,
+    edit: Option<ElstEntry>,
+    noted_priming: Option<u32>,
+}
+
+impl<'a> InitTrack<'a> {
+    /// A track on this timeline; `is_noted`: a sound's priming is noted, too.
+    fn of(
+        track: &'a TrackIndex,
+        line: &Timeline,
+        id: u32,
+        sample_entry: &'a [u8],
+        is_noted: bool,
+    ) -> Self {
+        let description = &track.description;
+        // Only what is decoded and not shown needs an edit; a wait is part of the decode times.
+        let shown_from = u64::try_from(line.media_start).ok().filter(|&start| start > 0);
+        let edit = shown_from.map(|start| ElstEntry {
+            // Zero means the rest of the track: the fragments to come have no known total.
+            segment_duration: 0,
+            media_time: Some(start),
+            media_rate: 1.into(),
+        });
+        let is_noted = is_noted && description.kind == TrackKind::Audio;
+        let noted_priming = shown_from.and_then(|it| u32::try_from(it).ok()).filter(|_| is_noted);
+        let handler = description.kind.into();
+        Self { description, sample_entry, id, handler, edit, noted_priming }
+    }
 }
 
 fn write_init(
     brands: &[&[u8; 4]],
-    description: &TrackDescription,
-    sample_entry: &[u8],
-    header: &TrackHeader<'_>,
+    tracks: &[InitTrack<'_>],
     encryption: Option<&Encryption>,
 ) -> Vec<u8> {
+    let quicktime = track_boxes::is_quicktime(tracks.iter().map(|track| track.description));
+    let next_id = tracks.iter().map(|track| track.id + 1).max().unwrap_or(TRACK_ID);
     let mut out = Vec::new();
-    track_boxes::write_file_type(&mut out, header.quicktime, brands);
+    track_boxes::write_file_type(&mut out, quicktime, brands);
     write_box(&mut out, b"moov", |out| {
-        track_boxes::write_movie_header(out, 0, TRACK_ID + 1);
-        track_boxes::write_track(out, description, sample_entry, header, |out| {
-            write_atom(out, &Stts::default());
-            write_atom(out, &Stsc::default());
-            write_atom(out, &Stsz::default());
-            write_atom(out, &Stco::default());
-        });
+        track_boxes::write_movie_header(out, 0, next_id);
+        for track in tracks {
+            let header = TrackHeader {
+                id: track.id,
+                handler: track.handler,
+                enabled: true,
+                duration: 0,
+                media_duration: 0,
+                edits: track.edit.as_slice(),
+                noted_priming: track.noted_priming,
+                quicktime,
+            };
+            track_boxes::write_track(out, track.description, track.sample_entry, &header, |out| {
+                write_atom(out, &Stts::default());
+                write_atom(out, &Stsc::default());
+                write_atom(out, &Stsz::default());
+                write_atom(out, &Stco::default());
+            });
+        }
         write_box(out, b"mvex", |out| {
-            let (track_id, default_sample_description_index) = (TRACK_ID, 1);
-            let defaults = Trex { track_id, default_sample_description_index, ..Trex::default() };
-            write_atom(out, &defaults);
+            for track in tracks {
+                let (track_id, default_sample_description_index) = (track.id, 1);
+                let defaults =
+                    Trex { track_id, default_sample_description_index, ..Trex::default() };
+                write_atom(out, &defaults);
+            }
         });
         if let Some(encryption) = encryption {
             encryption::write_systems(out, encryption);
@@ -127,21 +171,45 @@ pub(super) fn segment(
 ) -> Body {
     let mut body = Body::default();
     for (part, sequence_number) in parts.iter().zip(sequence_number..) {
-        let bytes = data(&track.ldus, part.ldus.clone());
-        let payload = bytes.end - bytes.start;
         let info = cipher.and_then(|it| AuxiliaryInfo::of(it, &track.ldus, part.ldus.clone()));
-        let mut head = write_fragment(track, line, part, sequence_number, 0, info.as_ref());
-        let mut mdat = Vec::new();
-        write_mdat_header(&mut mdat, payload);
-        // The offset of the payload counts from the start of the `moof` and does not change its
-        // size.
-        let offset = i32::try_from(head.len() + mdat.len()).expect("a moof stays below 2 GiB");
-        head = write_fragment(track, line, part, sequence_number, offset, info.as_ref());
-        head.extend_from_slice(&mdat);
-        body.push_generated(head);
+        let numbers = FragmentNumbers { track_id: TRACK_ID, sequence_number };
+        body.push_generated(fragment_head(track, line, part, numbers, info.as_ref()));
         push_payload(&mut body, track, number, part.ldus.clone(), cipher);
     }
     body
+}
+
+/// Appends a fragment of a file ([`file_header`]): a part of track `number`.
+pub(super) fn push_fragment(
+    body: &mut Body,
+    track: &TrackIndex,
+    line: &Timeline,
+    number: u16,
+    part: &LduRun,
+    sequence_number: u32,
+) {
+    let numbers = FragmentNumbers { track_id: TRACK_ID + u32::from(number), sequence_number };
+    body.push_generated(fragment_head(track, line, part, numbers, None));
+    push_payload(body, track, number, part.ldus.clone(), None);
+}
+
+/// `moof` and `mdat` header of a part of a track.
+fn fragment_head(
+    track: &TrackIndex,
+    line: &Timeline,
+    part: &LduRun,
+    numbers: FragmentNumbers,
+    info: Option<&AuxiliaryInfo>,
+) -> Vec<u8> {
+    let bytes = data(&track.ldus, part.ldus.clone());
+    let mut mdat = Vec::new();
+    write_mdat_header(&mut mdat, bytes.end - bytes.start);
+    // The offset of the payload counts from the start of the `moof` and does not change its size.
+    let length = write_fragment(track, line, part, numbers, 0, info).len() + mdat.len();
+    let offset = i32::try_from(length).expect("a moof stays below 2 GiB");
+    let mut head = write_fragment(track, line, part, numbers, offset, info);
+    head.extend_from_slice(&mdat);
+    head
 }
 
 /// Appends these LDUs of a track, which are read as track `number`.
@@ -277,7 +345,7 @@ fn write_fragment(
     track: &TrackIndex,
     line: &Timeline,
     part: &LduRun,
-    sequence_number: u32,
+    FragmentNumbers { track_id, sequence_number }: FragmentNumbers,
     data_offset: i32,
     info: Option<&AuxiliaryInfo>,
 ) -> Vec<u8> {
@@ -287,7 +355,7 @@ fn write_fragment(
         ticks(first.decode_time).saturating_add(line.wait).saturating_sub(part.earlier);
     let shape = Shape::of(&track.ldus, ldus.clone());
     let header = Tfhd {
-        track_id: TRACK_ID,
+        track_id,
         default_sample_duration: shape.duration,
         default_sample_size: shape.size,
         default_sample_flags: Some(shape.flags),
@@ -321,6 +389,13 @@ fn write_moof(
             info.into_iter().for_each(|info| info.write(out, (out.len() - start) as u64));
         });
     });
+}
+
+/// The numbers of a fragment.
+#[derive(Clone, Copy)]
+struct FragmentNumbers {
+    track_id: u32,
+    sequence_number: u32,
 }
 
 /// The properties that all LDUs of a segment share and that need not be repeated.
@@ -398,8 +473,10 @@ fn flags(ldu: &Ldu) -> u32 {
     depends | if ldu.droppable { NONE_DEPENDS } else { 0 }
 }
 
-/// The track number in a segment, which has one track.
+/// The track number in a segment, which has one track, and of the first track of a file.
 const TRACK_ID: u32 = 1;
+/// The brands of fragmented MP4.
+const BRANDS: &[&[u8; 4]] = &[b"iso6", b"iso5", b"mp41"];
 const DEPENDS_ON_NONE: u32 = 2 << 24;
 const DEPENDS_ON_OTHERS: u32 = 1 << 24;
 const NONE_DEPENDS: u32 = 2 << 22;

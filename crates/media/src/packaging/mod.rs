@@ -21,6 +21,7 @@ mod cuts;
 mod encryption;
 mod excerpt;
 mod growing;
+mod growing_file;
 mod iframes;
 mod imsc;
 mod manifest;
@@ -46,6 +47,7 @@ pub use encryption::{
 };
 pub use excerpt::{Excerpt, ExcerptError};
 pub use growing::{Growth, settled};
+pub use growing_file::GrowingFile;
 pub use on_demand::NoSegmentIndex;
 pub use pushed::PushedLdu;
 pub use text::{CueClock, TextForm};

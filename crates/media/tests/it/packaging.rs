@@ -1,12 +1,12 @@
 //! Segments, playlists and progressive files: read by independent parsers, and compared with slow,
 //! simple computations from the index.
 
-use crate::footage::{Folder, Title, make, read, remux};
+use crate::footage::{Folder, Title, ffmpeg_strict, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};
 use media::{
-    Body, CHECKSUM_SPAN, ContentSteering, Growth, Ldu, LduIndex, Links, NoSegmentIndex, Packaging,
-    PackagingError, PackagingOptions, Slice, TitleIndex, TitleKind, TrackDescription, TrackIndex,
-    TrackKind, settled,
+    Body, CHECKSUM_SPAN, ContentSteering, GrowingFile, Growth, Ldu, LduIndex, Links,
+    NoSegmentIndex, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex, TitleKind,
+    TrackDescription, TrackIndex, TrackKind, settled,
 };
 use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
 use std::sync::Arc;
@@ -458,6 +458,36 @@ fn playlists_of_a_growing_title_as_text() {
 1/2.m4s?s=T
 ";
     assert_eq!(growing.media_playlist(1, "?s=T").as_deref(), Some(sound));
+}
+
+/// Read again as FFmpeg's own fragments are, and decoded by FFmpeg as the same title with its
+/// header in front.
+#[test]
+fn the_file_of_a_growing_title_has_all_that_was_recorded() {
+    let title = footage("growing-file");
+    let growth = Growth::Grown;
+    let options = PackagingOptions { segment: SECOND / 2, growth, ..PackagingOptions::default() };
+    let packaging = Packaging::new(Arc::new(title.index.clone()), &options).unwrap();
+    let mut file = GrowingFile::default();
+    file.extend(&packaging);
+    let bytes = title.bytes(file.body());
+    let again = read(&bytes, 10_000);
+    assert_eq!(again.data, title.data);
+    for (found, track) in again.index.tracks.iter().zip(&title.index.tracks) {
+        let ldus = |track: &TrackIndex| track.ldus.iter().collect::<Vec<_>>();
+        assert_eq!(ldus(found), ldus(track));
+        assert_eq!(found.description.sample_entry, track.description.sample_entry);
+    }
+    let folder = Folder::new("growing-file");
+    let progressive = title.packaging(SECOND).progressive(&[0, 1]);
+    let [grown, whole] =
+        [("grown.mp4", bytes), ("whole.mp4", title.bytes(&progressive))].map(|(name, bytes)| {
+            std::fs::write(folder.file(name), bytes).unwrap();
+            let words = "-i FILE -map 0 -f framemd5 -";
+            String::from_utf8(ffmpeg_strict(words, &[&folder.file(name)])).unwrap()
+        });
+    assert_eq!(grown, whole);
+    assert!(grown.lines().count() > 150, "{grown}");
 }
 
 #[test]

@@ -254,7 +254,8 @@ impl Record {
 
     /// Whether a list of the titles is another one afterwards.
     pub(crate) fn changes_titles(&self) -> bool {
-        matches!(self, Self::Title(_) | Self::Removal(_) | Self::Renaming(..))
+        let is_title = matches!(self, Self::Title(_) | Self::Removal(_) | Self::Renaming(..));
+        is_title || matches!(self, Self::Recording(_))
     }
 
     /// The encoded length in bytes.

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::{JobProgress, StoreError, TitleRecord, TitleRecorder};
-use media::{FragmentReader, FragmentSink, TrackDescription};
+use media::{FragmentReader, FragmentSink, IndexPart, TrackDescription};
 use std::time::Duration;
 
 /// Decides which titles are made of an input.
@@ -58,12 +58,20 @@ impl<'a, 'k> PartsSink<'a, 'k> {
 
     /// Makes durable what has arrived.
     pub(super) fn commit(&mut self, reader: &FragmentReader) -> Result<(), StoreError> {
+        self.commit_parts(&mut |is_next, track, from, arrived| match is_next {
+            false => reader.part(track, from, arrived),
+            true => reader.next_part(track, from, arrived),
+        })
+    }
+
+    /// [`PartsSink::commit`] of what `part` says of the present part and of the next one.
+    pub(super) fn commit_parts(
+        &mut self,
+        part: &mut dyn FnMut(bool, usize, usize, u64) -> IndexPart,
+    ) -> Result<(), StoreError> {
         for (recorder, is_next) in [(&mut self.present, false), (&mut self.next, true)] {
             let Some(recorder) = recorder else { continue };
-            let mut part = |track, from, arrived| match is_next {
-                false => reader.part(track, from, arrived),
-                true => reader.next_part(track, from, arrived),
-            };
+            let mut part = |track, from, arrived| part(is_next, track, from, arrived);
             while let Err(error) = recorder.commit(&mut part) {
                 if !self.keeper.make_room(&error) {
                     return Err(error);
@@ -76,6 +84,11 @@ impl<'a, 'k> PartsSink<'a, 'k> {
     /// Makes a title of the present part, which is whole.
     pub(super) fn end_part(&mut self, reader: &FragmentReader) -> Result<(), StoreError> {
         self.commit(reader)?;
+        self.go_on()
+    }
+
+    /// Makes a title of the present part, and the next one the present one.
+    pub(super) fn go_on(&mut self) -> Result<(), StoreError> {
         let ended = self.end_present();
         self.present = self.next.take();
         self.is_cut.fill(false);

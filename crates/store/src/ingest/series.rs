@@ -117,30 +117,7 @@ pub fn record_series(
         }
         other => other,
     })?;
-    let report = SeriesReport {
-        parts: 0,
-        removed: 0,
-        bytes: 0,
-        duration: Duration::ZERO,
-        end: RecordingEnd::Complete,
-        left_out: Vec::new(),
-        notes: Vec::new(),
-    };
-    let keeper = SeriesKeeper {
-        store,
-        io,
-        options,
-        series,
-        host,
-        load: None,
-        has_kept_time: false,
-        warning: ShortWarning::default(),
-        looked: None,
-        earlier: 0,
-        begun: None,
-        latest: None,
-        report,
-    };
+    let keeper = SeriesKeeper::new(store, options, series, host, io, &unix_now);
     keeper.run(input, cancel)
 }
 
@@ -156,6 +133,9 @@ fn refuse_what_ends(input: &RecordingInput) -> Result<(), StoreError> {
     Err(StoreError::NotRecorded { input: input.to_string(), reason })
 }
 
+#[cfg(test)]
+mod tests;
+
 /// Makes titles of the parts, and removes those that are too old.
 struct SeriesKeeper<'a, 'p> {
     store: &'a Store,
@@ -163,11 +143,13 @@ struct SeriesKeeper<'a, 'p> {
     options: &'a RecordingOptions,
     series: &'a SeriesOptions,
     host: &'p mut dyn SeriesHost,
+    /// The Unix time in seconds.
+    clock: &'p dyn Fn() -> u64,
     load: Option<RecordingLoad>,
     has_kept_time: bool,
     warning: ShortWarning,
-    /// When old parts were looked for.
-    looked: Option<Instant>,
+    /// The second in which old parts were looked for.
+    looked: Option<u64>,
     /// The bytes that were recorded through earlier connections.
     earlier: u64,
     /// The Unix time in seconds at which the first part of this recording began.
@@ -177,7 +159,42 @@ struct SeriesKeeper<'a, 'p> {
     report: SeriesReport,
 }
 
-impl SeriesKeeper<'_, '_> {
+impl<'a, 'p> SeriesKeeper<'a, 'p> {
+    fn new(
+        store: &'a Store,
+        options: &'a RecordingOptions,
+        series: &'a SeriesOptions,
+        host: &'p mut dyn SeriesHost,
+        io: &'a dyn BackgroundIo,
+        clock: &'p dyn Fn() -> u64,
+    ) -> Self {
+        let report = SeriesReport {
+            parts: 0,
+            removed: 0,
+            bytes: 0,
+            duration: Duration::ZERO,
+            end: RecordingEnd::Complete,
+            left_out: Vec::new(),
+            notes: Vec::new(),
+        };
+        Self {
+            store,
+            io,
+            options,
+            series,
+            host,
+            clock,
+            load: None,
+            has_kept_time: false,
+            warning: ShortWarning::default(),
+            looked: None,
+            earlier: 0,
+            begun: None,
+            latest: None,
+            report,
+        }
+    }
+
     fn run(
         mut self,
         input: &RecordingInput,
@@ -307,11 +324,10 @@ impl SeriesKeeper<'_, '_> {
 
     fn remove_expired(&mut self) {
         let Some(keep) = self.series.keep else { return };
-        if self.looked.is_some_and(|looked| looked.elapsed() < LOOK_TIME) {
+        let now = (self.clock)();
+        if self.looked.replace(now) == Some(now) {
             return;
         }
-        self.looked = Some(Instant::now());
-        let now = unix_now();
         let old = self.store.parts_of(&self.options.name).into_iter();
         for part in old.filter(|part| part.is_expired(keep, now)) {
             self.remove(part.name, true);
@@ -328,7 +344,8 @@ impl<'a> PartKeeper<'a> for SeriesKeeper<'a, '_> {
         }
         loop {
             let is_taken = |name: &str| self.store.is_taken(name);
-            let (name, begins) = part_name(&self.options.name, unix_now(), self.latest, is_taken);
+            let (name, begins) =
+                part_name(&self.options.name, (self.clock)(), self.latest, is_taken);
             let writer: TitleWriter<'a> =
                 self.store.begin(&name, TitleKind::Media)?.with_io(self.io);
             match TitleRecorder::start(writer, tracks, self.load) {
@@ -372,7 +389,7 @@ impl<'a> PartKeeper<'a> for SeriesKeeper<'a, '_> {
             return false;
         }
         let first = parts.next().map(|part| part.begins).or(self.begun);
-        let now = unix_now();
+        let now = (self.clock)();
         let kept = Duration::from_secs(now.saturating_sub(first.unwrap_or(now)));
         if kept < wanted && self.warning.is_news(kept) {
             self.host.event(SeriesEvent::Short { kept, wanted });
@@ -390,9 +407,6 @@ impl<'a> PartKeeper<'a> for SeriesKeeper<'a, '_> {
         Some(self.series.part)
     }
 }
-
-/// How often old parts are looked for.
-const LOOK_TIME: Duration = Duration::from_secs(1);
 
 /// The most that the parts of a recording of a given duration are shorter together.
 const A_FRAME: Duration = Duration::from_millis(500);

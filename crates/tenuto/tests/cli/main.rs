@@ -16,6 +16,7 @@ mod measuring;
 mod meter_console;
 mod mounted;
 mod mounted_errors;
+mod mounted_growing;
 mod mounted_random;
 mod mounted_rate;
 mod mounted_samba;

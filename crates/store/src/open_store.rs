@@ -132,8 +132,8 @@ impl Store {
         self.layout.scratch.clone()
     }
 
-    /// Number of changes of the titles since the store was opened: who keeps something that is made
-    /// of them makes it again when the number has grown.
+    /// Number of changes of the titles, and of those that are being recorded, since the store was
+    /// opened: who keeps something that is made of them makes it again when the number has grown.
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
@@ -153,6 +153,11 @@ impl Store {
         let state = self.state();
         let mut all = state.catalogue.recordings();
         all.find(|log| log.start.name == name).map(RecordingLog::summary)
+    }
+
+    /// Whether the title with this identifier is being recorded.
+    pub(crate) fn is_recorded(&self, id: TitleId) -> bool {
+        self.state().catalogue.recording(id).is_some()
     }
 
     /// The titles that are parts of this series, the first one first.
