@@ -21,8 +21,8 @@ use crate::byte_runs::{pieces, runs};
 use crate::format::record::{MAX_EXTENTS, MAX_TRACKS, Record, check_limits, check_new_name};
 use crate::format::{BLOCK, label};
 use crate::free::{AllocError, FreeMap};
+use crate::open_store::StoreState;
 use crate::space::{Growth, TrackSpace};
-use crate::store::StoreState;
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, TrackRecord, Unthrottled};
 use device::{Buffer, Pool};
 use media::{
