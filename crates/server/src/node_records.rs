@@ -219,13 +219,13 @@ fn space(opened: &OpenStore) -> CapacityShare {
     CapacityShare { guaranteed: bytes(info.data_chunks), free: bytes(info.free_chunks) }
 }
 
-/// The viewers of each title, of the most popular ones.
+/// The viewers of each title, of the most popular ones. A node that copies a title is none.
 fn viewers_of(playing: &[wire::TitleSessions]) -> BTreeMap<TitleName, u32> {
-    let mut playing: Vec<_> = playing.iter().filter(|title| title.sessions > 0).collect();
-    playing.sort_unstable_by_key(|title| std::cmp::Reverse(title.sessions));
+    let mut playing: Vec<_> = playing.iter().filter(|title| title.viewers > 0).collect();
+    playing.sort_unstable_by_key(|title| std::cmp::Reverse(title.viewers));
     let named = playing.into_iter().take(MOST_VIEWED).filter_map(|title| {
-        let sessions = u32::try_from(title.sessions).unwrap_or(u32::MAX);
-        Some((TitleName::new(title.title.clone()).ok()?, sessions))
+        let viewers = u32::try_from(title.viewers).unwrap_or(u32::MAX);
+        Some((TitleName::new(title.title.clone()).ok()?, viewers))
     });
     named.collect()
 }
@@ -241,3 +241,23 @@ const UNLIMITED: u64 = 1 << 50;
 const MOST_SPACE: u64 = 1 << 50;
 /// Titles whose viewers a record says, at most: it must fit into a request to etcd.
 const MOST_VIEWED: usize = 5_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_are_no_viewers_of_a_title() {
+        let sessions = |title: &str, sessions, viewers| wire::TitleSessions {
+            title: title.to_owned(),
+            sessions,
+            viewers,
+        };
+        let playing = [sessions("copied", 8, 0), sessions("both", 9, 2), sessions("watched", 5, 5)];
+        let told: Vec<_> = viewers_of(&playing)
+            .into_iter()
+            .map(|(name, viewers)| (name.as_str().to_owned(), viewers))
+            .collect();
+        assert_eq!(told, [("both".to_owned(), 2), ("watched".to_owned(), 5)]);
+    }
+}

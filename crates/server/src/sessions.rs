@@ -100,7 +100,7 @@ impl PlayerSession {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Whether it is a fill of a cache.
+    /// Whether it is a fill of a cache or of another node.
     pub(crate) fn is_fill(&self) -> bool {
         self.token.is_none()
     }

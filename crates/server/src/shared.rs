@@ -432,6 +432,7 @@ impl Shared {
                 recording_share: disk.write_share.ratio(),
                 slowdown: disk.slowdown_part(),
                 thread_delay: waited.as_secs_f64(),
+                booked_rate: disk.booked_rate.0,
                 slowest_slot_reads: disk.slowest_slot_reads,
                 observed_slot_reads: disk.observed_slot_reads,
                 slack_reads: disk.slack_reads,

@@ -313,6 +313,7 @@ impl Core {
         let sessions_of = |playing: &PlayingTitle| TitleSessions {
             title: playing.name.clone(),
             sessions: playing.sessions,
+            viewers: playing.viewers,
         };
         let playing = self.titles.values().map(sessions_of).collect();
         let status = self.engine.status(now);

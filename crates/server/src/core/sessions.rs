@@ -50,6 +50,8 @@ pub(super) struct PlayingTitle {
     /// The name in the URL of the newest session.
     pub(super) name: String,
     pub(super) sessions: u64,
+    /// Sessions that are no fills.
+    pub(super) viewers: u64,
 }
 
 impl PlayingTitle {
@@ -271,6 +273,7 @@ impl Core {
         let key = open.session.title.key;
         if let Some(playing) = self.titles.get_mut(&key) {
             playing.sessions -= 1;
+            playing.viewers -= u64::from(!open.session.is_fill());
             if playing.sessions == 0 {
                 self.titles.remove(&key);
             }

@@ -295,6 +295,9 @@ pub struct DiskReport {
     /// processor. They are no part of `slowdown`.
     #[serde(default)]
     pub thread_delay: f64,
+    /// Mean rate, in bits per second, of the sessions that are read from the disk themselves and
+    /// hold a reservation which newcomers cannot take.
+    pub booked_rate: u64,
     /// The fewest reads that it completed in a slot in the last minutes, at most the guarantee.
     /// Only where admission counts reads.
     pub slowest_slot_reads: u32,
@@ -499,4 +502,6 @@ pub struct TitleSessions {
     pub title: String,
     /// Number of sessions.
     pub sessions: u64,
+    /// Sessions of viewers; the others are fills of caches and of other nodes.
+    pub viewers: u64,
 }
