@@ -175,6 +175,7 @@ export const text = {
     guaranteed: 'Guaranteed',
     guaranteedReads: (reads: number, size: number) =>
       `${many(reads, 'read', 'reads')} of ${show.bytes(size)} per slot`,
+    booked: 'Booked by sessions',
     used: 'Used, mean of 10 s',
     usedReads: (reads: number, part: number) =>
       `${show.count(reads)} per slot (${show.percent(part)})`,

@@ -73,6 +73,7 @@ test('a session shows where its viewer is', async ({ page, serve }) => {
   await page.goto(server.page('#/now'));
   await expect(page.getByTestId('link-state')).toHaveText('Live');
   expect(await server.watch('film')).toBeGreaterThan(0);
+  await expect(page.getByTestId('booked')).toHaveText(/^\d+ per slot \(\d+%\)$/);
   await expect(page.locator('tr[data-session]')).toHaveCount(1);
   const table = page.getByTestId('sessions');
   const columns = await table.locator('th').allTextContents();

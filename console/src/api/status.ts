@@ -22,6 +22,8 @@ export interface DiskStatus {
   readonly readMethod: string;
   readonly readSize: number;
   readonly minRead: number;
+  /** Bits per second; `null` of a server that does not say it. */
+  readonly bookedRate: number | null;
   readonly provisional: boolean;
   readonly reads: number;
   readonly bytes: number;
@@ -106,6 +108,7 @@ function decodeDisk(disk: Fields): DiskStatus {
     readMethod: disk.text('read_method'),
     readSize: disk.number('read_size'),
     minRead: disk.number('min_read'),
+    bookedRate: disk.numberOrNull('booked_rate'),
     provisional: disk.flag('provisional'),
     reads: disk.number('reads'),
     bytes: disk.number('bytes'),
