@@ -33,7 +33,13 @@ pub struct ServiceSetup {
 pub struct OpenConnections {
     most: usize,
     most_of_a_client: usize,
-    clients: Mutex<HashMap<IpAddr, usize>>,
+    counts: Mutex<ConnectionCounts>,
+}
+
+#[derive(Debug, Default)]
+struct ConnectionCounts {
+    all: usize,
+    clients: HashMap<IpAddr, usize>,
 }
 
 /// A service that runs. Dropped, it accepts nobody any more; requests that were taken are answered.
@@ -61,33 +67,34 @@ impl OpenConnections {
     /// No connection yet. `most_of_a_client` does not bind this machine itself, which may be a
     /// proxy before the service.
     pub fn new(most: usize, most_of_a_client: usize) -> Self {
-        Self { most, most_of_a_client, clients: Mutex::default() }
+        Self { most, most_of_a_client, counts: Mutex::default() }
     }
 
     /// Connections that are open.
     pub fn count(&self) -> usize {
-        locked(&self.clients).values().sum()
+        locked(&self.counts).all
     }
 
     /// Counts a connection more; false where there are too many.
     fn open(&self, client: IpAddr) -> bool {
-        let mut clients = locked(&self.clients);
-        let all: usize = clients.values().sum();
-        let of_client = clients.get(&client).copied().unwrap_or(0);
+        let mut counts = locked(&self.counts);
+        let of_client = counts.clients.get(&client).copied().unwrap_or(0);
         let is_too_many = of_client >= self.most_of_a_client && !client.is_loopback();
-        if all >= self.most || is_too_many {
+        if counts.all >= self.most || is_too_many {
             return false;
         }
-        clients.insert(client, of_client + 1);
+        counts.all += 1;
+        counts.clients.insert(client, of_client + 1);
         true
     }
 
     fn close(&self, client: IpAddr) {
-        let mut clients = locked(&self.clients);
-        match clients.get_mut(&client) {
+        let mut counts = locked(&self.counts);
+        counts.all -= 1;
+        match counts.clients.get_mut(&client) {
             Some(count) if *count > 1 => *count -= 1,
             _ => {
-                clients.remove(&client);
+                counts.clients.remove(&client);
             }
         }
     }

@@ -234,6 +234,35 @@ pub(crate) struct PlayRequest {
     pub(crate) token: Option<Token>,
 }
 
+impl PlayRequest {
+    /// A request for all of a presentation from its start, by a viewer whose token permits all.
+    pub(crate) fn new(
+        title: Arc<OpenTitle>,
+        presentation: Arc<Presentation>,
+        name: String,
+        format: DeliveryFormat,
+        max_wait: MaxWait,
+    ) -> Self {
+        Self {
+            title,
+            presentation,
+            name,
+            format,
+            tracks: None,
+            start: Duration::ZERO,
+            max_wait,
+            replaces: None,
+            fill: None,
+            permit: Permit::default(),
+            sent_to: None,
+            in_mount: false,
+            is_directed: false,
+            failover: None,
+            token: None,
+        }
+    }
+}
+
 /// Ends a fill's session when the transfer of its response is over, however that ends.
 #[derive(Debug)]
 pub(crate) struct EndOfFill {

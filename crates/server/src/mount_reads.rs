@@ -18,7 +18,6 @@
 //!
 //! Sessions of readers are not handed over to another server: the mount ends with this one.
 
-use crate::access::Permit;
 use crate::clients::ClientAddress;
 use crate::engine::{MaxWait, MediaRequest, Part, ReadId, Refusal, RequestId, SessionId};
 use crate::layout::DeliveryFormat;
@@ -201,22 +200,12 @@ impl MountReaders {
                 Arc::new(Presentation::file_at_rate(&title.whole, &file, rate))
             }
         };
+        let (format, wait) = (DeliveryFormat::Progressive, MaxWait::default());
         let request = PlayRequest {
-            title,
-            presentation,
-            name,
-            format: DeliveryFormat::Progressive,
             tracks: Some(tracks_of(&file)),
-            start: Duration::ZERO,
-            max_wait: MaxWait::default(),
             replaces,
-            fill: None,
-            permit: Permit::default(),
-            sent_to: None,
             in_mount: true,
-            is_directed: false,
-            failover: None,
-            token: None,
+            ..PlayRequest::new(title, presentation, name, format, wait)
         };
         // The programs that use a mount are on this machine, as far as the server sees.
         let client = ClientAddress::of(IpAddr::V4(Ipv4Addr::LOCALHOST));

@@ -23,7 +23,12 @@ pub(crate) fn parse_address(url: &str) -> Result<Uri, &'static str> {
 /// The TLS configuration for an address: what this machine trusts is trusted. The error says what
 /// is missing, after the text of the address.
 pub(crate) fn tls_for(address: &Uri) -> Result<TlsConfig, &'static str> {
-    let is_secure = address.scheme_str() == Some("https");
+    tls(address.scheme_str() == Some("https"))
+}
+
+/// The TLS configuration of a client, without authorities where no address is secure. The error
+/// says what is missing, after the text of an address.
+pub(crate) fn tls(is_secure: bool) -> Result<TlsConfig, &'static str> {
     let roots = if is_secure { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
     if is_secure && roots.is_empty() {
         return Err(

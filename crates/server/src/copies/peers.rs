@@ -12,14 +12,14 @@
 
 use crate::http::PartRequest;
 use crate::membership::Membership;
+use crate::outgoing;
 use bucket::{PartPeers, WantedPart};
 use director::question::PEER_HEADER;
-use rustls::crypto::ring as ring_provider;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use units::{BitRate, ByteCount, locked};
 use ureq::Agent;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
 
 /// The nodes that are asked for the parts of one copy.
 pub(super) struct CopyPeers {
@@ -46,8 +46,8 @@ enum NoPart {
 }
 
 impl CopyPeers {
-    /// The nodes at these addresses, the best first; `None` where there are none. `rate`: that of
-    /// each part.
+    /// The nodes at these addresses, the best first; `None` where none can be asked. `rate`: that
+    /// of each part.
     pub(super) fn new(
         membership: Arc<Membership>,
         addresses: &[String],
@@ -60,10 +60,12 @@ impl CopyPeers {
             .map(|address| AskedPeer { address, from: now })
             .collect();
         let is_secure = peers.iter().any(|peer| peer.address.starts_with("https://"));
-        (!peers.is_empty()).then(|| {
-            let agent = agent(is_secure);
-            Arc::new(Self { membership, agent, rate, peers: Mutex::new(peers) })
-        })
+        if peers.is_empty() {
+            return None;
+        }
+        // A machine that trusts no authority could verify no node.
+        let agent = agent(outgoing::tls(is_secure).ok()?);
+        Some(Arc::new(Self { membership, agent, rate, peers: Mutex::new(peers) }))
     }
 
     fn ask(&self, address: &str, wanted: &WantedPart) -> Result<Vec<u8>, NoPart> {
@@ -124,16 +126,12 @@ impl PartPeers for CopyPeers {
 }
 
 /// Requests to nodes, whose certificates are verified by those that the machine trusts.
-fn agent(is_secure: bool) -> Agent {
-    let provider = Arc::new(ring_provider::default_provider());
-    let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
-    let roots = if is_secure { rustls_native_certs::load_native_certs().certs } else { Vec::new() };
-    let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned());
+fn agent(tls: TlsConfig) -> Agent {
     let config = Agent::config_builder()
         .http_status_as_error(false)
         .proxy(None)
         .max_redirects(0)
-        .tls_config(tls.root_certs(RootCerts::from(roots)).build())
+        .tls_config(tls)
         .timeout_connect(Some(PATIENCE))
         .timeout_recv_response(Some(PATIENCE))
         .user_agent("tenuto")

@@ -373,23 +373,7 @@ pub(super) fn play(
     name: String,
     max_wait: MaxWait,
 ) -> PlayRequest {
-    PlayRequest {
-        title,
-        presentation,
-        name,
-        format: DeliveryFormat::Progressive,
-        tracks: None,
-        start: Duration::ZERO,
-        max_wait,
-        replaces: None,
-        fill: None,
-        permit: Permit::default(),
-        sent_to: None,
-        in_mount: false,
-        is_directed: false,
-        failover: None,
-        token: None,
-    }
+    PlayRequest::new(title, presentation, name, DeliveryFormat::Progressive, max_wait)
 }
 
 /// The manifest of a session, with other nodes where it may go on.

@@ -25,7 +25,6 @@ use super::request::HttpRequest;
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
-use crate::access::Permit;
 use crate::engine::{FillFor, MaxWait};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
@@ -36,7 +35,6 @@ use crate::shared::Shared;
 use media::{CueClock, Encryption, Links, Slice, TextForm};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Decides on a request of a cache for a resource of `title`, which is of this version; without a
 /// version for one of its manifests.
@@ -183,23 +181,10 @@ fn fill(
     else {
         return generated(media).into();
     };
-    let play = PlayRequest {
-        title,
-        presentation: Arc::new(presentation),
-        name: name.to_owned(),
-        format: DeliveryFormat::Segmented,
-        tracks: None,
-        start: Duration::ZERO,
-        max_wait: MaxWait { time: shared.settings().wait, is_chosen: true },
-        replaces: None,
-        fill: Some(FillFor::Cache),
-        permit: Permit::default(),
-        sent_to: None,
-        in_mount: false,
-        is_directed: false,
-        failover: None,
-        token: None,
-    };
+    let (presentation, name) = (Arc::new(presentation), name.to_owned());
+    let wait = MaxWait { time: shared.settings().wait, is_chosen: true };
+    let play = PlayRequest::new(title, presentation, name, DeliveryFormat::Segmented, wait);
+    let play = PlayRequest { fill: Some(FillFor::Cache), ..play };
     Decision::Fill(Box::new(play), media)
 }
 

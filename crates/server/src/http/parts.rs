@@ -17,7 +17,6 @@ use super::ranged::MediaBody;
 use super::request::{HttpRequest, Method};
 use super::response::{Head, Response};
 use super::routes::escape;
-use crate::access::Permit;
 use crate::engine::{FillFor, MaxWait};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
@@ -106,23 +105,10 @@ pub(super) fn fill(
     let body = Body::of_track(part.track, part.range);
     let presentation = Presentation::node_fill(&title.whole, &body, part.rate)
         .ok_or_else(|| Response::error(400, "bad-part", "this is no part of a title"))?;
-    let play = PlayRequest {
-        presentation: Arc::new(presentation),
-        title,
-        name: name.to_owned(),
-        format: DeliveryFormat::Segmented,
-        tracks: None,
-        start: Duration::ZERO,
-        max_wait: MaxWait { time: Duration::ZERO, is_chosen: true },
-        replaces: None,
-        fill: Some(FillFor::Node),
-        permit: Permit::default(),
-        sent_to: None,
-        in_mount: false,
-        is_directed: false,
-        failover: None,
-        token: None,
-    };
+    let (presentation, name) = (Arc::new(presentation), name.to_owned());
+    let now = MaxWait { time: Duration::ZERO, is_chosen: true };
+    let play = PlayRequest::new(title, presentation, name, DeliveryFormat::Segmented, now);
+    let play = PlayRequest { fill: Some(FillFor::Node), ..play };
     let head = Head::new(200)
         .field("Content-Type", "application/octet-stream")
         .field("Cache-Control", "no-store");

@@ -16,7 +16,6 @@ use super::playback::{Plan, Playback, SentUnit, Step};
 use super::replay::ReplayOptions;
 use super::session::{TrackSetup, TransportSetup, Wire};
 use super::track_bytes::Taken;
-use crate::access::Permit;
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
 use crate::engine::MaxWait;
@@ -375,22 +374,15 @@ impl ChannelWorker {
         let caller = Caller { worker: self.number, connection: id };
         let Some(channel) = self.channels.get_mut(&id) else { return };
         channel.state = ChannelState::Asking;
+        let title = Arc::clone(&channel.title);
+        let presentation = Arc::clone(&title.whole);
+        let name = channel.name.clone();
+        let wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
+        let format = DeliveryFormat::TransportStream;
         let request = PlayRequest {
-            title: Arc::clone(&channel.title),
-            presentation: Arc::clone(&channel.title.whole),
-            name: channel.name.clone(),
-            format: DeliveryFormat::TransportStream,
             tracks: Some(channel.tracks.clone()),
-            start: Duration::ZERO,
-            max_wait: MaxWait { time: self.shared.settings().wait, is_chosen: false },
-            replaces: None,
-            fill: None,
-            permit: Permit::default(),
             sent_to: Some(channel.to),
-            in_mount: false,
-            is_directed: false,
-            failover: None,
-            token: None,
+            ..PlayRequest::new(title, presentation, name, format, wait)
         };
         let client = ClientAddress::of(channel.to.ip());
         self.core.send(Event::Admit { caller, client, request });

@@ -356,22 +356,13 @@ impl RtspWorker {
                 (DeliveryFormat::Segmented, played.collect())
             }
         };
+        let (title, name) = (Arc::clone(&session.title), session.name.clone());
         let play = PlayRequest {
-            title: Arc::clone(&session.title),
-            presentation,
-            name: session.name.clone(),
-            format,
             tracks: Some(tracks),
             start: plan.first.since_start(),
-            max_wait,
             replaces: session.engine,
-            fill: None,
             permit,
-            sent_to: None,
-            in_mount: false,
-            is_directed: false,
-            failover: None,
-            token: None,
+            ..PlayRequest::new(title, presentation, name, format, max_wait)
         };
         Ok(Next::Admit(Box::new(play), plan))
     }
