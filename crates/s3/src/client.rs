@@ -329,7 +329,10 @@ impl S3Client {
             said => format!(" {said}"),
         };
         let mut error = S3Error::new(format!("{action} {place}: {status}{said}"));
-        error.reason.hint = hint(status).map(str::to_owned);
+        error.reason.hint = match status {
+            400 if said.contains("region") => Some("name the --region of the endpoint".to_owned()),
+            _ => hint(status).map(str::to_owned),
+        };
         error.kind = match status {
             404 if !text.contains("NoSuchBucket") => S3ErrorKind::NoSuchKey,
             429 | 500 | 502..=504 => S3ErrorKind::Unavailable,
@@ -377,11 +380,12 @@ fn hint(status: u16) -> Option<&'static str> {
 
 /// `Code` and `Message` of an XML error; otherwise the first line.
 fn beginning(text: &str) -> String {
-    let inside = |tag: &str| {
-        let (_, rest) = text.split_once(&format!("<{tag}>"))?;
-        rest.split_once("</").map(|(inside, _)| inside)
-    };
     let first = || text.lines().next().unwrap_or_default().trim().chars().take(SHOWN).collect();
+    let Ok(error) = roxmltree::Document::parse(text) else { return first() };
+    let inside = |name: &str| {
+        let found = error.descendants().find(|node| node.tag_name().name() == name);
+        found.and_then(|node| node.text())
+    };
     match (inside("Code"), inside("Message")) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         (Some(code), None) => code.to_owned(),
@@ -408,8 +412,8 @@ mod tests {
     #[test]
     fn an_error_contains_the_message_of_the_server() {
         let xml = "<?xml version=\"1.0\"?>\n<Error><Code>NoSuchBucket</Code>\
-                   <Message>The bucket is not there</Message></Error>";
-        assert_eq!(beginning(xml), "NoSuchBucket: The bucket is not there");
+                   <Message>The bucket &#34;a&#34; is not there</Message></Error>";
+        assert_eq!(beginning(xml), "NoSuchBucket: The bucket \"a\" is not there");
         assert_eq!(beginning("<html>\nmore"), "<html>");
         assert_eq!(beginning(""), "");
     }

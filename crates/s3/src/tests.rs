@@ -66,7 +66,7 @@ type Refusal = (WrongAnswer, S3ErrorKind, &'static str);
 
 #[test]
 fn a_refusal_has_the_reason_of_the_server() {
-    let cases: [Refusal; 4] = [
+    let cases: [Refusal; 5] = [
         (
             |_| {
                 Some(
@@ -88,6 +88,17 @@ fn a_refusal_has_the_reason_of_the_server() {
             "404 NoSuchBucket; make the bucket first",
         ),
         (|_| None, S3ErrorKind::NoSuchKey, "404 NoSuchKey"),
+        (
+            |_| {
+                Some(
+                    "HTTP/1.1 400 Bad Request\r\nContent-Length: 109\r\n\r\n\
+                     <Error><Code>AuthorizationHeaderMalformed</Code>\
+                     <Message>the region &#34;&#34; is wrong</Message></Error>    ",
+                )
+            },
+            S3ErrorKind::Failed,
+            "the region \"\" is wrong; name the --region of the endpoint",
+        ),
         (
             |_| Some("HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n"),
             S3ErrorKind::Unavailable,

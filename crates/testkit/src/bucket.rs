@@ -153,6 +153,10 @@ impl TestBucket {
                 let Some(range) = range else { return whole("200 OK", object) };
                 let (first, last) = range[6..].split_once('-').unwrap();
                 let (first, last): (usize, usize) = (first.parse().unwrap(), last.parse().unwrap());
+                if first >= object.len() {
+                    let text = b"<Error><Code>InvalidRange</Code></Error>";
+                    return whole("416 Requested Range Not Satisfiable", text);
+                }
                 whole("206 Partial Content", &object[first..=last.min(object.len() - 1)])
             }
             "DELETE" => {

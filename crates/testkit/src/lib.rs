@@ -1,8 +1,8 @@
 //! Requirements of tests on the machine that runs them: a test without its requirements is skipped,
 //! and the skip is counted. Also the rules of HLS ([`hls`]), DASH ([`dash`]), MPEG transport
 //! streams ([`ts`]), WebVTT ([`webvtt`]), IMSC ([`ttml`]), thumbnails ([`thumbnails`]) and
-//! encryption ([`cenc`]) as checks of what is served, and services in memory: a bucket of the S3
-//! protocol ([`bucket`]) and an etcd ([`etcd`]).
+//! encryption ([`cenc`]) as checks of what is served, services in memory: a bucket of the S3
+//! protocol ([`bucket`]) and an etcd ([`etcd`]), and a real server of that protocol ([`gateway`]).
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test
@@ -21,6 +21,7 @@ pub mod cenc;
 pub mod dash;
 pub mod etcd;
 mod fragments;
+pub mod gateway;
 pub mod hls;
 pub mod thumbnails;
 pub mod ts;
