@@ -10,6 +10,11 @@ pub struct ClusterRecords {
     cluster: ClusterName,
 }
 
+/// The lease of a registered node: another one each time that its program is started, also in its
+/// place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeLease(u64);
+
 impl ClusterRecords {
     /// The records of a cluster. Nothing is asked yet.
     ///
@@ -36,6 +41,17 @@ impl ClusterRecords {
         let mut view = ClusterView::new();
         view.relist(list.stamp.revision, changes, Moment::ZERO);
         Ok(view)
+    }
+
+    /// What a node is registered under now; `None` where it is not.
+    ///
+    /// # Errors
+    /// An etcd that does not answer, and records of another format or none.
+    pub fn lease_of(&mut self, node: &NodeId) -> Result<Option<NodeLease>, Reason> {
+        self.check()?;
+        let (key, _) = ClusterChange::Node(node.clone(), None).to_record();
+        let lease = self.client.lease_of(&format!("{}{key}", self.client.prefix()));
+        Ok(lease.map_err(reason)?.map(NodeLease))
     }
 
     /// Sets whether a node should get no copies and lose those that it has.

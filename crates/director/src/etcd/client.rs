@@ -146,6 +146,12 @@ impl EtcdClient {
         Ok((answer.kvs.into_iter().next().map(|record| record.value), answer.header.into()))
     }
 
+    /// The lease that holds a record, 0 without one; `None` where there is no such record.
+    pub(crate) fn lease_of(&mut self, key: &str) -> Result<Option<u64>, EtcdError> {
+        let answer: RangeAnswer = self.ask("/v3/kv/range", &json!({ "key": encoded(key) }))?;
+        Ok(answer.kvs.first().map(|record| record.lease))
+    }
+
     /// All records of the cluster at one revision.
     pub(crate) fn list(&mut self) -> Result<RecordList, EtcdError> {
         let end = encoded(after(&self.prefix));

@@ -26,6 +26,9 @@ pub(crate) struct KeyValue {
     pub(crate) value: Vec<u8>,
     #[serde(default, deserialize_with = "number")]
     pub(crate) mod_revision: u64,
+    /// The lease with which the record ends; 0 for one that stays.
+    #[serde(default, deserialize_with = "number")]
+    pub(crate) lease: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -206,10 +209,11 @@ mod tests {
     #[test]
     fn answers_have_texts_for_numbers_and_no_zeros() {
         let text = r#"{"header":{"cluster_id":"14841639068965178418","revision":"7"},
-            "kvs":[{"key":"YQ==","mod_revision":"3","version":"1"}],"count":"1"}"#;
+            "kvs":[{"key":"YQ==","mod_revision":"3","version":"1","lease":"9"},{"key":"YQ=="}]}"#;
         let answer: RangeAnswer = serde_json::from_str(text).unwrap();
         assert_eq!(answer.header.cluster_id, 14_841_639_068_965_178_418);
-        let KeyValue { key, value, mod_revision } = &answer.kvs[0];
+        let KeyValue { key, value, mod_revision, lease } = &answer.kvs[0];
+        assert_eq!((*lease, answer.kvs[1].lease), (9, 0));
         assert_eq!((&key[..], value.len(), *mod_revision, answer.more), (&b"a"[..], 0, 3, false));
         let text = r#"{"error":{"grpc_code":5,"http_code":404,"message":"no lease"}}"#;
         let answer: Streamed<KeepAliveAnswer> = serde_json::from_str(text).unwrap();

@@ -1,11 +1,12 @@
 //! Arguments of `director` and `cluster`.
 
 use super::shared::{CertificateArgs, RecordBucketArgs, ReportArgs};
-use super::values::{node_name, whole};
+use super::values::{node_name, some_time, whole};
 use cluster::{BadName, ClusterName, NodeId};
 use director::etcd::EtcdAddress;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 use tenuto_agent::address;
 
 /// A cluster in an etcd.
@@ -40,6 +41,13 @@ pub(crate) enum ClusterCommand {
     /// Ctrl-C ends the wait, and the node goes on. Afterwards it can be stopped for good, or --undo
     /// lets it get copies and viewers again.
     Drain(ClusterDrainArgs),
+    /// Start nodes anew one after the other, as for a new version.
+    ///
+    /// Runs a command for each registered node, by name, or for those that are named in the order
+    /// given. Waits each time until the node is registered anew with all its copies. Viewers go on
+    /// if the command replaces the program in its place (SIGUSR2). The first node whose command
+    /// fails, or that does not come back, ends it: the others are left as they are.
+    Upgrade(ClusterUpgradeArgs),
 }
 
 /// Arguments of `tenuto cluster nodes`.
@@ -65,6 +73,28 @@ pub(crate) struct ClusterDrainArgs {
     /// Return at once.
     #[arg(long, conflicts_with = "undo")]
     pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto cluster upgrade`.
+#[derive(clap::Args)]
+pub(crate) struct ClusterUpgradeArgs {
+    /// The nodes, in this order; without them all that are registered.
+    #[arg(value_parser = node_name)]
+    pub(crate) nodes: Vec<NodeId>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    /// What starts a node anew.
+    ///
+    /// A command for sh, such as 'ssh $TENUTO_NODE_HOST systemctl kill -s USR2 --kill-whom main
+    /// tenuto'. Its environment has the node's name (TENUTO_NODE), address (TENUTO_NODE_ADDRESS)
+    /// and the host in that (TENUTO_NODE_HOST). What it prints goes to standard error.
+    #[arg(long, required = true, value_name = "COMMAND")]
+    pub(crate) run: String,
+    /// Time in which a node must be back.
+    #[arg(long, default_value = "5min", value_parser = some_time)]
+    pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

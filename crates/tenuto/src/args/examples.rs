@@ -95,6 +95,8 @@ mod tests {
         ("play http://a --speed 0", "'0' is not a speed such as 2, 0.5 or -1"),
         ("serve a --rtsp 8554", "'8554' is not an address such as 127.0.0.1:8080"),
         ("serve a --uploads u --ingest-from files/", "'files/' begins neither with https://"),
+        ("cluster upgrade --cluster http://e1:1 --cluster-name a", "--run"),
+        ("cluster upgrade --run true --timeout 0s", "'0s' is no time at all"),
         ("director --cluster e1:2379", "'e1:2379' begins neither with http:// nor with https://"),
         ("director --cluster http://e1", "'http://e1' has no port; that of etcd is 2379"),
         ("director --cluster-name a/b", "'a/b' is not a name: a cluster's name has 1 to 64"),

@@ -1,4 +1,6 @@
-//! `cluster`: what etcd knows of the nodes, and how to empty one.
+//! `cluster`: what etcd knows of the nodes, how to empty one, and how to start all anew.
+
+mod upgrade;
 
 use crate::args::director::{ClusterArgs, ClusterCommand, ClusterDrainArgs, ClusterNodesArgs};
 use crate::failure::{Code, Failure};
@@ -21,6 +23,7 @@ pub(crate) fn run(command: &ClusterCommand) -> Result<(), Failure> {
     match command {
         ClusterCommand::Nodes(args) => nodes(args),
         ClusterCommand::Drain(args) => drain(args),
+        ClusterCommand::Upgrade(args) => upgrade::upgrade(args),
     }
 }
 
@@ -82,9 +85,6 @@ struct NodeReport {
 
 impl ClusterReport {
     fn of(view: &ClusterView) -> Self {
-        let is_known = |node: &NodeView| {
-            node.digest().is_some() || node.is_drained() || *node.orders() != NodeOrders::default()
-        };
         let known = view.nodes().filter(|(_, node)| is_known(node));
         let titles = view.titles().filter(|(_, title)| title.size().is_some());
         let titles: Vec<_> = titles.map(|(number, _)| number).collect();
@@ -225,6 +225,11 @@ impl NodeReport {
             (false, true) => "away, drained",
         }
     }
+}
+
+/// Whether the node is registered, or somebody wants something of it.
+fn is_known(node: &NodeView) -> bool {
+    node.digest().is_some() || node.is_drained() || *node.orders() != NodeOrders::default()
 }
 
 /// The copies on a node that are ready, and those that are being filled.
