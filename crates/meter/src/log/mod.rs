@@ -70,7 +70,8 @@ pub struct Record {
     pub open: u64,
     /// The part of the time between blocks spent closing the file, in nanoseconds.
     pub close: u64,
-    /// The meter's own lateness: in starting (its own and inherited) and in noticing completion.
+    /// The meter's own lateness: in starting (its own and inherited) and in noticing completion. Of
+    /// an operation that never completed: if that explains that it was late, otherwise 0.
     pub meter: u64,
     /// The operating system's error number, 0 for none ([`NO_ERRNO`] where it named none).
     pub errno: i32,
@@ -145,10 +146,11 @@ impl Record {
         self.errno != 0 || self.end == NONE || self.end > self.deadline
     }
 
-    /// Whether it completed, late by no more than the meter's own lateness.
+    /// Whether it was late by no more than the meter's own lateness.
     pub fn is_late_by_meter(&self) -> bool {
-        let came = self.errno == 0 && self.end != NONE;
-        came && self.is_late() && self.end - self.deadline <= self.meter
+        let explained = self.end == NONE && self.meter > 0;
+        let came = self.end != NONE && self.end > self.deadline;
+        self.errno == 0 && (explained || came && self.end - self.deadline <= self.meter)
     }
 }
 

@@ -234,7 +234,10 @@ impl<'a> StreamsTally<'a> {
         }
     }
 
-    /// Ends the run: frames that were due by now and have not arrived are late.
+    /// Ends the run: frames that were due by now and have not arrived are late. It is not known
+    /// when such a frame would have arrived. The meter is the cause if its own lateness is longer
+    /// than the time since the deadline: a punctual meter would have seen that much less of the
+    /// wait.
     pub(super) fn outcome(
         &mut self,
         now: Moment,
@@ -244,6 +247,11 @@ impl<'a> StreamsTally<'a> {
     ) -> StreamsOutcome {
         let waiting: BTreeMap<(u32, u64), &IssuedRead> =
             desk.waiting_for().map(|asked| ((asked.stream, asked.frame), asked)).collect();
+        let mut least_inherited: BTreeMap<u32, u64> = BTreeMap::new();
+        for asked in waiting.values() {
+            let least = least_inherited.entry(asked.stream).or_insert(asked.inherited);
+            *least = asked.inherited.min(*least);
+        }
         // Taken out, because judging a viewer's frames needs the rest of the tally.
         let mut viewers = std::mem::take(&mut self.viewers);
         for (stream, viewer) in (0..).zip(&mut viewers) {
@@ -262,14 +270,22 @@ impl<'a> StreamsTally<'a> {
                         self.outcome.response.record_nanos(response);
                         let second = second_of(self.nanos(now)) as u64;
                         self.outcome.heat.count(second, response);
-                        let judged =
-                            FrameVerdict { late: true, response, ..FrameVerdict::default() };
+                        let asked = waiting.get(&(stream, frame));
+                        // The room that a frame waits for comes from one of its stream's.
+                        let own = match asked {
+                            Some(asked) => asked.inherited,
+                            None => least_inherited.get(&stream).copied().unwrap_or(0),
+                        };
+                        // Of a punctual meter the wait so far would end before the deadline.
+                        let by_meter = own > 0 && nanos(now.since(due)) <= own;
+                        let own = if by_meter { own } else { 0 };
+                        let judged = FrameVerdict { late: true, by_meter, own, response };
                         self.judge(frame, due, &judged);
-                        let record = match waiting.get(&(stream, frame)) {
+                        let record = match asked {
                             Some(asked) => self.record(asked),
                             None => self.never_asked(stream, frame),
                         };
-                        self.log.keep(&record);
+                        self.log.keep(&Record { meter: own, ..record });
                         viewer.shows(due, FrameArrival { at: now, late: true });
                     }
                     // Not due yet: no verdict, as if the run had not planned it.

@@ -322,6 +322,18 @@ fn lateness_of_the_meter_does_not_count_against_the_storage() {
 }
 
 #[test]
+fn frames_that_never_came_because_the_meter_stopped_do_not_count_against_the_storage() {
+    // It stops within the run, and goes on after its end: what was due meanwhile never came.
+    let disk = ssd();
+    let once = Some((Moment::from_secs(19), Duration::from_secs(3)));
+    let mut port = Oversleeps { inner: SimulatedPort::new(disk.clone()), disk, once };
+    let (outcome, _) = ran(&plan(10, 20), &mut port);
+    assert!(outcome.never > 100, "{} never came", outcome.never);
+    assert_eq!(outcome.late_by_storage(), 0, "of {} late", outcome.late);
+    assert!(!outcome.valid());
+}
+
+#[test]
 fn a_mixed_profile_is_drawn_in_its_proportions() {
     let mut mixed = profile();
     (mixed.read_percent, mixed.random_percent) = (70, 20);

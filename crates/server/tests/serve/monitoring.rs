@@ -1,5 +1,5 @@
 //! The metrics that a server exposes, against those that the documentation describes and that the
-//! alerts and the board in `packaging/` use.
+//! alerts and the board in `packaging/` use; and the names in its status, against those described.
 
 use crate::certificates::Authority;
 use crate::directed::cluster;
@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use testkit::etcd::TestEtcd;
 
 const DOCUMENTED: &str = include_str!("../../../../docs/reference/metrics.md");
+const NAMES: &str = include_str!("../../../../docs/reference/json.md");
 const ALERTS: &str = include_str!("../../../../packaging/prometheus/alerts.yml");
 const BOARD: &str = include_str!("../../../../packaging/grafana/tenuto.json");
 
@@ -69,4 +70,20 @@ fn every_metric_is_documented_and_every_alert_and_plot_has_its_metric() {
             assert!(exposed.contains(*name), "{by}: the server does not expose {name}");
         }
     }
+}
+
+#[test]
+fn every_name_of_the_status_is_documented() {
+    let (_, described) = NAMES.split_once("## A server's status").expect("a section");
+    let described = described.split("\n## ").next().unwrap();
+    let documented = |name: &str, of: &str| {
+        let named = described.contains(&format!("`{name}`"));
+        let named = named || described.contains(&format!("`{of}{name}`"));
+        assert!(named, "{of}{name} is not in the server's status of docs/reference/json.md");
+    };
+    let serving = TestStore::with(&[&media().film]).serve();
+    let status = serving.client().get("/status").json();
+    let names = |value: &serde_json::Value| value.as_object().expect("an object").clone();
+    names(&status).keys().for_each(|name| documented(name, ""));
+    names(&status["disks"][0]).keys().for_each(|name| documented(name, "disks[]."));
 }
