@@ -16,7 +16,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 PROGRAM := $(TARGET)/release/tenuto
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build agent test lint demo cluster docs install uninstall deb static image clean
+.PHONY: help deps build agent test lint deny demo cluster docs install uninstall deb static image clean
 
 help: ## print this list
 	@echo "make TARGET, where TARGET is one of"
@@ -56,6 +56,11 @@ test: ## check format, lints and repository rules, and run all tests
 
 lint: ## the part of `make test` that runs no test
 	scripts/rust.sh scripts/lint.sh
+
+deny: ## check licences, sources and known weaknesses of all dependencies (network)
+	@$(CARGO) deny --version || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny check licenses bans sources
+	$(CARGO) deny check advisories
 
 demo: ## serve more viewers than a disk holds, with and without admission (4 min)
 	@scripts/deps.sh build demo

@@ -65,7 +65,7 @@ cat >"$layout/index.json" <<INDEX
 {"schemaVersion": 2, "manifests": [
  {"mediaType": "application/vnd.oci.image.manifest.v1+json",
   "digest": "sha256:$digest", "size": $size,
-  "annotations": {"org.opencontainers.image.ref.name": "$version"}}]}
+  "annotations": {"org.opencontainers.image.ref.name": "tenuto:$version"}}]}
 INDEX
 echo '{"imageLayoutVersion": "1.0.0"}' >"$layout/oci-layout"
 tar --create --file "$made" --directory "$layout" --sort=name --owner=0 --group=0 --numeric-owner \
@@ -76,7 +76,7 @@ mkdir "$work/image"
 tar --extract --file "$made" --directory "$work/image"
 rootless=''
 [ "$(id -u)" = 0 ] || rootless=--rootless
-umoci --log error unpack $rootless --image "$work/image:$version" "$work/bundle"
+umoci --log error unpack $rootless --image "$work/image:tenuto:$version" "$work/bundle"
 cp packaging/try.sh "$work/bundle/rootfs/opt/"
 if [ "$(id -u)" = 0 ]; then
     chroot "$work/bundle/rootfs" setpriv --reuid=tenuto --regid=tenuto --clear-groups \

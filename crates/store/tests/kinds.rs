@@ -54,6 +54,16 @@ const MADE: &[(&str, &str, &[&str])] = &[
         "-an -c:v rawvideo -pix_fmt yuv420p",
         &["uncompressed in the pixel format yuv420p, for which QuickTime has no code; convert"],
     ),
+    (
+        "raw.mov",
+        "-an -c:v rawvideo -pix_fmt yuv420p -strict -2",
+        &["uncompressed in the pixel format yuv420p, for which QuickTime has no code; convert"],
+    ),
+    (
+        "unnamed.avi",
+        "-an -c:v libx265 -x265-params log-level=none",
+        &["marked as uncompressed (bgr24), but one has ", "instead of 43200", "into a container"],
+    ),
     ("animated.webp", "-an -r 5 -loop 0", &["it is an animated WebP picture; convert it first"]),
     ("bmp.bmp", "-an -frames:v 1", &["it is a BMP picture; a still picture is no title"]),
     (

@@ -164,7 +164,10 @@ impl<'a> MovieTrack<'a> {
 
 impl Pcm {
     fn of(track: &TrackIndex, ldus: Range<usize>) -> Option<Self> {
-        if !SampleEntry(&track.description.sample_entry).is_pcm() || ldus.is_empty() {
+        // QuickTime's code for PCM of 8 bits, `raw `, is that of uncompressed pictures, too.
+        let is_sound = track.description.kind == TrackKind::Audio;
+        let is_pcm = is_sound && SampleEntry(&track.description.sample_entry).is_pcm();
+        if !is_pcm || ldus.is_empty() {
             return None;
         }
         let first = track.ldus.get(ldus.start);

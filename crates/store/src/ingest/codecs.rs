@@ -84,10 +84,24 @@ pub(super) const LISTS: &[(Holder, &str, &str)] = &[
     ),
 ];
 
-/// Layouts of raw pictures that FFmpeg marks in QuickTime and recognises again.
-pub(super) const RAW_IN_MOV: &[&str] = &[
-    "abgr", "argb", "ayuv64le", "bgr24", "bgra", "gray16be", "rgb24", "rgb48be", "rgb555be",
-    "rgb555le", "rgb565le", "rgba", "uyvy422", "yuv444p", "yuyv422",
+/// Layouts of raw pictures that FFmpeg marks in QuickTime and recognises again, with the bits of a
+/// pixel.
+pub(super) const RAW_IN_MOV: &[(&str, u64)] = &[
+    ("abgr", 32),
+    ("argb", 32),
+    ("ayuv64le", 64),
+    ("bgr24", 24),
+    ("bgra", 32),
+    ("gray16be", 16),
+    ("rgb24", 24),
+    ("rgb48be", 48),
+    ("rgb555be", 16),
+    ("rgb555le", 16),
+    ("rgb565le", 16),
+    ("rgba", 32),
+    ("uyvy422", 16),
+    ("yuv444p", 24),
+    ("yuyv422", 16),
 ];
 
 #[cfg(test)]

@@ -214,9 +214,17 @@ impl ProbeOutput {
                 "add times first, for instance with `mkvmerge -o NEW.mkv FILE`",
             ));
         }
-        // A QuickTime file already has a tag that readers know.
-        let tagged = self.format.format_name.starts_with("mov");
-        if stream.codec() == "rawvideo" && !tagged && !RAW_IN_MOV.contains(&&*stream.pix_fmt) {
+        // FFmpeg keeps this code of QuickTime, and writes it for the others, too.
+        let kept = self.format.format_name.starts_with("mov") && mark == "raw ";
+        if stream.codec() == "rawvideo" && !kept {
+            return self.refuse_raw_pictures(stream);
+        }
+        Ok(())
+    }
+
+    fn refuse_raw_pictures(&self, stream: &ProbedStream) -> Result<(), Reason> {
+        let layout = RAW_IN_MOV.iter().find(|(name, _)| *name == stream.pix_fmt);
+        let Some((_, bits)) = layout else {
             let message = format!(
                 "its pictures are uncompressed in the pixel format {}, for which QuickTime has no \
                  code",
@@ -225,8 +233,23 @@ impl ProbeOutput {
             let hint = "convert it first, for instance with `ffmpeg -i FILE -c:v ffv1 -c:a copy \
                         NEW.mkv`, or take it in with --as file";
             return Err(Reason::new(message, hint));
+        };
+        // AVI files of codecs that have no code there are marked as uncompressed by some writers.
+        let pixels = u64::from(stream.width.unwrap_or(0)) * u64::from(stream.height.unwrap_or(0));
+        let whole = pixels * bits / 8;
+        let mut own = self.packets.iter().filter(|it| it.stream_index == stream.index);
+        match own.find_map(|it| it.size.as_ref()?.parse::<u64>().ok().filter(|it| *it < whole)) {
+            Some(size) => Err(Reason::new(
+                format!(
+                    "its pictures are marked as uncompressed ({}), but one has {size} bytes \
+                     instead of {whole}: no player can decode them",
+                    stream.pix_fmt
+                ),
+                "convert the original again, into a container that has a code for its codec, or \
+                 take it in with --as file",
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn refuse_flac_of_32_bits(&self) -> Result<(), Reason> {
@@ -552,10 +575,20 @@ mod tests {
         )
     }
 
-    fn raw(format: &str, layout: &str) -> String {
+    fn raw(format: &str, code: &str, layout: &str) -> String {
         format!(
-            r#"{{"streams":[{{"index":0,"codec_type":"video","codec_name":"rawvideo","pix_fmt":"{layout}"}}],
+            r#"{{"streams":[{{"index":0,"codec_type":"video","codec_name":"rawvideo",
+            "codec_tag_string":"{code}","pix_fmt":"{layout}"}}],
             "format":{{"format_name":"{format}"}}}}"#
+        )
+    }
+
+    fn raw_packet(size: &str) -> String {
+        format!(
+            r#"{{"streams":[{{"index":0,"codec_type":"video","codec_name":"rawvideo",
+            "pix_fmt":"bgra","width":4,"height":4}}],
+            "packets":[{{"stream_index":0,"size":"64"}},{{"stream_index":0,"size":"{size}"}}],
+            "format":{{"format_name":"avi"}}}}"#
         )
     }
 
@@ -614,9 +647,12 @@ mod tests {
             bare(0, r#""size":"9""#),
             bare(2, r#""size":"9""#),
             r#"{"streams":[{"index":0,"codec_type":"audio","codec_name":"wmav2"}]}"#.to_owned(),
-            raw("avi", "yuv420p"),
-            raw("mov,mp4,m4a,3gp,3g2,mj2", "yuv420p"),
-            raw("matroska,webm", "uyvy422"),
+            raw("avi", "I420", "yuv420p"),
+            raw("mov,mp4,m4a,3gp,3g2,mj2", "I420", "yuv420p"),
+            raw("mov,mp4,m4a,3gp,3g2,mj2", "raw ", "gray"),
+            raw("matroska,webm", "UYVY", "uyvy422"),
+            raw_packet("63"),
+            raw_packet("64"),
         ];
         let decided: Vec<String> = cases.iter().map(|json| decide(json)).collect();
         expect_test::expect![[r#"
@@ -634,7 +670,10 @@ mod tests {
             refused: its pictures are not in the order in which they are shown, and have no times; add times first, for instance with `mkvmerge -o NEW.mkv FILE`
             refused: audio stream 0 (wmav2) is Windows Media Audio, which no player reads from MP4 or QuickTime; convert it first, for instance with `ffmpeg -i FILE -c:v copy -c:a aac NEW.mkv`, or take it in with --as file
             refused: its pictures are uncompressed in the pixel format yuv420p, for which QuickTime has no code; convert it first, for instance with `ffmpeg -i FILE -c:v ffv1 -c:a copy NEW.mkv`, or take it in with --as file
+            refused: its pictures are uncompressed in the pixel format yuv420p, for which QuickTime has no code; convert it first, for instance with `ffmpeg -i FILE -c:v ffv1 -c:a copy NEW.mkv`, or take it in with --as file
             mov: 0 rawvideo 1 MB; left out: []
+            mov: 0 rawvideo 1 MB; left out: []
+            refused: its pictures are marked as uncompressed (bgra), but one has 63 bytes instead of 64: no player can decode them; convert the original again, into a container that has a code for its codec, or take it in with --as file
             mov: 0 rawvideo 1 MB; left out: []"#]]
         .assert_eq(&decided.join("\n"));
     }

@@ -116,6 +116,7 @@ pub(super) struct ProbedPacket {
     pub(super) stream_index: u32,
     pub(super) pts: Option<i64>,
     pub(super) dts: Option<i64>,
+    pub(super) size: Option<String>,
     pub(super) flags: String,
     pub(super) side_data_list: Vec<SideData>,
 }
@@ -253,7 +254,7 @@ const ASK: &[&str] = &[
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
      program=program_id:program_tags=service_name:program_stream=index:\
      chapter=start_time:chapter_tags=title:\
-     packet=stream_index,pts,dts,flags:packet_side_data=side_data_type",
+     packet=stream_index,pts,dts,size,flags:packet_side_data=side_data_type",
 ];
 
 /// The largest output of a probe: enough for thousands of streams.

@@ -128,6 +128,7 @@ fn intra_only() {
     round_trips(&[
         film("mjpeg-pcm", "avi", "-c:v mjpeg -pix_fmt yuvj420p -c:a pcm_s16le"),
         film("mjpeg-pcm", "mov", "-c:v mjpeg -pix_fmt yuvj420p -c:a pcm_s16le"),
+        film("raw-pcm", "avi", "-vf scale=128:64 -c:v rawvideo -pix_fmt bgr24 -c:a pcm_u8"),
         film("prores-pcm24", "mov", "-c:v prores_ks -pix_fmt yuv422p10le -c:a pcm_s24le"),
     ]);
 }

@@ -79,7 +79,10 @@ fn codec(stream: &Value) -> Vec<String> {
         "eac3" => one("ec-3".to_owned()),
         "opus" => one("opus".to_owned()),
         "flac" => one("fLaC".to_owned()),
-        name if name == "prores" || name.starts_with("pcm_") => one(tag.to_owned()),
+        // A code may end with a space, which CODECS must not have.
+        name if matches!(name, "prores" | "rawvideo") || name.starts_with("pcm_") => {
+            one(tag.replace(' ', "_"))
+        }
         name => panic!("no rule for {name}"),
     }
 }
