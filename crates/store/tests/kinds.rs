@@ -86,6 +86,8 @@ const MADE: &[(&str, &str, &[&str])] = &[
         "-c:v libx264 -bf 2 -b_strategy 0 -c:a libmp3lame",
         &["not in the order in which they are shown, and have no times"],
     ),
+    ("vorbis.wav", "-vn -c:a libvorbis", &["is vorbis in a WAVE file", "packet ends; convert"]),
+    ("speex.w64", "-vn -c:a libspeex -ar 16000 -ac 1", &["is speex in a WAVE file"]),
     ("mixed.mkv", "-c:v libvpx-vp9 -cpu-used 8 -c:a pcm_s16le", &["only MP4 holds its vp9"]),
 ];
 

@@ -206,6 +206,16 @@ impl ProbeOutput {
         if stream.codec() == "flac" && stream.bits_per_raw_sample.as_deref() == Some("32") {
             self.refuse_flac_of_32_bits()?;
         }
+        let is_wave = matches!(self.format.format_name.as_str(), "wav" | "w64");
+        if is_wave && matches!(stream.codec(), "vorbis" | "speex") {
+            return Err(Reason::new(
+                format!(
+                    "its audio is {} in a WAVE file, which does not say where a packet ends",
+                    stream.codec()
+                ),
+                "convert the original again, into Ogg or Matroska, or take it in with --as file",
+            ));
+        }
         // Without reordering the times follow from the frame rate or the decoding times.
         let untimed = self.has_no_times(stream) || self.has_decoding_times_only(stream);
         if stream.has_b_frames > 0 && untimed {
@@ -653,6 +663,12 @@ mod tests {
             raw("matroska,webm", "UYVY", "uyvy422"),
             raw_packet("63"),
             raw_packet("64"),
+            r#"{"streams":[{"index":0,"codec_type":"audio","codec_name":"vorbis"}],
+            "format":{"format_name":"w64"}}"#
+                .to_owned(),
+            r#"{"streams":[{"index":0,"codec_type":"audio","codec_name":"vorbis","duration":"1"}],
+            "format":{"format_name":"ogg"}}"#
+                .to_owned(),
         ];
         let decided: Vec<String> = cases.iter().map(|json| decide(json)).collect();
         expect_test::expect![[r#"
@@ -674,7 +690,9 @@ mod tests {
             mov: 0 rawvideo 1 MB; left out: []
             mov: 0 rawvideo 1 MB; left out: []
             refused: its pictures are marked as uncompressed (bgra), but one has 63 bytes instead of 64: no player can decode them; convert the original again, into a container that has a code for its codec, or take it in with --as file
-            mov: 0 rawvideo 1 MB; left out: []"#]]
+            mov: 0 rawvideo 1 MB; left out: []
+            refused: its audio is vorbis in a WAVE file, which does not say where a packet ends; convert the original again, into Ogg or Matroska, or take it in with --as file
+            mp4: 0 vorbis 1 MB; left out: []"#]]
         .assert_eq(&decided.join("\n"));
     }
 }
