@@ -17,7 +17,7 @@ control() { # control NAME DEPENDS SECTION DESCRIPTION...
 Package: $1
 Version: $version
 Architecture: $arch
-Maintainer: Seed d047bfcb maintainers <maintainers@users.noreply.a-seed-d047bfcb.example>
+Maintainer: Tenuto developers <developers@tenuto.invalid>
 Section: $3
 Priority: optional
 Depends: $2
@@ -55,7 +55,8 @@ mv "$work/tenuto/usr/share/zsh/site-functions" "$work/tenuto/usr/share/zsh/vendo
 mkdir "$work/tenuto/DEBIAN"
 cp packaging/deb/* "$work/tenuto/DEBIAN/"
 chmod 755 "$work"/tenuto/DEBIAN/*
-control tenuto "libc6 (>= $libc), libgcc-s1, ffmpeg (>= 7:4.4), \
+# procps: the unit reloads with /bin/kill, which a minimal system does not have.
+control tenuto "libc6 (>= $libc), libgcc-s1, ffmpeg (>= 7:4.4), procps, \
 systemd | systemd-standalone-sysusers | systemd-sysusers" video \
     "media storage that holds its rate
  Stores media on a raw disk or in one large file, serves it over HTTP (HLS,
