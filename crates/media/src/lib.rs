@@ -24,7 +24,7 @@ mod text;
 mod thumbnails;
 mod title;
 
-pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
+pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink, LatmTracks};
 pub use index_part::IndexPart;
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{

@@ -64,6 +64,20 @@ impl Running {
     }
 }
 
+impl Running {
+    /// The seconds that a power cut would leave now of the one title of `a.store`; makes
+    /// `cut.store`.
+    fn durable(&self, dir: &TestDir) -> f64 {
+        // A copy takes a while, in which nothing may be written.
+        self.signal("STOP");
+        self.wait_until_stopped();
+        fs::copy(dir.path("a.store"), dir.path("cut.store")).unwrap();
+        self.signal("CONT");
+        let titles = dir.json("ls cut.store");
+        titles["titles"][0]["duration"].as_f64().unwrap_or_default()
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -196,13 +210,7 @@ fn a_recording_that_is_killed_loses_less_than_a_second() {
     pipe.write_all(&dir.read("live.ts")).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     let length = loop {
-        // What a power cut would leave now. A copy takes a while, in which nothing may be written.
-        recording.signal("STOP");
-        recording.wait_until_stopped();
-        fs::copy(dir.path("a.store"), dir.path("cut.store")).unwrap();
-        recording.signal("CONT");
-        let titles = dir.json("ls cut.store");
-        let length = titles["titles"][0]["duration"].as_f64().unwrap_or_default();
+        let length = recording.durable(&dir);
         if length >= 9.0 {
             break length;
         }
@@ -369,14 +377,11 @@ fn inputs_that_cannot_be_recorded_leave_nothing() {
     dir.write("words.txt", "no film at all\n");
     dir.write("empty", "");
     broadcast(&dir);
-    let latm = "-i live.ts -c:v copy -c:a aac -mpegts_flags latm -f mpegts latm.ts";
-    assert!(ffmpeg(&dir, latm).status().unwrap().success());
     let closed = free_port(false);
     for (input, code, words) in [
         ("absent.ts", 1, "cannot open".to_owned()),
         ("empty", 1, "empty is not recorded: FFmpeg cannot read it".to_owned()),
         ("words.txt", 1, "words.txt is not recorded: FFmpeg cannot read it".to_owned()),
-        ("latm.ts", 1, "AAC in LATM framing".to_owned()),
         ("ftp://127.0.0.1/x", 2, "is no address that can be recorded".to_owned()),
         ("udp://", 2, "is no address that can be recorded".to_owned()),
         (
@@ -397,6 +402,110 @@ fn inputs_that_cannot_be_recorded_leave_nothing() {
     dir.fails("record a.store hall live.ts --duration 0s", 2, "is no time at all");
     dir.ok("record a.store hall live.ts");
     dir.fails("record a.store hall live.ts", 1, "there is already a title 'hall'");
+}
+
+/// The sound of a file as samples, from its beginning on.
+fn samples(dir: &TestDir, file: &str) -> Vec<u8> {
+    ffmpeg(dir, &format!("-i {file} -map 0:a -f s16le -")).output().expect("ffmpeg runs").stdout
+}
+
+/// Sound as broadcasters of DVB and ISDB send it: the access units are recorded as they come, in
+/// one title and in parts.
+#[test]
+fn aac_in_latm_framing_is_recorded_as_plain_aac() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    let latm = "-i live.ts -map 0 -c copy -mpegts_flags latm -f mpegts latm.ts";
+    assert!(ffmpeg(&dir, latm).status().unwrap().success());
+    let report = dir.json("record a.store hall latm.ts");
+    let title = &report["title"];
+    assert_eq!((&title["tracks"], &report["left_out"]), (&json!(2), &json!([])), "{report}");
+    let info = dir.json("info a.store hall");
+    assert_eq!(info["track_list"][1]["codec"], json!("mp4a.40.2"), "{info}");
+    dir.ok("export a.store hall hall.mp4");
+    let sound = samples(&dir, "live.ts");
+    assert!(sound.len() > 2 * 44_100 * 9);
+    assert!(samples(&dir, "hall.mp4") == sound, "the sound differs");
+    assert_eq!(pictures(&dir, "hall.mp4"), pictures(&dir, "live.ts"));
+    // Every unit is in one part: the packets of all parts in a row are those of the whole.
+    let packets = |file: &str| {
+        let words = format!("-i {file} -map 0:a -c copy -f framemd5 -");
+        let output = ffmpeg(&dir, &words).output().expect("ffmpeg runs").stdout;
+        let text = String::from_utf8(output).expect("text");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| line.rsplit(',').next().unwrap().trim().to_owned()).collect::<Vec<_>>()
+    };
+    dir.ok("record a.store parts latm.ts --part 3s");
+    let mut of_parts = Vec::new();
+    let parts = parts(&dir, "parts");
+    assert_eq!(parts.len(), 4, "{parts:?}");
+    for part in parts {
+        dir.ok(&format!("export a.store {part} part.mp4"));
+        of_parts.extend(packets("part.mp4"));
+    }
+    assert_eq!(of_parts, packets("hall.mp4"));
+    // A packet that is damaged on the way is named, and shifts no other one.
+    let mut damaged = dir.read("latm.ts");
+    let of_sound = |packet: &[u8]| packet[1] & 0x1f == 1 && packet[2] == 1;
+    let places = (0..damaged.len()).step_by(188);
+    let place = places.filter(|at| of_sound(&damaged[*at..])).nth(150).unwrap();
+    damaged[place + 40..place + 188].fill(0);
+    dir.write("damaged.ts", damaged);
+    let report = dir.json("record a.store damaged damaged.ts");
+    let left_out = report["left_out"].to_string();
+    assert!(left_out.contains("packets of AAC that could not be read"), "{report}");
+    let length = report["title"]["duration"].as_f64().unwrap();
+    assert!((length - title["duration"].as_f64().unwrap()).abs() < 0.05, "{report}");
+}
+
+/// A stream that is announced and never comes holds nothing up, whether its form is known or not;
+/// one that comes late is in the title.
+#[test]
+fn a_sound_that_never_comes_keeps_no_picture_back() {
+    let dir = TestDir::with_store();
+    let pictures = "-f lavfi -i testsrc2=s=320x180:r=25:d=10";
+    let encode = "-c:v libx264 -preset ultrafast -g 25 -c:a aac";
+    let none = "-f lavfi -i sine=d=1 -af aselect=gt(t\\,9)";
+    let late = "-itsoffset 6 -f lavfi -i sine=d=4";
+    for (sound, file) in [(none, "never.nut"), (late, "late.nut")] {
+        let made = ffmpeg(&dir, &format!("{pictures} {sound} {encode} {file}")).status();
+        assert!(made.expect("ffmpeg runs").success());
+    }
+    let made = Command::new("mkfifo").arg(dir.path("live.pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let mut command = program(&dir.path(""));
+    let words = ["record", "a.store", "live", "live.pipe", "--silence", "60s", "--json"];
+    let recording = command.args(words).stdout(Stdio::piped()).spawn().expect("tenuto records");
+    let mut recording = Running(recording);
+    let pipe = fs::OpenOptions::new().write(true).open(dir.path("live.pipe"));
+    let mut pipe = pipe.expect("it is read");
+    pipe.write_all(&dir.read("never.nut")).unwrap();
+    // Meanwhile, in another store: a transport stream that names a sound and has none.
+    broadcast(&dir);
+    let whole = dir.read("live.ts");
+    let of_sound = |packet: &&[u8]| packet[1] & 0x1f == 1 && packet[2] == 1;
+    let silent: Vec<&[u8]> = whole.chunks(188).filter(|packet| !of_sound(packet)).collect();
+    assert!(silent.len() < whole.len() / 188);
+    dir.write("silent.ts", silent.concat());
+    dir.ok("format b.store --size 64MiB");
+    for (file, tracks) in [("silent.ts", 1), ("late.nut", 2)] {
+        let report = dir.json(&format!("record b.store {file} {file}"));
+        assert_eq!(report["title"]["tracks"], json!(tracks), "{report}");
+        assert_eq!(report["left_out"], json!([]), "{report}");
+    }
+    // The pictures are durable although the input goes on.
+    let until = Instant::now() + Duration::from_secs(60);
+    while recording.durable(&dir) < 9.0 {
+        assert!(Instant::now() < until, "nothing of it is durable");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    drop(pipe);
+    let mut report = String::new();
+    recording.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+    assert!(recording.0.wait().unwrap().success());
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["left_out"], json!(["audio stream 1 (aac), of which nothing came"]));
+    assert_eq!(report["title"]["tracks"], json!(1), "{report}");
 }
 
 /// Writes a file into a named pipe; waits until it is read.
