@@ -371,6 +371,67 @@ fn a_title_is_watched_while_it_is_recorded() {
     assert_eq!(dir.ok("ls a.store"), "match\n");
 }
 
+/// A sound of which there is too little for a segment: the pictures are watched without it from the
+/// beginning to the end of the recording.
+#[test]
+fn a_sound_with_little_in_it_keeps_no_viewer_waiting() {
+    let dir = TestDir::with_store();
+    let words = "-f lavfi -i testsrc2=s=160x90:r=25:d=44,noise=alls=40 -f lavfi -i sine=d=1 -c:v libx264 \
+                 -preset ultrafast -g 25 -c:a mp2 -f mpegts live.ts";
+    assert!(ffmpeg(&dir, words).status().expect("ffmpeg runs").success());
+    let server = dir.serve("--segment 2s");
+    let mut command = program(&dir.path(""));
+    let made = Command::new("mkfifo").arg(dir.path("live.pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let words = ["record", "a.store", "match", "live.pipe", "--json", "--silence", "60s"];
+    let mut recording = Running(command.args(words).stdout(Stdio::piped()).spawn().unwrap());
+    let pipe = fs::OpenOptions::new().write(true).open(dir.path("live.pipe"));
+    let mut pipe = pipe.expect("it is read");
+    let source = dir.read("live.ts");
+    let until = Instant::now() + Duration::from_secs(60);
+    pipe.write_all(&source[..source.len() / 4]).unwrap();
+    // The sound is waited for until there is much more of the pictures.
+    let master = format!("{}/t/match/master.m3u8", server.origin);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(fetched(&master), None);
+    pipe.write_all(&source[source.len() / 4..source.len() / 10 * 9]).unwrap();
+    let list = loop {
+        if let Some(text) = fetched(&master) {
+            break text;
+        }
+        assert!(Instant::now() < until, "no segment is offered");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    assert!(!list.contains("TYPE=AUDIO") && list.contains("avc1"), "{list}");
+    let list = list.lines().find(|line| !line.starts_with('#')).expect("a playlist");
+    let list = format!("{}/t/match/{list}", server.origin);
+    let count = || fetched(&list).expect("it goes on").matches("#EXTINF").count();
+    assert!(count() >= 15, "{} segments", count());
+    let manifest = format!("{}/t/match/manifest.mpd", server.origin);
+    let mpd = fetched(&manifest).expect("a manifest");
+    assert!(mpd.contains("type=\"dynamic\"") && !mpd.contains("audio"), "{mpd}");
+    let hls = format!("-live_start_index 0 -i {master} -map 0 -c copy hls.mkv");
+    let mut hls = Running(ffmpeg(&dir, &hls).spawn().unwrap());
+    let before = count();
+    pipe.write_all(&source[source.len() / 10 * 9..]).unwrap();
+    while count() <= before {
+        assert!(Instant::now() < until, "no further segment is offered");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    drop(pipe);
+    let mut report = String::new();
+    recording.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!((&report["title"]["tracks"], &report["left_out"]), (&json!(2), &json!([])));
+    assert_eq!(hls.0.wait().unwrap().code(), Some(0));
+    let whole = pictures(&dir, "live.ts");
+    assert_eq!(pictures(&dir, "hls.mkv"), whole, "{} pictures", whole.len());
+    assert!(fetched(&list).expect("it is there").contains("ENDLIST"));
+    // Who comes now plays the whole title.
+    assert!(fetched(&master).expect("it is there").contains("TYPE=AUDIO"));
+    assert_eq!(server.stop(), Some(0));
+}
+
 #[test]
 fn inputs_that_cannot_be_recorded_leave_nothing() {
     let dir = TestDir::with_store();
