@@ -153,10 +153,9 @@ impl Library {
         let ends = ready
             .iter()
             .map(|(_, (settled, _))| decoded_at(settled, settled.ldus.duration_ticks()));
-        let is_late = ends.max().is_some_and(|end| end >= LATE_TRACK.since_start());
-        let is_sound = |kind| kind == TrackKind::Audio;
-        let only_sound = missing.iter().all(|(_, (it, _))| is_sound(it.description.kind));
-        if !missing.is_empty() && !(is_late && only_sound) {
+        let is_far = ends.max().is_some_and(|end| end >= LATE_TRACK.since_start());
+        let is_late = |settled: &TrackIndex| is_far && settled.description.kind == TrackKind::Audio;
+        if !missing.iter().all(|(_, (settled, _))| is_late(settled)) {
             return Err(OpenError::NotYet);
         }
         let missing: Vec<usize> = missing.into_iter().map(|(number, _)| number).collect();

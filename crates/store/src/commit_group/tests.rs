@@ -1,12 +1,9 @@
 //! Commits of many recordings at the same time: what permits are asked for, and what is written.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
 use super::*;
 use crate::Permit;
-use common::PowerCutDevice;
-use common::titles::formatted;
+use crate::common::PowerCutDevice;
+use crate::common::titles::formatted;
 
 /// The places of each permit; the first is there when so many commits wait.
 struct Disk<'a> {
