@@ -396,7 +396,7 @@ fn a_mount_in_use_is_busy_and_is_unmounted_when_it_is_free() {
     mounted.signal();
     assert_eq!(mounted.child.wait().unwrap().code(), Some(1));
     line.clear();
-    said.read_line(&mut line).unwrap();
+    said.read_to_string(&mut line).unwrap();
     assert!(line.contains("files that were being written are lost"), "{line}");
     assert!(new.write_all_at(&[1; 5000], 0).and_then(|()| new.sync_all()).is_err());
     drop(new);
