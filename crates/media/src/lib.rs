@@ -24,15 +24,15 @@ mod text;
 mod thumbnails;
 mod title;
 
-pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink};
+pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink, LatmTracks};
 pub use index_part::IndexPart;
 pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ConstantRate, ContentKey,
     ContentSteering, CueClock, DrmSystem, Encryption, EncryptionScheme, Excerpt, ExcerptError,
-    GrowingFile, Growth, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError,
-    PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice, TextForm, TransportCounters,
-    TransportPush, TransportUnit, settled, uuid,
+    GrowingFile, Growth, LATE_TRACK, Links, NoSegmentIndex, NoTransportForm, Packaging,
+    PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice, TextForm,
+    TransportCounters, TransportPush, TransportUnit, settled, uuid,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;

@@ -100,6 +100,10 @@ impl BackgroundIo for EngineBackgroundIo {
     fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
         self.permit_for_writes(None, WriteJob { places, bytes })
     }
+
+    fn most_places(&self) -> u32 {
+        MAX_PERMIT_READS
+    }
 }
 
 /// Writes at a guaranteed rate.
@@ -181,6 +185,11 @@ impl BackgroundIo for RecordingIo<'_> {
 
     fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
         self.io.permit_for_writes(self.kept.get().copied(), WriteJob { places, bytes })
+    }
+
+    fn most_places(&self) -> u32 {
+        // What time is kept for is charged for one sweep of the disk, however many take part.
+        self.kept.get().map_or(MAX_PERMIT_READS, |_| u32::MAX)
     }
 
     fn keep_time(&self, load: RecordingLoad) -> Result<(), Reason> {

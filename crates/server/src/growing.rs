@@ -15,8 +15,10 @@
 use crate::layout::{CopyLocation, LARGEST_PIECE, SMALLEST_PIECE, floor_power};
 use crate::library::{IndexReads, Library, OpenError, OpenStore, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
-use media::{Growth, Packaging, PackagingOptions, TitleIndex, TrackIndex};
-use std::collections::BTreeMap;
+use media::{
+    Growth, LATE_TRACK, LduIndex, Packaging, PackagingOptions, TitleIndex, TrackIndex, TrackKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,7 +30,15 @@ use units::{BitRate, ByteCount, MediaTime, locked};
 pub(crate) struct GrowingTitles {
     newest: Mutex<BTreeMap<StoredCopy, LastLook>>,
     /// Locked during a look: there is one at a time.
-    readers: Mutex<BTreeMap<StoredCopy, RecordingReader>>,
+    readers: Mutex<BTreeMap<StoredCopy, GrowingReader>>,
+}
+
+/// Looks at one recording.
+#[derive(Debug)]
+struct GrowingReader {
+    reader: RecordingReader,
+    /// The tracks that had nothing to play when others had [`LATE_TRACK`].
+    late: BTreeSet<usize>,
 }
 
 /// The newest look at a recording.
@@ -83,7 +93,8 @@ impl Library {
         let last = |last: &LastLook| last.result.clone().ok();
         let before = locked(&self.growing.newest).get(&copy).and_then(last);
         let begun = Instant::now();
-        let reader = readers.entry(copy).or_insert_with(|| RecordingReader::new(copy.id));
+        let new = || GrowingReader { reader: RecordingReader::new(copy.id), late: BTreeSet::new() };
+        let reader = readers.entry(copy).or_insert_with(new);
         let look = match self.is_encrypted(name) {
             true => Err(OpenError::NotEncryptedYet),
             false => self.look_at(copy, reader, reads),
@@ -105,7 +116,7 @@ impl Library {
     fn look_at(
         &self,
         copy: StoredCopy,
-        reader: &mut RecordingReader,
+        GrowingReader { reader, late }: &mut GrowingReader,
         reads: &dyn IndexReads,
     ) -> Result<Look, OpenError> {
         let opened = &self.stores[copy.store];
@@ -124,29 +135,55 @@ impl Library {
             let numbers = (0..).take(record.tracks.len());
             let runs = numbers.map(|track| opened.store.runs(copy.id, track));
             let runs = runs.collect::<Option<_>>().ok_or(gone)?;
-            let pieces = self.pieces(opened, &index);
+            let pieces = self.pieces(opened, &index, late);
             let (index, growth) = (Arc::unwrap_or_clone(index), Growth::Grown);
             return Ok(Look { index, runs, pieces, growth, record: Some(record) });
         };
-        let pieces = self.pieces(opened, &snapshot.index);
-        let index = snapshot.settled(self.segment(), &pieces);
+        let mut pieces = self.pieces(opened, &snapshot.index, late);
+        let mut index = snapshot.settled(self.segment(), &pieces);
         let has_begun = |track: &TrackIndex| {
             let last = track.ldus.len().checked_sub(1).map(|last| track.ldus.get(last));
             last.is_some_and(|last| decoded_at(track, last.decode_time) >= self.beginning())
         };
-        let has_segments = index.tracks.iter().all(|track| !track.ldus.is_empty());
-        if !has_segments || !snapshot.index.tracks.iter().all(has_begun) {
+        let all = index.tracks.iter().zip(&snapshot.index.tracks).enumerate();
+        let can_play = |(number, (settled, known)): &(usize, (&TrackIndex, &TrackIndex))| {
+            !settled.ldus.is_empty() && (late.contains(number) || has_begun(known))
+        };
+        let (ready, missing): (Vec<_>, Vec<_>) = all.partition(can_play);
+        let ends = ready
+            .iter()
+            .map(|(_, (settled, _))| decoded_at(settled, settled.ldus.duration_ticks()));
+        let is_far = ends.max().is_some_and(|end| end >= LATE_TRACK.since_start());
+        let is_late = |settled: &TrackIndex| is_far && settled.description.kind == TrackKind::Audio;
+        if !missing.iter().all(|(_, (settled, _))| is_late(settled)) {
             return Err(OpenError::NotYet);
+        }
+        let missing: Vec<usize> = missing.into_iter().map(|(number, _)| number).collect();
+        for number in missing {
+            late.insert(number);
+            // Nothing of it is told before it has a segment in pieces that stay.
+            pieces[number] = smallest_piece();
+            index.tracks[number] = TrackIndex {
+                ldus: LduIndex::default(),
+                data_len: 0,
+                checksums: Vec::new(),
+                ..index.tracks[number].clone()
+            };
         }
         let growth = Growth::Growing { began: snapshot.created };
         Ok(Look { index, runs: snapshot.runs(), pieces, growth, record: None })
     }
 
     /// The bytes of a piece of each track: the same for all looks, because they follow from the
-    /// beginning of a recording, which has passed before anything is played.
-    fn pieces(&self, opened: &OpenStore, index: &TitleIndex) -> Vec<u32> {
+    /// beginning of a recording, which has passed before anything is played. Of a late track it has
+    /// not: its pieces are the smallest.
+    fn pieces(&self, opened: &OpenStore, index: &TitleIndex, late: &BTreeSet<usize>) -> Vec<u32> {
         let most = opened.read_size.0.min(opened.store.info().chunk.0);
-        index.tracks.iter().map(|track| piece_size(track, self.beginning(), most)).collect()
+        let piece = |(number, track): (usize, &TrackIndex)| match late.contains(&number) {
+            true => smallest_piece(),
+            false => piece_size(track, self.beginning(), most),
+        };
+        index.tracks.iter().enumerate().map(piece).collect()
     }
 
     /// The part of a recording that tells the rates of its tracks.
@@ -193,6 +230,10 @@ fn piece_size(track: &TrackIndex, beginning: Duration, most: u64) -> u32 {
     u32::try_from(piece.max(SMALLEST_PIECE)).expect("at most LARGEST_PIECE")
 }
 
+fn smallest_piece() -> u32 {
+    u32::try_from(SMALLEST_PIECE).expect("64 KiB")
+}
+
 /// A decode time in ticks as the time since the first.
 fn decoded_at(track: &TrackIndex, ticks: u64) -> Duration {
     let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
@@ -209,7 +250,7 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use media::{LduIndex, TrackDescription, TrackKind};
+    use media::TrackDescription;
     use units::Timescale;
 
     /// A track of 25 LDUs a second, of `size` bytes in the first two seconds and 100 after that.

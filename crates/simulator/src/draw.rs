@@ -63,6 +63,13 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
         background.recording_period = Duration::from_millis(400);
         background.recording_round = ByteCount(rng.u64(1..=32) << 13);
         make_house(&mut scenario, rng);
+        // In a stream of its own, so that what is drawn above stays.
+        let rng = &mut fastrand::Rng::with_seed(seed ^ SERIES_SALT);
+        let background = &mut scenario.background;
+        if rng.bool() {
+            background.keep = Duration::from_millis(rng.u64(2_000..60_000));
+            background.most_parts = [0, 1, 3][rng.usize(..3)];
+        }
     }
     // Draws nothing, so that all else in these worlds is as it was without leads.
     scenario.titles.leads = LEADS_AT.contains(&(seed % LEADS_EVERY));
@@ -74,6 +81,10 @@ fn make_house(scenario: &mut Scenario, rng: &mut fastrand::Rng) {
     let arrivals = scenario.viewers.every * scenario.viewers.count;
     let background = &mut scenario.background;
     background.recordings_vary = share(rng);
+    // In a stream of its own, so that what is drawn below stays.
+    let series = &mut fastrand::Rng::with_seed(scenario.seed ^ SERIES_SALT);
+    background.part_rounds = [0, 5, 20, 100][series.usize(..4)];
+    background.best_effort_reads = [1, 2, 8][series.usize(..3)];
     if background.best_effort_every.is_zero() && rng.bool() {
         background.best_effort_every = Duration::from_millis(rng.u64(10..2000));
     }
@@ -351,6 +362,9 @@ const GROWING_EVERY: u64 = 60;
 
 /// Separates the random stream of titles that grow.
 const GROWING_SALT: u64 = 0x0006_2030;
+
+/// Separates the random stream of series of recordings.
+const SERIES_SALT: u64 = 0x0005_e71e;
 
 /// Separates the random stream of recordings.
 const RECORDINGS_SALT: u64 = 0x0002_ec02;

@@ -84,6 +84,13 @@ pub struct WorldOutcome {
     pub extended: u64,
     /// Extensions that were refused.
     pub refused_extensions: u64,
+    /// Parts of recordings that have ended, and were written whole.
+    pub parts: u64,
+    /// Titles that were removed as parts of a series: because they had been kept for long enough,
+    /// and because there was no room.
+    pub removed_parts: [u64; 2],
+    /// Removed parts of series that were being played.
+    pub removed_in_use: u64,
     /// Rounds of writes of recordings.
     pub rounds: u64,
     /// The longest time from when a round was due to its end, in periods.

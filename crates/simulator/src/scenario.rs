@@ -178,6 +178,18 @@ pub struct BackgroundWork {
     /// Share of recordings whose rate varies (0 to 1): a round has any part of `recording_round`,
     /// or nothing.
     pub recordings_vary: f64,
+    /// The rounds of a part of each recording, after which the writes follow that end it and begin
+    /// the next one; zero: a recording is one part.
+    pub part_rounds: u32,
+    /// How long a title that has grown is kept after its end, as a part of a series; zero: for
+    /// ever.
+    #[serde(with = "quantity::time")]
+    pub keep: Duration,
+    /// The number of such titles for which there is room: another one that ends removes the oldest.
+    /// Zero: room for all.
+    pub most_parts: u32,
+    /// The most reads of one permit for best-effort work.
+    pub best_effort_reads: u32,
     /// Time at which the power fails, and the world ends; zero: never.
     #[serde(with = "quantity::time")]
     pub power_fails_at: Duration,
@@ -417,6 +429,10 @@ impl Default for BackgroundWork {
             recording_period: Duration::from_millis(300),
             recording_round: ByteCount(64 << 10),
             recordings_vary: 0.0,
+            part_rounds: 0,
+            keep: Duration::ZERO,
+            most_parts: 0,
+            best_effort_reads: 1,
             power_fails_at: Duration::ZERO,
         }
     }

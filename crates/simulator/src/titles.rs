@@ -105,6 +105,11 @@ impl Title {
         }
     }
 
+    /// When all of it is recorded; `None` for a title that is complete from the beginning.
+    pub(crate) fn recorded_at(&self) -> Option<Moment> {
+        self.growth.as_ref()?.offered_at.last().copied()
+    }
+
     /// When a fetch is offered first.
     pub(crate) fn offered_at(&self, fetch: usize) -> Moment {
         self.growth.as_ref().map_or(Moment::ZERO, |growth| growth.offered_at[fetch])

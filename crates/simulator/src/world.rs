@@ -91,6 +91,9 @@ enum Event {
     StartRecording(usize),
     RecordingRound(usize),
     EndRecording(usize),
+    /// A part of a series has ended, and has been kept for long enough.
+    PartEnds(usize),
+    PartExpires(usize),
     /// The power fails, with which the world ends.
     FailPower,
     /// A title is removed from the library.
@@ -122,7 +125,9 @@ struct EventKey {
 #[derive(Clone, Copy, Debug)]
 struct PermitRequest {
     disk: usize,
+    /// The bytes of each read, and how many there are.
     len: u32,
+    reads: u32,
 }
 
 struct World<'a> {
@@ -149,6 +154,10 @@ struct World<'a> {
     /// Requests cancelled at this moment; actions about them may still be in the queue.
     cancelled: BTreeSet<RequestId>,
     permit_requests: BTreeMap<PermitId, PermitRequest>,
+    /// The reads of each granted permit that are not done.
+    permit_reads: BTreeMap<PermitId, u32>,
+    /// Titles that have ended as parts of a series and were not removed, oldest first.
+    parts: VecDeque<usize>,
     recordings: Vec<Recording>,
     group_writes: Vec<GroupWrite>,
     power_has_failed: bool,
@@ -204,6 +213,8 @@ impl<'a> World<'a> {
             last_request: 0,
             cancelled: BTreeSet::new(),
             permit_requests: BTreeMap::new(),
+            permit_reads: BTreeMap::new(),
+            parts: VecDeque::new(),
             recordings: Vec::new(),
             group_writes: Vec::new(),
             power_has_failed: false,
@@ -356,6 +367,8 @@ impl<'a> World<'a> {
             Event::StartRecording(number) => self.start_recording(number),
             Event::RecordingRound(number) => self.recording_round(number),
             Event::EndRecording(number) => self.end_recording(number),
+            Event::PartEnds(title) => self.part_ends(title),
+            Event::PartExpires(title) => self.part_expires(title),
             Event::FailPower => self.fail_power(),
             Event::RemoveTitle => self.remove_title(),
             Event::Recalibrate => self.recalibrate(),

@@ -20,6 +20,7 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
     let (mut recordings, mut refused_recordings, mut rounds, mut slowest) = (0, 0, 0, 0.0_f64);
     let (mut recorded, mut not_recorded, mut power_failures, mut lost) = (0, 0, 0, Duration::ZERO);
     let (mut extended, mut refused_extensions) = (0, 0);
+    let (mut parts, mut expired, mut for_room, mut in_use) = (0, 0, 0, 0);
     for outcome in all_seeds(FaultClass::FaultFree, FAULT_FREE_SEEDS) {
         pieces += outcome.checked_on_time;
         admitted += outcome.admitted;
@@ -37,6 +38,10 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         lost = lost.max(outcome.most_lost);
         extended += outcome.extended;
         refused_extensions += outcome.refused_extensions;
+        parts += outcome.parts;
+        expired += outcome.removed_parts[0];
+        for_room += outcome.removed_parts[1];
+        in_use += outcome.removed_in_use;
         guaranteed += outcome.with_guarantee;
         refused += outcome.refused.iter().sum::<u64>();
         for_ever += outcome.refused_for_ever;
@@ -52,6 +57,10 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
          {lost:?} at most"
     );
     println!("{extended} extensions of sessions, {refused_extensions} refused");
+    println!(
+        "{parts} parts of recordings; {expired} removed when they had expired, {for_room} for want of \
+         room, {in_use} of them while they were played"
+    );
     // The property proves something only if many viewers were admitted and many were refused.
     if seeds::single().is_none() {
         assert!(pieces > 100_000, "only {pieces} pieces were checked");
@@ -66,6 +75,10 @@ fn no_admitted_stream_misses_a_deadline_while_every_disk_keeps_its_guarantee() {
         assert_eq!(not_recorded, 0, "bytes of recordings were dropped");
         assert!(power_failures > 20, "only {power_failures} power failures");
         let extensions = (extended, refused_extensions);
+        assert!(parts > 3_000, "only {parts} parts of recordings");
+        let removed = (expired, for_room, in_use);
+        let enough = expired > 50 && for_room > 10 && in_use > 15;
+        assert!(enough, "{removed:?} parts expired, made room, were in use");
         assert!(extended > 500 && refused_extensions > 100, "{extensions:?} extensions, refused");
         assert!(guaranteed > 1_000, "only {guaranteed} sessions had a guaranteed slack");
     }

@@ -20,6 +20,12 @@ pub trait BackgroundIo: Sync {
         self.acquire(bytes)
     }
 
+    /// The places of a permit for several writes, at most. More are written in turns, with a permit
+    /// for each: work that is too large for the time between others' reads would wait for ever.
+    fn most_places(&self) -> u32 {
+        u32::MAX
+    }
+
     /// The bytes of a track that a new title collects before it writes them; a multiple of a
     /// mebibyte.
     fn buffer_size(&self) -> ByteCount {

@@ -17,11 +17,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{ByteCount, locked};
 
+/// A whole block, or several in a row, and their place on the device.
+type PlacedBytes = (u64, Vec<u8>);
+
 /// What a recording makes durable together.
 #[derive(Debug, Default)]
 pub(crate) struct Commit {
-    /// Whole blocks and their places on the device, to which no record refers yet.
-    pub(crate) blocks: Vec<(u64, Vec<u8>)>,
+    /// What is to be written, to which no record refers yet.
+    pub(crate) blocks: Vec<PlacedBytes>,
     /// Records that refer to the blocks.
     pub(crate) records: Vec<Record>,
 }
@@ -70,17 +73,21 @@ impl Store {
         let mut others = std::mem::take(&mut *locked(&group.waiting));
         others.retain(|it| !Arc::ptr_eq(&it.is_done, &is_done));
         if !others.is_empty() {
-            let sizes = others.iter().map(|it| it.commit.size());
-            let (places, bytes) =
-                sizes.fold((0, 0), |(places, bytes), size| (places + size.0, bytes + size.1.0));
-            self.write_blocks(&[&commit])?;
-            if places > 0 {
-                // Not beside the first: in time that nobody keeps, a disk gives one at a time.
+            self.write_blocks(&in_order(&[&commit]))?;
+            let all: Vec<&Commit> = others.iter().map(|it| &*it.commit).collect();
+            let mut written = Ok(());
+            let blocks = in_order(&all);
+            for turn in blocks.chunks(usize::try_from(io.most_places()).unwrap_or(usize::MAX)) {
+                let bytes = turn.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+                let places = u32::try_from(turn.len()).unwrap_or(u32::MAX);
+                // Not beside the one before: in time that nobody keeps, a disk gives one at a time.
                 drop(permit);
                 permit = io.acquire_writes(places, ByteCount(bytes));
+                written = self.write_blocks(turn);
+                if written.is_err() {
+                    break;
+                }
             }
-            let all: Vec<&Commit> = others.iter().map(|it| &*it.commit).collect();
-            let written = self.write_blocks(&all);
             let records = all.iter().copied().chain([&*commit]).flat_map(|it| &it.records);
             if written.and_then(|()| self.commit_records(records.cloned().collect())).is_ok() {
                 others.iter().for_each(|it| it.is_done.store(true, Ordering::Release));
@@ -89,17 +96,14 @@ impl Store {
         }
         // Of a group that cannot be committed, for instance for want of room in the catalogue, each
         // one tries it alone.
-        self.write_blocks(&[&commit])?;
+        self.write_blocks(&in_order(&[&commit]))?;
         let committed = self.commit_records(commit.records.clone());
         drop(permit);
         committed
     }
 
-    /// Writes the blocks, in the order of their places.
-    fn write_blocks(&self, all: &[&Commit]) -> Result<(), StoreError> {
-        let mut blocks: Vec<&(u64, Vec<u8>)> = all.iter().flat_map(|it| &it.blocks).collect();
-        blocks.sort_unstable_by_key(|(place, _)| *place);
-        blocks.into_iter().try_for_each(|(place, bytes)| self.write_data(*place, bytes))
+    fn write_blocks(&self, blocks: &[&PlacedBytes]) -> Result<(), StoreError> {
+        blocks.iter().try_for_each(|(place, bytes)| self.write_data(*place, bytes))
     }
 
     /// Makes the records durable, and before them the blocks that they refer to.
@@ -110,4 +114,14 @@ impl Store {
         self.flush()?;
         self.change_all(|_| Ok(records), |_| {})
     }
+}
+
+#[cfg(test)]
+mod tests;
+
+/// The blocks in the order of their places.
+fn in_order<'a>(all: &[&'a Commit]) -> Vec<&'a PlacedBytes> {
+    let mut blocks: Vec<&PlacedBytes> = all.iter().flat_map(|it| &it.blocks).collect();
+    blocks.sort_unstable_by_key(|(place, _)| *place);
+    blocks
 }

@@ -16,6 +16,9 @@ mod byte_runs;
 mod catalogue;
 mod check;
 mod commit_group;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
 mod copying;
 mod error;
 mod export;

@@ -6,10 +6,9 @@
 //! fragment's last LDU), the duration of the last LDU is corrected, so that times never drift.
 
 use super::error::{BadStream, malformed};
-use super::latm::LatmUnpacker;
+use super::latm::{LatmUnpacker, PacketTimes};
 use super::parts::{self, PartCutter, TrackCut};
 use crate::boxes::boxes;
-use crate::codec::SampleEntry;
 use crate::subsamples::{SubsampleMap, SubsampleScanner};
 use crate::{IndexPart, LduIndex, TrackDescription};
 use mp4_atom::{Decode, FourCC, Tfdt, Tfhd, Trun, TrunEntry};
@@ -144,21 +143,28 @@ impl TrackState {
 
     /// The finished track.
     pub(super) fn finish(self) -> Option<Result<(TrackDescription, LduIndex), BadStream>> {
-        let KeptTrack { mut description, mut index, latm, scanner, .. } = self.kept?;
+        let KeptTrack { description, mut index, latm, scanner, .. } = self.kept?;
         if let Some(map) = scanner.and_then(|scanner| scanner.finish(&index)) {
             index.set_subsamples(map);
         }
         index.end();
-        let Some(latm) = latm else { return Some(Ok((description, index))) };
-        let edits = std::mem::take(&mut description.edits);
-        Some(latm.finish(&index, description.timescale, edits).map(|plain| {
-            let (entry, sample_rate, index, edits) = plain;
-            let read = SampleEntry(&entry);
-            let codec = read.codec();
-            let channels = read.channels().unwrap_or(description.channels);
-            let track = TrackDescription { codec, channels, sample_rate, edits, ..description };
-            (TrackDescription { sample_entry: entry, ..track }, index)
-        }))
+        match latm.filter(|latm| !latm.is_live()) {
+            Some(latm) => Some(latm.finish(&index, description)),
+            None => Some(Ok((description, index))),
+        }
+    }
+}
+
+impl KeptTrack {
+    /// Makes LDUs of what has come of a track in LATM framing; returns their bytes.
+    pub(super) fn take_units(&mut self) -> Vec<u8> {
+        let latm = self.latm.as_mut();
+        latm.map_or_else(Vec::new, |latm| latm.take_units(&mut self.index))
+    }
+
+    /// Whether it has LATM framing, and its LDUs are made as they come.
+    pub(super) fn is_live_latm(&self) -> bool {
+        self.latm.as_ref().is_some_and(LatmUnpacker::is_live)
     }
 }
 
@@ -320,7 +326,13 @@ fn read_run(
         let size = entry.size.unwrap_or(defaults.size);
         end = end.checked_add(u64::from(size)).ok_or(BadStream::Malformed("trun"))?;
         if let Some(kept) = &mut track.kept {
-            push_ldu(&entry, size, defaults, &mut kept.index)?;
+            let (times, droppable) = times(&entry, defaults)?;
+            if let Some(latm) = kept.latm.as_mut().filter(|latm| latm.is_live()) {
+                latm.announce_at(size, times)?;
+                continue;
+            }
+            let PacketTimes { duration, composition_offset, sync } = times;
+            kept.index.push(size, duration, composition_offset, sync, droppable);
             if let Some(latm) = &mut kept.latm {
                 latm.announce(size)?;
             }
@@ -329,18 +341,16 @@ fn read_run(
     Ok(Run { start, end, track: track.kept.as_ref().map(|kept| kept.number) })
 }
 
-fn push_ldu(
-    entry: &TrunEntry,
-    size: u32,
-    defaults: Defaults,
-    index: &mut LduIndex,
-) -> Result<(), BadStream> {
-    let duration = entry.duration.unwrap_or(defaults.duration);
+/// What a fragment says of an LDU, and whether none is decoded from it.
+fn times(entry: &TrunEntry, defaults: Defaults) -> Result<(PacketTimes, bool), BadStream> {
     let composition = i32::try_from(entry.cts.unwrap_or(0)).map_err(malformed("trun"))?;
     let flags = entry.flags.unwrap_or(defaults.flags);
-    let droppable = flags >> DEPENDED_ON_SHIFT & 3 == NOT_DEPENDED_ON;
-    index.push(size, duration, composition, flags & NON_SYNC == 0, droppable);
-    Ok(())
+    let times = PacketTimes {
+        duration: entry.duration.unwrap_or(defaults.duration),
+        composition_offset: composition,
+        sync: flags & NON_SYNC == 0,
+    };
+    Ok((times, flags >> DEPENDED_ON_SHIFT & 3 == NOT_DEPENDED_ON))
 }
 
 /// The non-sync bit of sample flags, ISO/IEC 14496-12, 8.8.3.1.

@@ -12,10 +12,10 @@
 //! variable length: broadcasters use no others.
 
 use super::error::BadStream;
-use crate::LduIndex;
 use crate::boxes::write_box;
-use crate::codec::{AAC_RATES, Bits};
+use crate::codec::{AAC_RATES, Bits, SampleEntry};
 use crate::title::Edit;
+use crate::{LduIndex, TrackDescription};
 use std::collections::VecDeque;
 use units::{MediaTime, Timescale};
 
@@ -36,11 +36,39 @@ pub(super) struct LatmUnpacker {
     sizes: Vec<u32>,
     /// The number of packets that could not be read.
     pub(super) unreadable: u64,
+    /// What is LDUs as it comes; `None`: they are made at the end.
+    live: Option<LiveUnits>,
+}
+
+/// What the beginning of a stream tells of its tracks in LATM framing: enough to describe them
+/// before the rest has come.
+#[derive(Clone, Debug, Default)]
+pub struct LatmTracks(pub(super) Vec<(usize, MuxConfig)>);
+
+/// The access units of a track whose LDUs are known as they come.
+#[derive(Debug, Default)]
+struct LiveUnits {
+    /// The times of the packets that are announced and not read.
+    packets: VecDeque<PacketTimes>,
+    /// The lengths and times of the units that were read and are no LDUs yet; no length: a packet
+    /// without one.
+    units: Vec<(Option<u32>, PacketTimes)>,
+    bytes: Vec<u8>,
+    /// The ticks of packets without a unit, in front of all units.
+    owed: u32,
+}
+
+/// What a fragment says of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PacketTimes {
+    pub(super) duration: u32,
+    pub(super) composition_offset: i32,
+    pub(super) sync: bool,
 }
 
 /// The part of a `StreamMuxConfig` that is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct MuxConfig {
+pub(super) struct MuxConfig {
     /// The `AudioSpecificConfig`.
     audio: AudioConfig,
     sub_frames: usize,
@@ -63,7 +91,58 @@ enum Unreadable {
     Unsupported(&'static str),
 }
 
+impl MuxConfig {
+    /// Describes a track as that of the access units.
+    pub(super) fn describe(&self, description: &mut TrackDescription) {
+        let sample_entry = sample_entry(&self.audio);
+        let read = SampleEntry(&sample_entry);
+        description.codec = read.codec();
+        description.channels = read.channels().unwrap_or(description.channels);
+        description.sample_rate = self.audio.sample_rate;
+        description.sample_entry = sample_entry;
+    }
+}
+
 impl LatmUnpacker {
+    /// An unpacker of a track whose configuration is known, and whose LDUs are made as they come.
+    pub(super) fn live(config: MuxConfig) -> Self {
+        Self { config: Some(config), live: Some(LiveUnits::default()), ..Self::default() }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// The configuration, if one has come.
+    pub(super) fn config(&self) -> Option<&MuxConfig> {
+        self.config.as_ref()
+    }
+
+    /// Announces the next packet of a track whose LDUs are made as they come.
+    pub(super) fn announce_at(&mut self, size: u32, times: PacketTimes) -> Result<(), BadStream> {
+        self.live.as_mut().expect("asked before").packets.push_back(times);
+        self.announce(size)
+    }
+
+    /// Appends the units that have been read to the index; returns their bytes.
+    pub(super) fn take_units(&mut self, index: &mut LduIndex) -> Vec<u8> {
+        let Some(live) = &mut self.live else { return Vec::new() };
+        for (size, times) in live.units.drain(..) {
+            match size {
+                Some(size) => {
+                    let duration = times.duration.saturating_add(std::mem::take(&mut live.owed));
+                    index.push(size, duration, times.composition_offset, times.sync, false);
+                }
+                None if index.is_empty() => live.owed = live.owed.saturating_add(times.duration),
+                None => {
+                    let last = index.get(index.len() - 1).duration;
+                    index.set_last_duration(last.saturating_add(times.duration));
+                }
+            }
+        }
+        std::mem::take(&mut live.bytes)
+    }
+
     /// Announces the next packet.
     pub(super) fn announce(&mut self, size: u32) -> Result<(), BadStream> {
         if size > MAX_PACKET {
@@ -137,6 +216,21 @@ impl LatmUnpacker {
                 Vec::new()
             }
         };
+        if let Some(live) = &mut self.live {
+            let times = live.packets.pop_front().expect("announced with its times");
+            let count = u32::try_from(units.len()).expect("at most 64 a packet");
+            if count == 0 {
+                live.units.push((None, times));
+            }
+            for (number, unit) in (1..).zip(&units) {
+                let rest = if number == count { times.duration % count } else { 0 };
+                let times = PacketTimes { duration: times.duration / count + rest, ..times };
+                let size = u32::try_from(unit.len()).expect("shorter than its packet");
+                live.units.push((Some(size), times));
+                live.bytes.extend_from_slice(unit);
+            }
+            return Ok(());
+        }
         self.counts.push(u8::try_from(units.len()).expect("at most 64 a packet"));
         for unit in &units {
             self.sizes.push(u32::try_from(unit.len()).expect("shorter than its packet"));
@@ -167,17 +261,20 @@ impl LatmUnpacker {
         (index, wait)
     }
 
-    /// Ends the track: its sample entry, sampling rate, index, and edit list.
+    /// Ends the track: its description and its index.
     pub(super) fn finish(
         &self,
         packets: &LduIndex,
-        timescale: Timescale,
-        edits: Vec<Edit>,
-    ) -> Result<(Vec<u8>, u32, LduIndex, Vec<Edit>), BadStream> {
-        let config = self.config.as_ref().ok_or(BadStream::Latm("it has no configuration"))?;
+        mut description: TrackDescription,
+    ) -> Result<(TrackDescription, LduIndex), BadStream> {
+        let config = self.config.as_ref().ok_or(NO_CONFIG)?;
         let (index, wait) = self.index(packets);
-        let edits = if wait > 0 { delayed(edits, wait, timescale) } else { edits };
-        Ok((sample_entry(&config.audio), config.audio.sample_rate, index, edits))
+        if wait > 0 {
+            let edits = std::mem::take(&mut description.edits);
+            description.edits = delayed(edits, wait, description.timescale);
+        }
+        config.describe(&mut description);
+        Ok((description, index))
     }
 }
 
@@ -201,6 +298,9 @@ fn delayed(mut edits: Vec<Edit>, wait: u64, timescale: Timescale) -> Vec<Edit> {
     }
     edits
 }
+
+/// A track of which no packet could be read.
+pub(super) const NO_CONFIG: BadStream = BadStream::Latm("it has no configuration");
 
 /// The access units of a packet, which may have several frames.
 fn read_packet(

@@ -21,9 +21,11 @@ mod latm;
 mod parts;
 
 pub use error::{BadStream, FragmentError};
+pub use latm::LatmTracks;
 
 use crate::{IndexPart, LduIndex, TrackDescription};
-use fragment::{Run, TrackState};
+use fragment::{KeptTrack, Run, TrackState};
+use latm::{LatmUnpacker, MuxConfig};
 use mp4_atom::FourCC;
 use parts::PartCutter;
 use std::collections::VecDeque;
@@ -59,6 +61,8 @@ pub struct FragmentReader {
     runs: VecDeque<Run>,
     /// The numbers of the tracks in LATM framing.
     latm: Vec<usize>,
+    /// The forms of those of which the beginning of the stream has been read before.
+    known: Vec<(usize, MuxConfig)>,
     /// What cuts the stream into parts.
     cutter: Option<PartCutter>,
     /// Whether an error has occurred: nothing after it is valid.
@@ -88,8 +92,16 @@ impl FragmentReader {
     /// A reader that expects the first byte of a stream.
     pub fn new() -> Self {
         let state = ParserState::Header(Vec::new());
-        let (tracks, latm) = (Vec::new(), Vec::new());
-        Self { at: 0, state, tracks, runs: VecDeque::new(), latm, cutter: None, failed: false }
+        Self {
+            at: 0,
+            state,
+            tracks: Vec::new(),
+            runs: VecDeque::new(),
+            latm: Vec::new(),
+            known: Vec::new(),
+            cutter: None,
+            failed: false,
+        }
     }
 
     /// Cuts the stream into parts, each of which begins with a key frame: the first one after so
@@ -105,6 +117,22 @@ impl FragmentReader {
         Self { latm: tracks, ..self }
     }
 
+    /// What has come of the tracks in LATM framing, if each has told its form.
+    pub fn latm_tracks(&self) -> Result<LatmTracks, BadStream> {
+        let kept = self.tracks.iter().filter_map(|track| track.kept.as_ref());
+        let in_latm = kept.filter_map(|kept| Some((kept.number, kept.latm.as_ref()?)));
+        let known = in_latm
+            .map(|(number, latm)| Ok((number, latm.config().ok_or(latm::NO_CONFIG)?.clone())));
+        Ok(LatmTracks(known.collect::<Result<_, BadStream>>()?))
+    }
+
+    /// Makes AAC of tracks in LATM framing, as [`FragmentReader::unpacking_latm`], whose LDUs are
+    /// known as they come: of a stream of which the beginning has been read before.
+    pub fn unpacking_known_latm(self, tracks: LatmTracks) -> Self {
+        let known = tracks.0;
+        Self { latm: known.iter().map(|(number, _)| *number).collect(), known, ..self }
+    }
+
     /// The number of packets that could not be read and are left out; they extend the LDU before
     /// them.
     pub fn unreadable(&self) -> u64 {
@@ -113,7 +141,7 @@ impl FragmentReader {
     }
 
     /// What a track has had in the present part since its LDU `from`: the LDUs of which all bytes
-    /// are among the first `arrived` of its data there. Nothing of a track in LATM framing, whose
+    /// are among the first `arrived` of its data there. Nothing of a track in LATM framing whose
     /// LDUs are known at the end.
     pub fn part(&self, track: usize, from: usize, arrived: u64) -> IndexPart {
         self.part_of(false, track, from, arrived)
@@ -128,7 +156,8 @@ impl FragmentReader {
         let cutter = self.cutter.as_ref();
         let mut tracks = self.tracks.iter();
         let found = tracks.find_map(|state| state.part(track, is_next, from, arrived, cutter));
-        found.filter(|_| !self.latm.contains(&track)).unwrap_or_default()
+        let is_known = self.known.iter().any(|(number, _)| *number == track);
+        found.filter(|_| is_known || !self.latm.contains(&track)).unwrap_or_default()
     }
 
     /// Whether the present part is whole: all tracks have come by its end.
@@ -312,6 +341,13 @@ impl FragmentReader {
             return Err(BadStream::SecondHeader { at: start }.into());
         }
         self.tracks = header::read(&payload, &self.latm)?;
+        for kept in self.tracks.iter_mut().filter_map(|track| track.kept.as_mut()) {
+            if let Some((_, config)) = self.known.iter().find(|(number, _)| *number == kept.number)
+            {
+                config.describe(&mut kept.description);
+                kept.latm = Some(LatmUnpacker::live(config.clone()));
+            }
+        }
         let kept: Vec<_> = self.tracks.iter().filter_map(TrackState::description).collect();
         sink.tracks(&kept).map_err(FragmentError::Sink)
     }
@@ -335,7 +371,7 @@ impl FragmentReader {
                 usize::try_from(run.end - run.start).unwrap_or(usize::MAX).min(here.len());
             if let Some(track) = run.track {
                 let mut kept = self.tracks.iter_mut().filter_map(|state| state.kept.as_mut());
-                if let Some(kept) = kept.find(|kept| kept.number == track) {
+                if let Some(kept) = kept.find(|kept| kept.number == track && !kept.is_live_latm()) {
                     if let Some(cut) = kept.cut.filter(|cut| !cut.is_told) {
                         let before = cut.bytes.saturating_sub(kept.passed);
                         count = count.min(usize::try_from(before).unwrap_or(usize::MAX));
@@ -354,8 +390,43 @@ impl FragmentReader {
             start += (gap + count) as u64;
             bytes = &here[count..];
             if run.start == run.end {
+                let ended = run.track;
                 self.runs.pop_front();
+                if let Some(track) = ended {
+                    self.pass_units(track, sink)?;
+                }
             }
+            self.tell_cuts(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Passes on what has come of a track in LATM framing whose LDUs are made as they come. They
+    /// are in the index first, because a part may begin with one of them.
+    fn pass_units<S: FragmentSink>(
+        &mut self,
+        track: usize,
+        sink: &mut S,
+    ) -> Result<(), FragmentError<S::Error>> {
+        let is_it = |kept: &&mut KeptTrack| kept.number == track && kept.is_live_latm();
+        let mut all = self.tracks.iter_mut().filter_map(|state| state.kept.as_mut());
+        let Some(kept) = all.find(is_it) else { return Ok(()) };
+        let bytes = kept.take_units();
+        if let Some(cutter) = &mut self.cutter {
+            cutter.find(&mut self.tracks);
+        }
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let mut all = self.tracks.iter_mut().filter_map(|state| state.kept.as_mut());
+            let kept = all.find(is_it).expect("found before");
+            let before = match kept.cut.filter(|cut| !cut.is_told) {
+                Some(cut) => usize::try_from(cut.bytes.saturating_sub(kept.passed)),
+                None => Ok(rest.len()),
+            };
+            let (now, later) = rest.split_at(before.unwrap_or(usize::MAX).min(rest.len()));
+            kept.passed += now.len() as u64;
+            sink.payload(track, now).map_err(FragmentError::Sink)?;
+            rest = later;
             self.tell_cuts(sink)?;
         }
         Ok(())

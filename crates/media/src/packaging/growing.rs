@@ -157,7 +157,7 @@ fn first_ldus(track: &TrackIndex, count: usize) -> TrackIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packaging::{GrowingFile, Packaging, PackagingOptions};
+    use crate::packaging::{GrowingFile, LATE_TRACK, Packaging, PackagingOptions};
     use crate::{Edit, LduIndex, NoSegmentIndex, Slice, TitleKind, TrackDescription};
     use fastrand::Rng;
     use std::ops::Range;
@@ -318,19 +318,26 @@ mod tests {
     }
 
     /// The file as it is at a look has that of the look before at its beginning, and is the same to
-    /// who looks for the first time.
-    fn assert_appended(file: &mut GrowingFile, now: &Packaging, what: &str) {
+    /// who looks for the first time, unless a track was late.
+    fn assert_appended(file: &mut GrowingFile, now: &Packaging, is_late: &mut bool, what: &str) {
         let before = file.body().clone();
         file.extend(now);
+        assert_eq!(file.body().range(0..before.len()), before, "{what}");
+        if matches!(now.growth, Growth::Growing { .. }) {
+            let ends = now.tracks.iter().map(|track| track.segments.end());
+            *is_late |= ends.clone().max().unwrap() - ends.min().unwrap() >= LATE_TRACK;
+        }
+        if *is_late {
+            return;
+        }
         let mut anew = GrowingFile::default();
         anew.extend(now);
-        assert_eq!(file.body().range(0..before.len()), before, "{what}");
         assert_eq!((file.body(), file.duration()), (anew.body(), anew.duration()), "{what}");
     }
 
     #[test]
     fn segments_stay_the_same_while_a_title_grows_and_when_it_has_grown() {
-        let (mut listed, mut told, mut in_file, mut of_file) = (0, 0, 0, 0);
+        let (mut listed, mut told, mut in_file, mut of_file, mut late) = (0, 0, 0, 0, 0);
         for seed in 0..200 {
             let mut random = Rng::with_seed(seed);
             let whole = any_recording(&mut random);
@@ -340,9 +347,13 @@ mod tests {
             let mut counts = vec![0; whole.tracks.len()];
             let mut held = vec![0; whole.tracks.len()];
             let (mut before, mut was_listed) = (None, 0);
-            let mut file = GrowingFile::default();
+            let (mut file, mut is_late) = (GrowingFile::default(), false);
+            let pauses = random.bool().then(|| random.usize(0..whole.tracks.len()));
             for step in 0..8 {
                 for (i, track) in whole.tracks.iter().enumerate() {
+                    if pauses == Some(i) && (1..7).contains(&step) {
+                        continue;
+                    }
                     counts[i] += random.usize(0..=(track.ldus.len() - counts[i]) / 2);
                     held[i] += random.u64(0..=track.data_len / 4);
                 }
@@ -362,13 +373,14 @@ mod tests {
                     assert_continues(before, &now, &what);
                 }
                 assert_continues(&now, &grown, &what);
-                assert_appended(&mut file, &now, &what);
+                assert_appended(&mut file, &now, &mut is_late, &what);
                 was_listed = now.segment_count(0);
                 before = Some(now);
             }
             listed += was_listed;
             in_file += file.body().slices().len();
-            assert_appended(&mut file, &grown, &format!("seed {seed}, at the end"));
+            assert_appended(&mut file, &grown, &mut is_late, &format!("seed {seed}, at the end"));
+            late += usize::from(is_late);
             of_file += file.body().slices().len();
             for (i, track) in (0..).zip(&whole.tracks) {
                 let is_of =
@@ -380,6 +392,48 @@ mod tests {
         // Most segments are listed before the end.
         assert!(listed * 2 > told, "{listed} of {told}");
         assert!(in_file * 2 > of_file, "{in_file} of {of_file} pieces of files");
+        assert!((5..100).contains(&late), "{late} files with a late track");
+    }
+
+    /// The numbers of the tracks of a file's fragments, in order.
+    fn order(file: &GrowingFile) -> String {
+        let stored = file.body().slices().iter().filter_map(|slice| match slice {
+            Slice::Stored { track, .. } => Some(char::from(b'0' + u8::try_from(*track).unwrap())),
+            _ => None,
+        });
+        stored.collect()
+    }
+
+    #[test]
+    fn a_late_track_keeps_no_other_back_and_loses_nothing() {
+        let target = Duration::from_secs(4);
+        let look = |file: &mut GrowingFile, groups_of_2s: usize, packets: u32| {
+            let index = title(vec![groups(&vec![50; groups_of_2s]), sound(packets)]);
+            if let Some(now) = growing(settled(&index, target, ALL), target) {
+                file.extend(&now);
+            }
+            order(file)
+        };
+        // Sound that never comes: the pictures go on without it after 30 s.
+        let mut file = GrowingFile::default();
+        assert_eq!(look(&mut file, 16, 0), "");
+        assert_eq!(look(&mut file, 18, 0), "00000000");
+        assert_eq!(look(&mut file, 22, 0), "0000000000");
+        // Sound that pauses after 12 s: what of it is there is in its place, then it is late.
+        let mut file = GrowingFile::default();
+        assert_eq!(look(&mut file, 10, 600), "0101010");
+        assert_eq!(look(&mut file, 20, 600), "0101010");
+        assert_eq!(look(&mut file, 25, 600), "01010100000000");
+        // It comes at last, where the file is.
+        assert_eq!(look(&mut file, 25, 2400), "0101010000000011111111");
+        let index = title(vec![groups(&[50; 25]), sound(2400)]);
+        file.extend(&package(index, target, Growth::Grown).unwrap());
+        for track in [0, 1] {
+            let of =
+                |slice: &&Slice| matches!(slice, Slice::Stored { track: it, .. } if *it == track);
+            let stored: u64 = file.body().slices().iter().filter(of).map(Slice::len).sum();
+            assert_eq!(stored, [1_250_000, 720_000][usize::from(track)]);
+        }
     }
 
     #[test]

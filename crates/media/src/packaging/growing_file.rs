@@ -13,6 +13,10 @@
 //! and their order follows from times that are known before they are. The next segment is that of
 //! the track that has come least far, the first one of several; where it is not settled yet, the
 //! file ends. The file begins when each track has a segment: its header has all tracks.
+//!
+//! A track that is [`LATE_TRACK`] behind another one keeps it back no longer, and has its segments
+//! where they become settled, also in the middle of later ones of others. So the order of such a
+//! file is that in which it was looked at.
 
 use super::body::Body;
 use super::growing::Growth;
@@ -48,8 +52,12 @@ impl GrowingFile {
     pub fn extend(&mut self, title: &Packaging) {
         let is_growing = matches!(title.growth, Growth::Growing { .. });
         let all: Vec<&Segments> = title.tracks.iter().map(|track| &track.segments).collect();
+        let furthest = all.iter().map(|segments| segments.end()).max().unwrap_or_default();
         if self.body.is_empty() {
-            if is_growing && all.iter().any(|segments| segments.count() == 0) {
+            if is_growing
+                && furthest < LATE_TRACK
+                && all.iter().any(|segments| segments.count() == 0)
+            {
                 return;
             }
             let tracks = title.index.tracks.iter().zip(&title.segment_lines);
@@ -64,8 +72,17 @@ impl GrowingFile {
                 let at = if *next == 0 { MediaTime::ZERO } else { segments.time(next - 1).end };
                 (is_there || is_growing).then_some((at, track, is_there))
             };
-            let next = self.segments.iter().enumerate().filter_map(begins).min();
-            let Some((_, track, true)) = next else { return };
+            let next: Vec<_> = self.segments.iter().enumerate().filter_map(begins).collect();
+            let Some(&(at, track, _)) = next.iter().filter(|(.., is_there)| *is_there).min() else {
+                return;
+            };
+            // What is not there, of a track that has come less far: it is waited for.
+            let is_awaited = |other: &(MediaTime, usize, bool)| {
+                *other < (at, track, true) && !other.2 && furthest - other.0 < LATE_TRACK
+            };
+            if next.iter().any(is_awaited) {
+                return;
+            }
             self.append(title, track);
         }
     }
@@ -83,3 +100,7 @@ impl GrowingFile {
         self.segments[track] += 1;
     }
 }
+
+/// How far a track may be behind another one before it keeps that one back no longer. Sound of
+/// 18 kb/s fills the smallest piece of a recording that can be verified, 64 KiB, in less.
+pub const LATE_TRACK: MediaTime = MediaTime(30_000_000_000);

@@ -47,7 +47,7 @@ pub use encryption::{
 };
 pub use excerpt::{Excerpt, ExcerptError};
 pub use growing::{Growth, settled};
-pub use growing_file::GrowingFile;
+pub use growing_file::{GrowingFile, LATE_TRACK};
 pub use on_demand::NoSegmentIndex;
 pub use pushed::PushedLdu;
 pub use text::{CueClock, TextForm};

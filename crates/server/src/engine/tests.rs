@@ -3,6 +3,7 @@
 //! The fixture: slots of 500 ms, pieces of 4 KiB, titles of 20 s with one piece due every 500 ms.
 //! A viewer needs one read per slot, and six in the first three to start within 2 s.
 
+mod best_effort;
 mod departures;
 mod drain;
 mod extension;

@@ -40,13 +40,23 @@ impl World<'_> {
         }
         let disk = self.rng.usize(..self.disks.len());
         let largest = self.disks[disk].guarantee.read_size.0;
-        let bytes = align_down(self.rng.u64(4096..=largest), 4096);
+        // Some of the work is several reads at a time, each of them somewhere else. Where none is,
+        // nothing is drawn, so that other worlds keep their seed.
+        let most = self.scenario.background.best_effort_reads;
+        let (reads, bytes) = match most > 1 && self.rng.u8(..4) == 0 {
+            true => (self.rng.u32(2..=most), largest),
+            false => (1, align_down(self.rng.u64(4096..=largest), 4096)),
+        };
         let number = DiskNumber(u16::try_from(disk).expect("few disks"));
-        let permit = self.engine.request_best_effort(self.now, number, ByteCount(bytes));
+        let all = ByteCount(bytes * u64::from(reads));
+        let permit = self.engine.request_best_effort(self.now, number, all);
         self.liveness.permit_requested(permit, &mut self.violations);
-        self.note("requests best effort: permit, disk", [permit.0, disk as u64, bytes, 0]);
+        self.note(
+            "requests best effort: permit, disk",
+            [permit.0, disk as u64, bytes, reads.into()],
+        );
         let len = u32::try_from(bytes).expect("at most a read");
-        self.permit_requests.insert(permit, PermitRequest { disk, len });
+        self.permit_requests.insert(permit, PermitRequest { disk, len, reads });
         if self.rng.u8(..10) == 0 {
             let after = self.exponential(self.scenario.slot);
             self.schedule(self.now + after, Event::AbandonPermit(permit));
@@ -59,16 +69,25 @@ impl World<'_> {
         if self.write_granted(permit) {
             return;
         }
-        let Some(PermitRequest { disk, len }) = self.permit_requests.remove(&permit) else {
+        let Some(PermitRequest { disk, len, reads }) = self.permit_requests.remove(&permit) else {
             return;
         };
-        let end = self.disks[disk].capacity() - u64::from(len);
-        let offset = align_down(self.rng.u64(..end), 4096);
-        self.disks[disk].submit(Work::BestEffort(permit), offset, len);
+        self.permit_reads.insert(permit, reads);
+        for _ in 0..reads {
+            let end = self.disks[disk].capacity() - u64::from(len);
+            let offset = align_down(self.rng.u64(..end), 4096);
+            self.disks[disk].submit(Work::BestEffort(permit), offset, len);
+        }
         self.feed(disk);
     }
 
     pub(super) fn best_effort_done(&mut self, permit: PermitId) {
+        let left = self.permit_reads.get_mut(&permit).expect("it was granted");
+        *left -= 1;
+        if *left > 0 {
+            return;
+        }
+        self.permit_reads.remove(&permit);
         self.note("best effort done: permit", [permit.0, 0, 0, 0]);
         self.engine.best_effort_done(self.now, permit);
     }
@@ -89,11 +108,18 @@ impl World<'_> {
         if title.withdrawn || title.grows() {
             return;
         }
+        self.withdraw(number);
+    }
+
+    /// Removes a title; returns whether it is being played.
+    pub(super) fn withdraw(&mut self, number: usize) -> bool {
+        let title = &mut self.titles[number];
         title.withdrawn = true;
         let key = title.layout.title;
         let in_use = self.engine.withdraw_title(self.now, key);
         self.liveness.title_withdrawn(key, in_use, &mut self.violations);
         self.note("withdrawn: title, in use", [key.0, in_use.into(), 0, 0]);
+        in_use
     }
 
     pub(super) fn change_memory(&mut self) {

@@ -23,6 +23,10 @@ pub(super) struct Recording {
     /// When its last round was due.
     last_due: Moment,
     bytes: RecordedBytes,
+    /// The rounds of the present part.
+    rounds: u32,
+    /// Parts that have ended, and the last round of which is due: they are made titles.
+    sealing: u32,
 }
 
 /// One write of a round of several recordings, from the request for its permit to its end.
@@ -33,6 +37,8 @@ pub(super) struct GroupWrite {
     job: WriteJob,
     /// The recordings whose rounds it has.
     members: Vec<usize>,
+    /// The recording whose part it ends; then it has no rounds.
+    seals: Option<usize>,
     /// Parts that are in the device.
     parts: u32,
     /// Whether no part has failed so far.
@@ -57,11 +63,21 @@ impl World<'_> {
                 ends: false,
                 last_due,
                 bytes,
+                rounds: 0,
+                sealing: 0,
             });
             self.schedule(at, Event::StartRecording(number));
         }
-        if !background.power_fails_at.is_zero() {
-            self.schedule(Moment::ZERO + background.power_fails_at, Event::FailPower);
+        let power_fails_at = background.power_fails_at;
+        if !background.keep.is_zero() {
+            for number in 0..self.titles.len() {
+                if let Some(end) = self.titles[number].recorded_at() {
+                    self.schedule(end, Event::PartEnds(number));
+                }
+            }
+        }
+        if !power_fails_at.is_zero() {
+            self.schedule(Moment::ZERO + power_fails_at, Event::FailPower);
         }
     }
 
@@ -118,17 +134,56 @@ impl World<'_> {
                 format!("recording {number}: {bytes} bytes more")
             });
         }
+        let recording = &mut self.recordings[number];
+        recording.rounds += 1;
+        if recording.rounds == self.scenario.background.part_rounds {
+            (recording.rounds, recording.sealing) = (0, recording.sealing + 1);
+        }
         self.write_next(self.recordings[number].disk);
     }
 
     pub(super) fn end_recording(&mut self, number: usize) {
-        self.recordings[number].ends = true;
+        let recording = &mut self.recordings[number];
+        if recording.ends || recording.id.is_none() {
+            return;
+        }
+        recording.ends = true;
+        if self.scenario.background.part_rounds > 0 && recording.rounds > 0 {
+            (recording.rounds, recording.sealing) = (0, recording.sealing + 1);
+        }
+        self.write_next(self.recordings[number].disk);
         self.end_if_written(number);
+    }
+
+    /// A title is complete, as a part of a series. If there is no room for it, the oldest one is
+    /// removed, which may be played.
+    pub(super) fn part_ends(&mut self, title: usize) {
+        self.parts.push_back(title);
+        let most = self.scenario.background.most_parts as usize;
+        while most > 0 && self.parts.len() > most {
+            let oldest = self.parts.pop_front().expect("more than one");
+            self.remove_part(oldest, false);
+        }
+        // At its place in the order of age.
+        self.schedule(self.now + self.scenario.background.keep, Event::PartExpires(title));
+    }
+
+    pub(super) fn part_expires(&mut self, title: usize) {
+        if let Some(place) = self.parts.iter().position(|part| *part == title) {
+            self.parts.remove(place);
+            self.remove_part(title, true);
+        }
+    }
+
+    fn remove_part(&mut self, title: usize, is_expired: bool) {
+        self.outcome.removed_parts[usize::from(!is_expired)] += 1;
+        let is_used = self.withdraw(title);
+        self.outcome.removed_in_use += u64::from(is_used);
     }
 
     fn end_if_written(&mut self, number: usize) {
         let recording = &mut self.recordings[number];
-        if !recording.ends || recording.bytes.waits() {
+        if !recording.ends || recording.bytes.waits() || recording.sealing > 0 {
             return;
         }
         if let Some(id) = recording.id.take() {
@@ -185,6 +240,11 @@ impl World<'_> {
         if self.group_writes.iter().any(|write| write.disk == disk) {
             return;
         }
+        // What ends a part comes after all of its rounds, before further ones of any recording.
+        let is_sealing = |it: &Recording| it.disk == disk && it.sealing > 0 && !it.bytes.waits();
+        if let Some(number) = self.recordings.iter().position(is_sealing) {
+            return self.request_write(disk, self.recordings[number].id, SEAL, &[], Some(number));
+        }
         let waits = |it: &Recording| it.disk == disk && it.bytes.waits();
         let members: Vec<usize> =
             (0..self.recordings.len()).filter(|it| waits(&self.recordings[*it])).collect();
@@ -197,9 +257,29 @@ impl World<'_> {
             places: job.places + round.places,
             bytes: ByteCount(job.bytes.0 + round.bytes.0),
         });
+        self.request_write(disk, id, job, &members, None);
+    }
+
+    fn request_write(
+        &mut self,
+        disk: usize,
+        id: Option<RecordingId>,
+        job: WriteJob,
+        members: &[usize],
+        seals: Option<usize>,
+    ) {
         let number = DiskNumber(u16::try_from(disk).expect("few disks"));
         let permit = self.engine.request_write(self.now, number, id, job);
-        self.group_writes.push(GroupWrite { disk, permit, job, members, parts: 0, is_good: true });
+        let (members, parts) = (members.to_vec(), 0);
+        self.group_writes.push(GroupWrite {
+            disk,
+            permit,
+            job,
+            members,
+            seals,
+            parts,
+            is_good: true,
+        });
         self.liveness.permit_requested(permit, &mut self.violations);
         let word = id.map_or(0, |id| id.0 + 1);
         self.note("requests a write: permit, recording", [permit.0, word, job.bytes.0, 0]);
@@ -240,6 +320,11 @@ impl World<'_> {
         self.note("write done: permit", [permit.0, 0, 0, 0]);
         self.engine.best_effort_done(self.now, permit);
         write.members.iter().for_each(|member| self.round_done(*member, write.is_good));
+        if let Some(number) = write.seals {
+            self.recordings[number].sealing -= 1;
+            self.outcome.parts += u64::from(write.is_good);
+            self.end_if_written(number);
+        }
         self.write_next(write.disk);
     }
 
@@ -269,6 +354,9 @@ impl World<'_> {
 fn round_of(bytes: u64) -> WriteJob {
     WriteJob { places: 2, bytes: ByteCount(bytes) }
 }
+
+/// What makes a title of a part, and begins the next one: an index, and two entries.
+const SEAL: WriteJob = WriteJob { places: 5, bytes: ByteCount(64 << 10) };
 
 /// What the rounds of one write have once.
 const COMMIT: WriteJob = WriteJob { places: 2, bytes: ByteCount(8192) };

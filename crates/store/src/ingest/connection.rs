@@ -13,11 +13,12 @@
 use super::live::{RecordingInput, RecordingOptions};
 use super::parts::{PartKeeper, PartsSink};
 use super::plan::{RemuxPlan, SelectedStream};
-use super::probe::{self, ProbeFailure, ProbeOutput};
+use super::probe::{self, ProbeFailure, ProbeOutput, ProbedStream};
 use super::process::{Process, last_words, tail};
 use super::remux::{GLANCE, PIECES, QUIETLY, arguments};
 use crate::{JobProgress, RecordingLoad, StoreError};
-use media::{FragmentError, FragmentReader};
+use media::{FragmentError, FragmentReader, FragmentSink, LatmTracks, TrackDescription};
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -127,7 +128,9 @@ fn receiving(source: Vec<OsString>, options: &RecordingOptions) -> Vec<OsString>
     words.extend(source);
     let of = options.program.map_or(String::new(), |program| format!("p:{program}:"));
     for kind in ["v", "a"] {
-        words.extend(["-map".into(), format!("0:{of}{kind}?").into()]);
+        // Only streams with what a header needs to say of them: a transport stream may announce
+        // others, of which nothing comes.
+        words.extend(["-map".into(), format!("0:{of}{kind}:u?").into()]);
     }
     words.extend(NUT_OUT.iter().map(OsString::from));
     words
@@ -148,11 +151,10 @@ impl LiveJob<'_> {
         pieces: Receiver<Vec<u8>>,
         keeper: &mut dyn PartKeeper<'_>,
     ) -> Result<Option<Connected>, LiveError> {
-        let Some(head) = self.head(&pieces, keeper)? else { return Ok(None) };
-        let plan = self.plan(&head)?;
+        let Some(mut head) = self.head(&pieces, keeper)? else { return Ok(None) };
+        let plan = self.plan(&mut head, &pieces, keeper)?;
         let place = |stream: &SelectedStream| format!("0:{}", stream.index);
-        let mut words =
-            arguments(vec![PIPED_NUT.iter().map(OsString::from).collect()], &plan, place);
+        let mut words = arguments(vec![nut_input()], &plan, place);
         // Before the output's name: in front of the options of a file, which has no need of them.
         let output = words.split_off(words.len() - 3);
         words.extend(LIVE.iter().map(OsString::from));
@@ -162,6 +164,9 @@ impl LiveJob<'_> {
         let (stdout, stderr) = remuxer.pipes();
         let stop = AtomicBool::new(false);
         let mut reader = FragmentReader::new();
+        if plan.streams.iter().any(is_latm) {
+            reader = reader.unpacking_known_latm(self.latm_tracks(&head, &plan)?);
+        }
         if let Some(length) = keeper.part_length() {
             reader = reader.cut_into(length);
         }
@@ -206,7 +211,11 @@ impl LiveJob<'_> {
             )),
         };
         sink.finish()?;
-        Ok(Some(Connected { end, left_out: plan.left_out, said }))
+        let mut left_out = plan.left_out;
+        if reader.unreadable() > 0 {
+            left_out.push(format!("{} packets of AAC that could not be read", reader.unreadable()));
+        }
+        Ok(Some(Connected { end, left_out, said }))
     }
 
     /// The first bytes of the input, in which its streams are described.
@@ -241,32 +250,116 @@ impl LiveJob<'_> {
         }
     }
 
-    fn plan(&self, head: &[u8]) -> Result<RemuxPlan, LiveError> {
+    /// The plan for the streams of which something is in the head, which may get longer for that.
+    ///
+    /// FFmpeg passes nothing on before each stream that it copies has a packet: a stream that is
+    /// announced and never comes would keep the whole recording in its memory.
+    fn plan(
+        &self,
+        head: &mut Vec<u8>,
+        pieces: &Receiver<Vec<u8>>,
+        keeper: &mut dyn PartKeeper<'_>,
+    ) -> Result<RemuxPlan, LiveError> {
+        let mut found = self.probed(|goes_on| probe::run(nut_input(), Some(head), goes_on))?;
+        let silent = |found: &ProbeOutput, has: &dyn Fn(u32) -> bool| {
+            found.streams.iter().any(|stream| found.is_wanted(stream) && !has(stream.index))
+        };
+        let in_front = |index| found.packets.iter().any(|packet| packet.stream_index == index);
+        let mut left_out = Vec::new();
+        if silent(&found, &in_front) {
+            let begun = Instant::now();
+            let with_packets = loop {
+                let count = |goes_on: &mut dyn FnMut() -> bool| {
+                    probe::streams_with_packets(nut_input(), head, goes_on)
+                };
+                let with_packets = self.probed(count)?;
+                let is_all = !silent(&found, &|index| with_packets.contains(&index));
+                let is_late = begun.elapsed() >= LATE_STREAMS || head.len() >= LATE_HEAD;
+                if is_all || is_late || !self.lengthen(head, pieces, keeper)? {
+                    break with_packets;
+                }
+            };
+            let is_absent =
+                |it: &ProbedStream| found.is_wanted(it) && !with_packets.contains(&it.index);
+            let name = |it: &ProbedStream| format!("{}, of which nothing came", it.describe(""));
+            let absent: Vec<&ProbedStream> =
+                found.streams.iter().filter(|it| is_absent(it)).collect();
+            left_out.extend(absent.iter().map(|it| name(it)));
+            let absent: Vec<u32> = absent.iter().map(|it| it.index).collect();
+            found.streams.retain(|it| !absent.contains(&it.index));
+        }
+        let mut plan = found.plan(0, None).map_err(LiveError::Input)?;
+        plan.left_out.extend(left_out);
+        let texts = std::mem::take(&mut plan.texts);
+        plan.left_out.extend(texts.into_iter().map(|text| text.name));
+        plan.ends = self.options.duration.map(|duration| duration.as_secs_f64());
+        Ok(plan)
+    }
+
+    /// The forms of the tracks in LATM framing, which are repeated in the stream: FFmpeg copies the
+    /// head for that.
+    fn latm_tracks(&self, head: &[u8], plan: &RemuxPlan) -> Result<LatmTracks, LiveError> {
+        let place = |stream: &SelectedStream| format!("0:{}", stream.index);
+        let words = arguments(vec![nut_input()], plan, place);
+        let remuxer = Process::start_reading(Stdio::piped(), "ffmpeg", &words, LATM_TIME)?;
+        let goes_on = || !self.cancel.load(Ordering::Relaxed);
+        let ended = remuxer.finish(head, MOST_COPIED, goes_on);
+        if !goes_on() {
+            return Err(StoreError::Cancelled.into());
+        }
+        let copied = ended.output.unwrap_or_default();
+        let numbers = (0..).zip(&plan.streams).filter(|(_, stream)| is_latm(stream));
+        let numbers = numbers.map(|(number, _)| number).collect();
+        let mut reader = FragmentReader::new().unpacking_latm(numbers);
+        let read = reader.push(&copied, &mut NoSink).and_then(|()| Ok(reader.latm_tracks()?));
+        read.map_err(|error| {
+            let message = format!("its AAC in LATM framing cannot be recorded: {error}");
+            let hint = "convert it on the way: `ffmpeg -i INPUT -c:v copy -c:a aac -f mpegts - | \
+                        tenuto record STORE NAME -`";
+            LiveError::Input(Reason::new(message, hint))
+        })
+    }
+
+    /// What a program says of the head, as long as the caller goes on.
+    fn probed<T>(
+        &self,
+        ask: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<Result<T, ProbeFailure>, StoreError>,
+    ) -> Result<T, LiveError> {
         let cancel = self.cancel;
-        let words = PIPED_NUT.iter().map(OsString::from).collect();
-        let probed = probe::run(words, Some(head), &mut || !cancel.load(Ordering::Relaxed))?;
+        let probed = ask(&mut || !cancel.load(Ordering::Relaxed))?;
         if cancel.load(Ordering::Relaxed) {
             return Err(StoreError::Cancelled.into());
         }
-        let found: ProbeOutput = probed.map_err(|failure| {
+        probed.map_err(|failure| {
             LiveError::Input(Reason::from(match failure {
                 ProbeFailure::TooLong => "its streams are not found".to_owned(),
                 ProbeFailure::NotJson(words) | ProbeFailure::Said(words) => {
                     format!("its streams are not found: {words}")
                 }
             }))
-        })?;
-        let mut plan = found.plan(0, None).map_err(LiveError::Input)?;
-        if plan.streams.iter().any(|stream| stream.codec == "aac_latm") {
-            let message = "it has AAC in LATM framing, which cannot be recorded";
-            let hint = "convert it on the way: `ffmpeg -i INPUT -c:v copy -c:a aac -f mpegts - | \
-                        tenuto record STORE NAME -`";
-            return Err(LiveError::Input(Reason::new(message, hint)));
+        })
+    }
+
+    /// Appends to the head what arrives in [`HEAD_TIME`]; false if the input has ended.
+    fn lengthen(
+        &self,
+        head: &mut Vec<u8>,
+        pieces: &Receiver<Vec<u8>>,
+        keeper: &mut dyn PartKeeper<'_>,
+    ) -> Result<bool, LiveError> {
+        let begun = Instant::now();
+        while begun.elapsed() < HEAD_TIME && head.len() < LATE_HEAD {
+            match pieces.recv_timeout(GLANCE) {
+                Ok(piece) => head.extend(piece),
+                Err(RecvTimeoutError::Disconnected) => return Ok(false),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            keeper.tell(JobProgress { stage: "waiting", done: 0, total: None });
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(StoreError::Cancelled.into());
+            }
         }
-        let texts = std::mem::take(&mut plan.texts);
-        plan.left_out.extend(texts.into_iter().map(|text| text.name));
-        plan.ends = self.options.duration.map(|duration| duration.as_secs_f64());
-        Ok(plan)
+        Ok(true)
     }
 
     /// Records the fragments until they end.
@@ -358,6 +451,29 @@ impl Silence {
     }
 }
 
+fn is_latm(stream: &SelectedStream) -> bool {
+    stream.codec == "aac_latm"
+}
+
+/// Receives what is read only for its form.
+struct NoSink;
+
+impl FragmentSink for NoSink {
+    type Error = Infallible;
+
+    fn tracks(&mut self, _: &[TrackDescription]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn payload(&mut self, _: usize, _: &[u8]) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+fn nut_input() -> Vec<OsString> {
+    PIPED_NUT.iter().map(OsString::from).collect()
+}
+
 /// Reads what a process writes, as it comes, into a queue.
 fn receive(mut stdout: ChildStdout, arriving: &SyncSender<Vec<u8>>, came: impl Fn()) {
     let mut buffer = vec![0; PIECE];
@@ -387,13 +503,16 @@ fn feed(mut stdin: ChildStdin, head: Vec<u8>, pieces: &Receiver<Vec<u8>>, stop: 
     }
 }
 
-/// The output arguments of the receiver. Both ends of the pipe would keep a list of syncpoints,
-/// which nobody seeks, and which grows for as long as the recording.
+/// The output arguments of the receiver. A stream that pauses is not waited for, as in [`LIVE`].
+/// Both ends of the pipe would keep a list of syncpoints, which nobody seeks, and which grows for
+/// as long as the recording.
 const NUT_OUT: &[&str] = &[
     "-c",
     "copy",
     "-flush_packets",
     "1",
+    "-max_interleave_delta",
+    "500000",
     "-f",
     "nut",
     "-strict",
@@ -441,6 +560,15 @@ const ANALYSIS: Duration = Duration::from_secs(3);
 /// The bytes of an input, or the time of it, in which its streams are found.
 const HEAD: usize = 4 << 20;
 const HEAD_TIME: Duration = Duration::from_secs(1);
+
+/// How long a stream that is announced is waited for: sound that is more behind is not in time with
+/// its pictures. Meanwhile nothing is durable, so that the bytes have a bound, too.
+const LATE_STREAMS: Duration = Duration::from_secs(10);
+const LATE_HEAD: usize = 32 << 20;
+
+/// The processor time of the copying of a head, and the bytes that come of it, at most.
+const LATM_TIME: Duration = Duration::from_secs(60);
+const MOST_COPIED: u64 = 2 * LATE_HEAD as u64;
 
 /// The size of the pieces between processes, and how many of them wait in front of the remuxer: 64
 /// MiB.

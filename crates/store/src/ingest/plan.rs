@@ -147,6 +147,11 @@ impl ProbeOutput {
         Ok(self.streams.iter().filter(of_it).collect())
     }
 
+    /// Whether a stream is to be a track of the title, if something comes of it.
+    pub(super) fn is_wanted(&self, stream: &ProbedStream) -> bool {
+        stream.is_media() && self.left_out_as(stream).is_none()
+    }
+
     /// The words for a stream that is no track of the title, `None` for one that may be; no words
     /// for one that `metadata` names.
     fn left_out_as(&self, stream: &ProbedStream) -> Option<Option<String>> {

@@ -5,7 +5,8 @@ use super::transport::Transport;
 use super::{IngestJob, edits, kinds};
 use crate::StoreError;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
@@ -193,7 +194,45 @@ pub(super) fn run(
     beginning: Option<&[u8]>,
     goes_on: &mut dyn FnMut() -> bool,
 ) -> Result<Result<ProbeOutput, ProbeFailure>, StoreError> {
-    let mut words: Vec<OsString> = ASK.iter().map(OsString::from).collect();
+    ask(ASK, input, beginning, goes_on)
+}
+
+/// The numbers of the streams of which there is a packet in the beginning of a stream; as [`run`].
+pub(super) fn streams_with_packets(
+    input: Vec<OsString>,
+    beginning: &[u8],
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Result<BTreeSet<u32>, ProbeFailure>, StoreError> {
+    let counted = ask::<PacketCounts>(COUNT_PACKETS, input, Some(beginning), goes_on)?;
+    Ok(counted.map(|counted| {
+        let has_packets = |it: &PacketCount| {
+            it.nb_read_packets.as_deref().is_some_and(|count| count != "0" && count != "N/A")
+        };
+        counted.streams.into_iter().filter(has_packets).map(|it| it.index).collect()
+    }))
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PacketCounts {
+    streams: Vec<PacketCount>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PacketCount {
+    index: u32,
+    /// The number in words; absent for a stream without packets.
+    nb_read_packets: Option<String>,
+}
+
+fn ask<T: DeserializeOwned>(
+    question: &[&str],
+    input: Vec<OsString>,
+    beginning: Option<&[u8]>,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Result<T, ProbeFailure>, StoreError> {
+    let mut words: Vec<OsString> = question.iter().map(OsString::from).collect();
     words.extend(input);
     let stdin = if beginning.is_some() { Stdio::piped() } else { Stdio::null() };
     let process = Process::start_reading(stdin, "ffprobe", &words, PROBE_TIME)?;
@@ -255,6 +294,16 @@ const ASK: &[&str] = &[
      program=program_id:program_tags=service_name:program_stream=index:\
      chapter=start_time:chapter_tags=title:\
      packet=stream_index,pts,dts,size,flags:packet_side_data=side_data_type",
+];
+
+const COUNT_PACKETS: &[&str] = &[
+    "-v",
+    "error",
+    "-print_format",
+    "json",
+    "-count_packets",
+    "-show_entries",
+    "stream=index,nb_read_packets",
 ];
 
 /// The largest output of a probe: enough for thousands of streams.

@@ -359,6 +359,51 @@ fn a_killed_mount_loses_nothing_and_damage_is_an_error() {
     assert!(!Path::new(&dir.path("mnt/a.bin")).exists());
 }
 
+/// A mount that is in use stays until its users have ended, or until it is asked for again.
+#[test]
+fn a_mount_in_use_is_busy_and_is_unmounted_when_it_is_free() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = TestDir::with_store();
+    dir.write("a.bin", noise(300_000));
+    dir.ok("ingest a.store a.bin --as file --title a.bin");
+    let unmount = |at: &Path| rustix::mount::unmount(at, rustix::mount::UnmountFlags::empty());
+    let mut mounted = Mounted::start(&dir, "");
+    let open = fs::File::open(mounted.path("a.bin")).unwrap();
+    assert_eq!(unmount(&mounted.at), Err(rustix::io::Errno::BUSY));
+    mounted.signal();
+    let mut said = BufReader::new(mounted.child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("waiting for programs that use mnt") && line.contains("busy"), "{line}");
+    // It goes on for those that use it.
+    let mut bytes = vec![0; 300_000];
+    open.read_exact_at(&mut bytes, 0).unwrap();
+    assert!(bytes == noise(300_000));
+    assert_eq!(fs::read(mounted.path("a.bin")).unwrap().len(), 300_000);
+    assert!(mounted.child.try_wait().unwrap().is_none(), "it waits");
+    drop(open);
+    assert_eq!(mounted.child.wait().unwrap().code(), Some(0));
+    drop((mounted, said));
+
+    let mut mounted = Mounted::start(&dir, "");
+    let new = fs::File::create(mounted.path("new.bin")).unwrap();
+    new.write_all_at(&[1; 5000], 0).unwrap();
+    mounted.signal();
+    let mut said = BufReader::new(mounted.child.stderr.take().unwrap());
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("a second signal unmounts it at once"), "{line}");
+    mounted.signal();
+    assert_eq!(mounted.child.wait().unwrap().code(), Some(1));
+    line.clear();
+    said.read_to_string(&mut line).unwrap();
+    assert!(line.contains("files that were being written are lost"), "{line}");
+    assert!(new.write_all_at(&[1; 5000], 0).and_then(|()| new.sync_all()).is_err());
+    drop(new);
+    assert_eq!(dir.ok("ls a.store"), "a.bin\n");
+    assert_eq!(dir.json("check a.store --scrub")["clean"], true);
+}
+
 #[test]
 fn a_served_store_is_mounted_beside_its_viewers() {
     testkit::needs!(Root, Fuse, Mount);

@@ -27,9 +27,14 @@ impl Camera {
     /// 16 seconds of pictures and sound that are to be sent, at rates at which a span of 64 KiB is
     /// less than two seconds.
     fn start(dir: &TestDir, words: &str) -> Self {
-        let source = "-f lavfi -i testsrc2=s=320x180:r=25:d=16,noise=alls=20 -f lavfi -i \
-                      anoisesrc=d=16 -c:v libx264 -preset ultrafast -g 25 -c:a mp2 -b:a 384k -f \
-                      mpegts live.ts";
+        Self::of(dir, "testsrc2=s=320x180:r=25:d=16,noise=alls=20", "anoisesrc=d=16", words)
+    }
+
+    fn of(dir: &TestDir, pictures: &str, sound: &str, words: &str) -> Self {
+        let source = format!(
+            "-f lavfi -i {pictures} -f lavfi -i {sound} -c:v libx264 -preset ultrafast -g 25 -c:a \
+             mp2 -b:a 384k -f mpegts live.ts"
+        );
         let mut encode = Command::new("ffmpeg");
         encode.current_dir(dir.path("")).args(["-nostdin", "-v", "error"]);
         let encoded = encode.args(source.split_whitespace()).stdin(Stdio::null()).status();
@@ -193,6 +198,39 @@ fn a_recording_is_a_file_that_grows() {
     let mut again = vec![0; bytes.len()];
     open.read_exact_at(&mut again, 0).unwrap();
     assert!(again == bytes);
+}
+
+/// The pictures are there without it, and what there is of it when the recording has ended.
+#[test]
+fn a_sound_that_pauses_keeps_no_picture_back() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = TestDir::with_store_of(96);
+    let _left = LeftMount(dir.path("mnt/a.store"));
+    let _server = dir.serve("--mount mnt --grace 1s");
+    let pictures = "testsrc2=s=160x90:r=25:d=50,noise=alls=40";
+    let mut camera = Camera::of(&dir, pictures, "anoisesrc=d=4", "record a.store match");
+    camera.send(0.95);
+    let growing = dir.path("mnt/a.store/match.growing.mp4").to_str().unwrap().to_owned();
+    let seconds = || attribute(&growing, "duration").map_or(0.0, |it| it.parse().unwrap());
+    until("thirty seconds more than of the sound are there", || seconds() >= 40.0);
+    let first = fs::read(&growing).unwrap();
+    let part = decoded(&growing);
+    assert!(part["0"].len() >= 1000 && part["1"].len() < 170, "{:?}", part["0"].len());
+    let mut open = File::open(&growing).unwrap();
+    camera.send(1.0);
+    camera.end();
+    let mut bytes = Vec::new();
+    until("the rest is there", || {
+        open.read_to_end(&mut bytes).unwrap();
+        names(&dir.path("mnt/a.store")) == ["match.mp4"]
+    });
+    open.read_to_end(&mut bytes).unwrap();
+    assert!(bytes.starts_with(&first) && bytes.len() > first.len());
+    dir.write("all.mp4", bytes);
+    let all = decoded(dir.path("all.mp4").to_str().unwrap());
+    let whole = decoded(dir.path("mnt/a.store/match.mp4").to_str().unwrap());
+    assert_begins(&all, &whole, 160);
+    assert_eq!((all["0"].len(), all["1"].len()), (whole["0"].len(), whole["1"].len()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Files of a served store that are read at a reserved rate, beside viewers.
 
-use crate::mounted::{LeftMount, run};
+use crate::mounted::{LeftMount, noise, run};
 use crate::program::{Served, TestDir};
 use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
 use rustix::io::Errno;
@@ -153,4 +153,69 @@ fn each_file_of_a_mount_is_read_at_its_rate() {
     drop(open);
     server.comes_to(0);
     assert_eq!(served.stop(), Some(0));
+}
+
+/// Programs read from many places at a time, beside viewers of the same titles, with a rate and
+/// without one: all bytes are right, and no viewer's read is late by fault of the schedule.
+#[test]
+fn scattered_reads_of_a_mount_go_beside_viewers() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = TestDir::with_store_of(96);
+    dir.film_of(20, "film.mp4");
+    dir.write("a.bin", noise(3_000_000));
+    dir.ok("ingest a.store film.mp4 --title film");
+    dir.ok("ingest a.store a.bin --as file --title a.bin");
+    dir.ok("export a.store film whole.mp4");
+    let _left = LeftMount(dir.path("mnt/a.store"));
+    let served = dir.serve("--mount mnt --grace 1s --as-disk hdd-20tb");
+    let server = Server(&served);
+    let (film, other) = (mounted(&dir, "film.mp4"), mounted(&dir, "a.bin"));
+    let (whole, noise) = (dir.read("whole.mp4"), dir.read("a.bin"));
+    let rated = File::open(&film).unwrap();
+    assert_eq!(set(&film, "title"), Ok(()));
+    server.comes_to(1);
+    std::thread::scope(|scope| {
+        for viewer in 0..3 {
+            let (dir, url) = (&dir, format!("{}/t/film.mp4", served.origin));
+            let whole = &whole;
+            scope.spawn(move || {
+                let seen = format!("seen{viewer}.mp4");
+                let path = dir.path(&seen);
+                // About as long as the readers read.
+                let words = ["curl", "-sfL", "--limit-rate", "500k", &url, "-o"];
+                run(&[&words[..], &[path.to_str().unwrap()]].concat());
+                assert!(dir.read(&seen).ends_with(&whole[whole.len() - 1000..]), "{seen}");
+            });
+        }
+        for reader in 0..6u64 {
+            let (rated, film, other) = (&rated, &film, &other);
+            let (whole, noise) = (&whole, &noise);
+            scope.spawn(move || {
+                let mut random = fastrand::Rng::with_seed(reader);
+                let opened = File::open(if reader % 2 == 0 { film } else { other }).unwrap();
+                let (file, bytes) = match reader {
+                    0 => (rated, whole),
+                    _ if reader % 2 == 0 => (&opened, whole),
+                    _ => (&opened, noise),
+                };
+                for _ in 0..60 {
+                    let at = random.usize(..bytes.len());
+                    let mut got = vec![0; random.usize(1..100_000).min(bytes.len() - at)];
+                    file.read_exact_at(&mut got, at as u64).unwrap();
+                    assert!(got == bytes[at..at + got.len()], "reader {reader} at {at}");
+                }
+            });
+        }
+    });
+    let metrics = run(&["curl", "-sf", &format!("{}/metrics", served.origin)]);
+    let value = |name: &str| -> u64 {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name}")).trim().parse().expect("a number")
+    };
+    assert_eq!(value("tenuto_guarantee_violations_total{cause=\"scheduler\"}"), 0);
+    assert!(value("tenuto_mount_reserved_bytes_total ") > 0);
+    drop(rated);
+    server.comes_to(0);
+    assert_eq!(served.stop(), Some(0));
+    dir.ok("check a.store --scrub");
 }

@@ -64,6 +64,20 @@ impl Running {
     }
 }
 
+impl Running {
+    /// The seconds that a power cut would leave now of the one title of `a.store`; makes
+    /// `cut.store`.
+    fn durable(&self, dir: &TestDir) -> f64 {
+        // A copy takes a while, in which nothing may be written.
+        self.signal("STOP");
+        self.wait_until_stopped();
+        fs::copy(dir.path("a.store"), dir.path("cut.store")).unwrap();
+        self.signal("CONT");
+        let titles = dir.json("ls cut.store");
+        titles["titles"][0]["duration"].as_f64().unwrap_or_default()
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -196,13 +210,7 @@ fn a_recording_that_is_killed_loses_less_than_a_second() {
     pipe.write_all(&dir.read("live.ts")).unwrap();
     let until = Instant::now() + Duration::from_secs(60);
     let length = loop {
-        // What a power cut would leave now. A copy takes a while, in which nothing may be written.
-        recording.signal("STOP");
-        recording.wait_until_stopped();
-        fs::copy(dir.path("a.store"), dir.path("cut.store")).unwrap();
-        recording.signal("CONT");
-        let titles = dir.json("ls cut.store");
-        let length = titles["titles"][0]["duration"].as_f64().unwrap_or_default();
+        let length = recording.durable(&dir);
         if length >= 9.0 {
             break length;
         }
@@ -363,20 +371,78 @@ fn a_title_is_watched_while_it_is_recorded() {
     assert_eq!(dir.ok("ls a.store"), "match\n");
 }
 
+/// A sound of which there is too little for a segment: the pictures are watched without it from the
+/// beginning to the end of the recording.
+#[test]
+fn a_sound_with_little_in_it_keeps_no_viewer_waiting() {
+    let dir = TestDir::with_store();
+    let words = "-f lavfi -i testsrc2=s=160x90:r=25:d=44,noise=alls=40 -f lavfi -i sine=d=1 -c:v libx264 \
+                 -preset ultrafast -g 25 -c:a mp2 -f mpegts live.ts";
+    assert!(ffmpeg(&dir, words).status().expect("ffmpeg runs").success());
+    let server = dir.serve("--segment 2s");
+    let mut command = program(&dir.path(""));
+    let made = Command::new("mkfifo").arg(dir.path("live.pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let words = ["record", "a.store", "match", "live.pipe", "--json", "--silence", "60s"];
+    let mut recording = Running(command.args(words).stdout(Stdio::piped()).spawn().unwrap());
+    let pipe = fs::OpenOptions::new().write(true).open(dir.path("live.pipe"));
+    let mut pipe = pipe.expect("it is read");
+    let source = dir.read("live.ts");
+    let until = Instant::now() + Duration::from_secs(60);
+    pipe.write_all(&source[..source.len() / 4]).unwrap();
+    // The sound is waited for until there is much more of the pictures.
+    let master = format!("{}/t/match/master.m3u8", server.origin);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(fetched(&master), None);
+    pipe.write_all(&source[source.len() / 4..source.len() / 10 * 9]).unwrap();
+    let list = loop {
+        if let Some(text) = fetched(&master) {
+            break text;
+        }
+        assert!(Instant::now() < until, "no segment is offered");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    assert!(!list.contains("TYPE=AUDIO") && list.contains("avc1"), "{list}");
+    let list = list.lines().find(|line| !line.starts_with('#')).expect("a playlist");
+    let list = format!("{}/t/match/{list}", server.origin);
+    let count = || fetched(&list).expect("it goes on").matches("#EXTINF").count();
+    assert!(count() >= 15, "{} segments", count());
+    let manifest = format!("{}/t/match/manifest.mpd", server.origin);
+    let mpd = fetched(&manifest).expect("a manifest");
+    assert!(mpd.contains("type=\"dynamic\"") && !mpd.contains("audio"), "{mpd}");
+    let hls = format!("-live_start_index 0 -i {master} -map 0 -c copy hls.mkv");
+    let mut hls = Running(ffmpeg(&dir, &hls).spawn().unwrap());
+    let before = count();
+    pipe.write_all(&source[source.len() / 10 * 9..]).unwrap();
+    while count() <= before {
+        assert!(Instant::now() < until, "no further segment is offered");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    drop(pipe);
+    let mut report = String::new();
+    recording.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!((&report["title"]["tracks"], &report["left_out"]), (&json!(2), &json!([])));
+    assert_eq!(hls.0.wait().unwrap().code(), Some(0));
+    let whole = pictures(&dir, "live.ts");
+    assert_eq!(pictures(&dir, "hls.mkv"), whole, "{} pictures", whole.len());
+    assert!(fetched(&list).expect("it is there").contains("ENDLIST"));
+    // Who comes now plays the whole title.
+    assert!(fetched(&master).expect("it is there").contains("TYPE=AUDIO"));
+    assert_eq!(server.stop(), Some(0));
+}
+
 #[test]
 fn inputs_that_cannot_be_recorded_leave_nothing() {
     let dir = TestDir::with_store();
     dir.write("words.txt", "no film at all\n");
     dir.write("empty", "");
     broadcast(&dir);
-    let latm = "-i live.ts -c:v copy -c:a aac -mpegts_flags latm -f mpegts latm.ts";
-    assert!(ffmpeg(&dir, latm).status().unwrap().success());
     let closed = free_port(false);
     for (input, code, words) in [
         ("absent.ts", 1, "cannot open".to_owned()),
         ("empty", 1, "empty is not recorded: FFmpeg cannot read it".to_owned()),
         ("words.txt", 1, "words.txt is not recorded: FFmpeg cannot read it".to_owned()),
-        ("latm.ts", 1, "AAC in LATM framing".to_owned()),
         ("ftp://127.0.0.1/x", 2, "is no address that can be recorded".to_owned()),
         ("udp://", 2, "is no address that can be recorded".to_owned()),
         (
@@ -397,6 +463,114 @@ fn inputs_that_cannot_be_recorded_leave_nothing() {
     dir.fails("record a.store hall live.ts --duration 0s", 2, "is no time at all");
     dir.ok("record a.store hall live.ts");
     dir.fails("record a.store hall live.ts", 1, "there is already a title 'hall'");
+}
+
+/// The sound of a file as samples, from its beginning on.
+fn samples(dir: &TestDir, file: &str) -> Vec<u8> {
+    ffmpeg(dir, &format!("-i {file} -map 0:a -f s16le -")).output().expect("ffmpeg runs").stdout
+}
+
+/// Sound as broadcasters of DVB and ISDB send it: the access units are recorded as they come, in
+/// one title and in parts.
+#[test]
+fn aac_in_latm_framing_is_recorded_as_plain_aac() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    // It is LATM only where the encoder gives plain AAC.
+    let latm = "-i live.ts -c:v copy -c:a aac -mpegts_flags latm -f mpegts latm.ts";
+    assert!(ffmpeg(&dir, latm).status().unwrap().success());
+    let probe = ["-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", "latm.ts"];
+    let codecs = Command::new("ffprobe").current_dir(dir.path("")).args(probe).output().unwrap();
+    assert!(String::from_utf8(codecs.stdout).unwrap().contains("aac_latm"));
+    let report = dir.json("record a.store hall latm.ts");
+    let title = &report["title"];
+    assert_eq!((&title["tracks"], &report["left_out"]), (&json!(2), &json!([])), "{report}");
+    let info = dir.json("info a.store hall");
+    assert_eq!(info["track_list"][1]["codec"], json!("mp4a.40.2"), "{info}");
+    dir.ok("export a.store hall hall.mp4");
+    let sound = samples(&dir, "latm.ts");
+    assert!(sound.len() > 2 * 44_100 * 9);
+    assert!(samples(&dir, "hall.mp4") == sound, "the sound differs");
+    assert_eq!(pictures(&dir, "hall.mp4"), pictures(&dir, "live.ts"));
+    // Every unit is in one part: the packets of all parts in a row are those of the whole.
+    let packets = |file: &str| {
+        let words = format!("-i {file} -map 0:a -c copy -f framemd5 -");
+        let output = ffmpeg(&dir, &words).output().expect("ffmpeg runs").stdout;
+        let text = String::from_utf8(output).expect("text");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| line.rsplit(',').next().unwrap().trim().to_owned()).collect::<Vec<_>>()
+    };
+    dir.ok("record a.store parts latm.ts --part 3s");
+    let mut of_parts = Vec::new();
+    let parts = parts(&dir, "parts");
+    assert_eq!(parts.len(), 4, "{parts:?}");
+    for part in parts {
+        dir.ok(&format!("export a.store {part} part.mp4 --destroy"));
+        of_parts.extend(packets("part.mp4"));
+    }
+    assert_eq!(of_parts, packets("hall.mp4"));
+    // A packet that is damaged on the way is named, and shifts no other one.
+    let mut damaged = dir.read("latm.ts");
+    let of_sound = |packet: &[u8]| packet[1] & 0x1f == 1 && packet[2] == 1;
+    let places = (0..damaged.len()).step_by(188);
+    let place = places.filter(|at| of_sound(&damaged[*at..])).nth(150).unwrap();
+    damaged[place + 40..place + 188].fill(0);
+    dir.write("damaged.ts", damaged);
+    let report = dir.json("record a.store damaged damaged.ts");
+    let left_out = report["left_out"].to_string();
+    assert!(left_out.contains("packets of AAC that could not be read"), "{report}");
+    let length = report["title"]["duration"].as_f64().unwrap();
+    assert!((length - title["duration"].as_f64().unwrap()).abs() < 0.05, "{report}");
+}
+
+/// A stream that is announced and never comes holds nothing up, whether its form is known or not;
+/// one that comes late is in the title.
+#[test]
+fn a_sound_that_never_comes_keeps_no_picture_back() {
+    let dir = TestDir::with_store();
+    let pictures = "-f lavfi -i testsrc2=s=320x180:r=25:d=10";
+    let encode = "-c:v libx264 -preset ultrafast -g 25 -c:a aac";
+    let none = "-f lavfi -i sine=d=1 -af aselect=gt(t\\,9)";
+    let late = "-itsoffset 6 -f lavfi -i sine=d=4";
+    for (sound, file) in [(none, "never.nut"), (late, "late.nut")] {
+        let made = ffmpeg(&dir, &format!("{pictures} {sound} {encode} {file}")).status();
+        assert!(made.expect("ffmpeg runs").success());
+    }
+    let made = Command::new("mkfifo").arg(dir.path("live.pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let mut command = program(&dir.path(""));
+    let words = ["record", "a.store", "live", "live.pipe", "--silence", "300s", "--json"];
+    let recording = command.args(words).stdout(Stdio::piped()).spawn().expect("tenuto records");
+    let mut recording = Running(recording);
+    let pipe = fs::OpenOptions::new().write(true).open(dir.path("live.pipe"));
+    let mut pipe = pipe.expect("it is read");
+    pipe.write_all(&dir.read("never.nut")).unwrap();
+    // Meanwhile, in another store: a transport stream that names a sound and has none.
+    broadcast(&dir);
+    let whole = dir.read("live.ts");
+    let of_sound = |packet: &&[u8]| packet[1] & 0x1f == 1 && packet[2] == 1;
+    let silent: Vec<&[u8]> = whole.chunks(188).filter(|packet| !of_sound(packet)).collect();
+    assert!(silent.len() < whole.len() / 188);
+    dir.write("silent.ts", silent.concat());
+    dir.ok("format b.store --size 64MiB");
+    for (file, tracks) in [("silent.ts", 1), ("late.nut", 2)] {
+        let report = dir.json(&format!("record b.store {file} {file}"));
+        assert_eq!(report["title"]["tracks"], json!(tracks), "{report}");
+        assert_eq!(report["left_out"], json!([]), "{report}");
+    }
+    // The pictures are durable although the input goes on.
+    let until = Instant::now() + Duration::from_secs(60);
+    while recording.durable(&dir) < 9.0 {
+        assert!(Instant::now() < until, "nothing of it is durable");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    drop(pipe);
+    let mut report = String::new();
+    recording.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+    assert!(recording.0.wait().unwrap().success());
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["left_out"], json!(["audio stream 1 (aac), of which nothing came"]));
+    assert_eq!(report["title"]["tracks"], json!(1), "{report}");
 }
 
 /// Writes a file into a named pipe; waits until it is read.

@@ -3,6 +3,7 @@
 
 use crate::program::{TestDir, program};
 use crate::stage::{assert_unchanged, connect, eventually, ffmpeg, holdings};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -173,4 +174,57 @@ fn a_client_that_is_killed_calls_off_what_the_server_does_for_it() {
     eventually("its space is free again", || holdings(&scene.dir) == before);
     assert_unchanged(&scene.dir, &before, "called off");
     assert_eq!(server.stop(), Some(0));
+}
+
+/// Forty titles move from one store to another; the command is killed again and again, ever later,
+/// and goes on where it was.
+#[test]
+fn a_library_that_is_killed_between_many_titles_loses_none() {
+    let dir = TestDir::with_store();
+    for store in ["from.store", "to.store"] {
+        dir.ok(&format!("format {store} --size 64MiB --chunk 64KiB"));
+    }
+    let name = |title: usize| format!("t{title:02}");
+    let content = |title: usize| vec![u8::try_from(title).unwrap() + 1; 30_000 + title * 997];
+    let all: Vec<String> = (0..40).map(name).collect();
+    for title in 0..40 {
+        dir.write(&format!("{}.bin", name(title)), content(title));
+    }
+    let files: Vec<String> = all.iter().map(|name| format!("{name}.bin")).collect();
+    dir.ok(&format!("ingest from.store {} --as file", files.join(" ")));
+    let names = |store: &str| -> BTreeSet<String> {
+        dir.ok(&format!("ls {store}")).lines().map(str::to_owned).collect()
+    };
+    let words: Vec<&str> = "library to.store --empty from.store --apply".split(' ').collect();
+    let (mut wait, mut in_the_middle) = (Duration::from_millis(40), 0);
+    loop {
+        let mut command = program(&dir.path("."));
+        let mut moving = command.args(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let moving = moving.as_mut().expect("tenuto runs");
+        std::thread::sleep(wait);
+        // It may have ended by itself.
+        let ended = moving.try_wait().unwrap();
+        moving.kill().unwrap();
+        moving.wait().unwrap();
+        for store in ["from.store", "to.store"] {
+            let report = dir.json(&format!("check {store}"));
+            assert_eq!(report["clean"], true, "after {wait:?}: {report}");
+        }
+        let (from, to) = (names("from.store"), names("to.store"));
+        assert_eq!(from.union(&to).count(), all.len(), "after {wait:?}: {from:?} {to:?}");
+        if let Some(status) = ended {
+            assert!(status.success(), "after {wait:?}");
+            break;
+        }
+        in_the_middle += usize::from(!to.is_empty() && !from.is_empty());
+        wait += wait / 2;
+    }
+    assert!(in_the_middle >= 2, "killed {in_the_middle} times in the middle");
+    assert!(names("from.store").is_empty() && names("to.store").into_iter().eq(all));
+    for title in [0, 21, 39] {
+        dir.ok(&format!("export to.store {} back.bin --destroy", name(title)));
+        assert!(dir.read("back.bin") == content(title), "{}", name(title));
+    }
+    assert_eq!(dir.json("check to.store --scrub")["clean"], true);
+    assert_eq!(dir.json("library to.store from.store")["done"], true);
 }

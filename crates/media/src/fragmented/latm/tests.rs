@@ -1,6 +1,7 @@
 //! LATM written by a writer of this file and read again, bit for bit.
 
 use super::*;
+use crate::TrackKind;
 use units::Timescale;
 
 /// Writes numbers of any number of bits.
@@ -95,6 +96,34 @@ fn unpack(
     Ok((latm, out, index))
 }
 
+fn described(scale: u32) -> TrackDescription {
+    TrackDescription::plain(TrackKind::Audio, Timescale(scale))
+}
+
+/// The lengths and ticks of the LDUs at the end.
+fn lengths(latm: &LatmUnpacker, packets: &LduIndex) -> Vec<(u32, u32)> {
+    let (_, index) = latm.finish(packets, described(48_000)).unwrap();
+    index.iter().map(|it| (it.size, it.duration)).collect()
+}
+
+/// The units of the same packets, and the lengths and ticks of their LDUs, made as they come. The
+/// configuration is known: of all that is there.
+fn as_it_comes(packets: &[Vec<u8>], piece: usize) -> (Vec<u8>, Vec<(u32, u32)>) {
+    let (known, ..) = unpack(packets, 10_000).unwrap();
+    let mut latm = LatmUnpacker::live(known.config().unwrap().clone());
+    let (mut out, mut index) = (Vec::new(), LduIndex::default());
+    for packet in packets {
+        let times = PacketTimes { duration: 1024, composition_offset: 0, sync: true };
+        latm.announce_at(u32::try_from(packet.len()).unwrap(), times).unwrap();
+        for bytes in packet.chunks(piece) {
+            latm.push(bytes, &mut |_| Err::<(), _>(BadStream::Latm("it is to be kept"))).unwrap();
+        }
+        out.extend(latm.take_units(&mut index));
+        assert_eq!(index.data_len(), out.len() as u64);
+    }
+    (out, index.iter().map(|it| (it.size, it.duration)).collect())
+}
+
 #[test]
 fn access_units_come_out_bit_for_bit() {
     let long: Vec<u8> =
@@ -110,13 +139,13 @@ fn access_units_come_out_bit_for_bit() {
         for piece in [1, 7, 10_000] {
             let (latm, out, index) = unpack(&packets, piece).unwrap();
             assert_eq!(out, [&long[..], b"second", b"third", &[0xff; 255]].concat());
-            let (entry, rate, index, edits) =
-                latm.finish(&index, Timescale(48_000), Vec::new()).unwrap();
+            assert_eq!(as_it_comes(&packets, piece), (out, lengths(&latm, &index)));
+            let (track, index) = latm.finish(&index, described(48_000)).unwrap();
             let sizes: Vec<(u32, u32)> = index.iter().map(|it| (it.size, it.duration)).collect();
             assert_eq!(sizes, [(612, 1024), (6, 2048), (5, 512), (255, 512)]);
-            assert_eq!((rate, edits, latm.unreadable), (48_000, Vec::new(), 0));
-            let entry = crate::codec::SampleEntry(&entry);
-            assert_eq!(entry.codec(), "mp4a.40.2");
+            assert_eq!((track.sample_rate, latm.unreadable), (48_000, 0));
+            assert_eq!((&*track.codec, track.edits), ("mp4a.40.2", Vec::new()));
+            let entry = crate::codec::SampleEntry(&track.sample_entry);
             assert_eq!((entry.channels(), entry.sample_rate()), (Some(2), Some(48_000)));
         }
     }
@@ -127,7 +156,7 @@ fn several_access_units_share_the_time_of_their_packet() {
     let form = Form { sub_frames: 3, ..USUAL };
     let (latm, out, index) = unpack(&[packet(Some(form), &[b"a", b"bc", b""])], 3).unwrap();
     assert_eq!(out, b"abc");
-    let (.., index, _) = latm.finish(&index, Timescale(48_000), Vec::new()).unwrap();
+    let (_, index) = latm.finish(&index, described(48_000)).unwrap();
     let sizes: Vec<(u32, u32)> = index.iter().map(|it| (it.size, it.duration)).collect();
     assert_eq!(sizes, [(1, 341), (2, 341), (0, 342)]);
 }
@@ -145,19 +174,21 @@ fn packets_before_the_configuration_use_it_and_damaged_ones_become_pauses() {
     ];
     let (latm, out, index) = unpack(&packets, 4).unwrap();
     assert_eq!((&out[..], latm.unreadable), (&b"earlyfirstx"[..], 3));
-    let (.., index, edits) = latm.finish(&index, Timescale(1024), Vec::new()).unwrap();
+    let (live, lived) = as_it_comes(&packets, 4);
+    assert_eq!((live, lived), (out.clone(), vec![(5, 3072), (5, 2048), (1, 1024)]));
+    let (track, index) = latm.finish(&index, described(1024)).unwrap();
     let sizes: Vec<(u32, u32)> = index.iter().map(|it| (it.size, it.duration)).collect();
     assert_eq!(sizes, [(5, 2048), (5, 2048), (1, 1024)]);
     let second = MediaTime(1_000_000_000);
     assert_eq!(
-        edits,
+        track.edits,
         [
             Edit { duration: Some(second), media_time: None },
             Edit { duration: None, media_time: Some(0) }
         ]
     );
     let (latm, ..) = unpack(&packets[1..2], 4).unwrap();
-    let none = latm.finish(&LduIndex::default(), Timescale(1024), Vec::new());
+    let none = latm.finish(&LduIndex::default(), described(1024));
     assert_eq!(none.unwrap_err(), BadStream::Latm("it has no configuration"));
 }
 

@@ -18,6 +18,9 @@ pub(in crate::engine) struct BestEffort {
     pub(in crate::engine) in_batch: BTreeSet<PermitId>,
     /// In the rest of a slot, best-effort work comes before the next read-ahead.
     pub(in crate::engine) next_turn: bool,
+    /// The shares of past slots, in reads, that were kept for the next permit, because it counts
+    /// for more reads than the share of one slot.
+    saved: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +91,19 @@ impl BestEffort {
     /// What the next permit counts for, in reads; `None` where none waits.
     pub(in crate::engine) fn first_reads(&self) -> Option<u32> {
         self.waiting.front().map(|waiting| waiting.reads)
+    }
+
+    /// The reads of the coming slot that permits may take, of which the schedule must be able to
+    /// spare them: a slot's share, and what was saved of earlier shares.
+    pub(in crate::engine) fn save(&mut self, share: u32) -> u32 {
+        let most = self.first_reads().unwrap_or(0).max(share);
+        self.saved = self.saved.saturating_add(share).min(most);
+        self.saved
+    }
+
+    /// Forgets saved shares: permits have taken so many reads, or none has waited long enough.
+    pub(in crate::engine) fn spend(&mut self, reads: u32) {
+        self.saved = self.saved.saturating_sub(reads);
     }
 
     /// Queues a permit that counts for `reads` reads; of a write for which time is kept with the

@@ -78,10 +78,20 @@ impl Streams {
         let state = &self.bookings.disks[disk];
         let waiting = state.work.overdue_reads(self.bookings.slot());
         if waiting == 0 {
+            self.bookings.disks[disk].work.spend(u32::MAX);
+            return;
+        }
+        // Nobody could be late, and a slot of the disk may have fewer reads than the permit.
+        if state.dispatcher.books.is_empty() && state.busy() == 0 {
+            self.grant(disk);
             return;
         }
         // On a disk of few reads an eighth of a slot is no read, and the work would wait for ever.
         let share = (state.min_read() / SHARE_PART).max(1);
+        // A permit of more reads than the share would wait for ever, too, and so would all behind
+        // it: it gets the shares of several slots in one.
+        let share = self.bookings.disks[disk].work.save(share);
+        let state = &self.bookings.disks[disk];
         // What the device still has from the last slot takes time of this one.
         let wanted = waiting.min(share).saturating_sub(state.busy());
         let supply = state.supply(self.bookings.now());
@@ -95,6 +105,7 @@ impl Streams {
                 break;
             }
             spare -= first;
+            self.bookings.disks[disk].work.spend(first);
             let permit = self.grant(disk).expect("one waits");
             self.bookings.disks[disk].work.in_batch.insert(permit);
         }
@@ -116,5 +127,5 @@ impl Streams {
     }
 }
 
-/// Best-effort work takes at most an eighth of a slot that the streams could use for read-ahead.
+/// Best-effort work takes at most an eighth of the slots that the streams could use for read-ahead.
 const SHARE_PART: u32 = 8;

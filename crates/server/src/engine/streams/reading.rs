@@ -60,7 +60,7 @@ impl Streams {
                 continue;
             }
             self.grant_writes(now, disk);
-            while self.has_time(now, disk) {
+            while self.has_time(now, disk, 1) {
                 if !self.begin_one(now, disk) {
                     self.bookings.disks[disk].has_lacked = true;
                     break;
@@ -69,14 +69,14 @@ impl Streams {
         }
     }
 
-    // Whether one read or permit more is sure to end within the slot, whatever is in the device. A
+    // Whether so many reads more are sure to end within the slot, whatever is in the device. A
     // policy that counts with what the disk does when it is never idle must not leave it idle, and
     // guarantees nothing.
-    fn has_time(&self, now: Moment, disk: usize) -> bool {
+    fn has_time(&self, now: Moment, disk: usize, reads: u32) -> bool {
         let state = &self.bookings.disks[disk];
         let left = self.bookings.slot_end().since(now);
         let busy = state.busy();
-        let is_sure = || state.guarantee.longest_read.saturating_mul(busy + 1) < left;
+        let is_sure = || state.guarantee.longest_read.saturating_mul(busy + reads) < left;
         // Until the batch is complete, one more read could make a read of the batch late.
         state.batch.is_empty()
             && state.work.in_batch.is_empty()
@@ -90,8 +90,17 @@ impl Streams {
         let work = &mut self.bookings.disks[disk].work;
         let work_first = work.next_turn && !survives_loss;
         work.next_turn ^= true;
-        let granted = work_first && self.grant(disk).is_some();
-        granted || self.read_ahead(now, disk) || self.grant(disk).is_some()
+        let granted = work_first && self.grant_in_turn(now, disk);
+        granted || self.read_ahead(now, disk) || self.grant_in_turn(now, disk)
+    }
+
+    // Grants the next permit if all reads that it counts for are sure to end within the slot, or no
+    // stream is there that could be late.
+    fn grant_in_turn(&mut self, now: Moment, disk: usize) -> bool {
+        let state = &self.bookings.disks[disk];
+        let Some(reads) = state.work.first_reads() else { return false };
+        let is_free = state.dispatcher.books.is_empty();
+        (is_free || self.has_time(now, disk, reads)) && self.grant(disk).is_some()
     }
 
     fn read_ahead(&mut self, now: Moment, disk: usize) -> bool {

@@ -4,17 +4,14 @@
 //!
 //! To run one seed again: `TENUTO_SEED=n cargo test -p store --lib series`.
 
-#[path = "../../../tests/common/mod.rs"]
-mod common;
-
 use super::super::parts::PartsSink;
 use super::*;
-use crate::series::SeriesPart;
-use crate::{Permit, TitleId};
-use common::titles::{
+use crate::common::titles::{
     assert_recorded, assert_sound, description, formatted, get, index_part, noise, put,
 };
-use common::{DeviceEvent, PowerCutDevice, apply, cut};
+use crate::common::{DeviceEvent, PowerCutDevice, apply, cut};
+use crate::series::SeriesPart;
+use crate::{Permit, TitleId};
 use media::{FragmentSink, TrackKind};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
