@@ -12,6 +12,8 @@ tested=1.95.0
 # An empty environment (env -i) has no HOME, which cargo and rustup need.
 : "${HOME:=$(getent passwd "$(id -u)" | cut -d: -f6)}"
 export HOME
+# Programs that scripts/deps.sh built.
+PATH=$PATH:$HOME/.local/bin
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/Cargo.toml")

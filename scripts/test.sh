@@ -10,7 +10,6 @@
 # With LINT_WITH_BUILD=1, clippy compiles the tests, so that each crate is compiled once for both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PATH=$PATH:$HOME/.local/bin # programs that scripts/deps.sh built
 
 slowest='playback cli console documents hostile serve'
 # In virtual time, or in no time: nothing in them depends on when they run.
