@@ -19,11 +19,16 @@ pub(crate) type Problem = String;
 pub(crate) struct Call {
     program: OsString,
     arguments: Vec<OsString>,
+    environment: Vec<(&'static str, &'static str)>,
 }
 
 impl Call {
     pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
-        Self { program: program.as_ref().to_owned(), arguments: Vec::new() }
+        Self {
+            program: program.as_ref().to_owned(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+        }
     }
 
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
@@ -33,6 +38,12 @@ impl Call {
 
     pub(crate) fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(arguments.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets a variable of the program's environment.
+    pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
+        self.environment.push((name, value));
         self
     }
 
@@ -94,7 +105,7 @@ impl Call {
     fn command(&self) -> Command {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).process_group(0);
+        command.args(&self.arguments).envs(self.environment.iter().copied()).process_group(0);
         command
     }
 }
@@ -142,7 +153,7 @@ impl Running {
     }
 
     /// Waits for its end, or for Ctrl-C.
-    fn wait(&mut self, stop: &AtomicBool) -> Result<Option<i32>, Problem> {
+    pub(crate) fn wait(&mut self, stop: &AtomicBool) -> Result<Option<i32>, Problem> {
         loop {
             if let Some(code) = self.ended()? {
                 return Ok(code);

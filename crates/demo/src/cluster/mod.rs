@@ -1,9 +1,10 @@
-//! `make cluster`: five nodes, two directors and three members of etcd on this machine, and what
-//! viewers notice when one after the other is killed.
+//! `make cluster`: five nodes, two directors, three members of etcd and a bucket on this machine,
+//! and what viewers notice when one after the other is killed.
 //!
 //! ```text
-//!   footage ─ stores ─ etcd × 3 ─ nodes × 5 ─ directors × 2
-//!     then for each of: a node, the leader of etcd, a director, a node in order
+//!   footage ─ stores ─ bucket ─ etcd × 3 ─ nodes × 5 ─ directors × 2
+//!     then for each of: a node, the leader of etcd, a director, the server of the bucket, a node
+//!     in order
 //!       play ───────────────── crowd ──────────────▶ report
 //!            loss ─▶ newcomers by the other director ▶ report ─▶ table, started again
 //! ```
@@ -11,6 +12,7 @@
 //! Nodes and etcd have loopback addresses of their own, as on several machines. All files lie under
 //! `target/demo/cluster`. No process outlives the program, however it ends, unless KEEP=1.
 
+mod gateway;
 mod parts;
 mod round;
 
@@ -37,7 +39,8 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
     let seconds = number("CLUSTER_SECONDS", 60..=3600, SECONDS)?;
     let load = number("CLUSTER_LOAD", 10..=100, LOAD)?;
     let (tenuto, folder) = crate::enter(root, "target/demo/cluster")?;
-    let demo = ClusterDemo { folder, tenuto, stop: children::interrupts()?, seconds: seconds / 4 };
+    let stop = children::interrupts()?;
+    let mut demo = ClusterDemo { folder, tenuto, stop, seconds };
     let begun = Instant::now();
     let (guaranteed, mut parts) = demo.start()?;
     // What four of the five nodes guarantee is there when one is lost.
@@ -47,8 +50,19 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
          Started in {} s.\n",
         begun.elapsed().as_secs()
     );
+    let mut losses = vec![Loss::Node, Loss::EtcdLeader, Loss::Director];
+    if parts.has_gateway() {
+        losses.push(Loss::Gateway);
+    } else {
+        println!(
+            "There is no bucket: versitygw is not installed (`scripts/deps.sh cluster` builds it, \
+             with Go).\n"
+        );
+    }
+    losses.push(Loss::NodeInOrder);
+    demo.seconds = seconds / losses.len() as u64;
     let mut rounds = Vec::new();
-    for loss in [Loss::Node, Loss::EtcdLeader, Loss::Director, Loss::NodeInOrder] {
+    for loss in losses {
         let round = demo.round(&mut parts, loss, crowd)?;
         println!("{}\n", round.sentence());
         rounds.push(round);
@@ -75,6 +89,8 @@ pub(crate) enum Loss {
     Node,
     EtcdLeader,
     Director,
+    /// The server of the bucket, while a node copies from it.
+    Gateway,
     NodeInOrder,
 }
 
@@ -85,6 +101,7 @@ impl Loss {
             Self::Node => "node",
             Self::EtcdLeader => "etcd",
             Self::Director => "director",
+            Self::Gateway => "bucket",
             Self::NodeInOrder => "order",
         }
     }
@@ -94,6 +111,7 @@ impl Loss {
             Self::Node => "node n1 killed",
             Self::EtcdLeader => "leader of etcd killed",
             Self::Director => "director killed",
+            Self::Gateway => "bucket's server killed",
             Self::NodeInOrder => "node n2 stopped in order",
         }
     }
@@ -102,6 +120,11 @@ impl Loss {
 impl ClusterDemo {
     fn call(&self, command: &str) -> Call {
         Call::new(&self.tenuto).arg(command)
+    }
+
+    /// The store of a node.
+    fn store(&self, number: usize) -> PathBuf {
+        self.folder.join(format!("n{number}.store"))
     }
 
     fn log(&self, name: &str) -> PathBuf {
@@ -116,13 +139,13 @@ impl ClusterDemo {
             },
         )?;
         let film = self.film()?;
-        let store = |number: usize| self.folder.join(format!("n{number}.store"));
+        self.empty_bucket();
         for number in 1..=parts::NODES {
             check(&self.stop)?;
-            let format = self.call("format").arg(store(number)).args(["--size", "160MiB"]);
+            let format = self.call("format").arg(self.store(number)).args(["--size", "160MiB"]);
             format.arg("--destroy").output(&self.log("format"), &self.stop)?;
             for title in TITLES.iter().filter(|title| title.nodes.contains(&number)) {
-                let ingest = self.call("ingest").arg(store(number)).arg(&film);
+                let ingest = self.call("ingest").arg(self.store(number)).arg(&film);
                 let ingest = ingest.args(["--title", title.name]);
                 ingest.output(&self.log("ingest"), &self.stop)?;
             }
@@ -218,7 +241,7 @@ impl ClusterDemo {
 }
 
 /// Playing time of all rounds together.
-const SECONDS: u64 = 100;
+const SECONDS: u64 = 125;
 
 /// Viewers in per cent of the streams that four nodes guarantee. With two copies of a title, all
 /// its viewers on a lost node need room at one other.

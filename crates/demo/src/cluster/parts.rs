@@ -1,5 +1,6 @@
 //! The programs of the cluster: started, lost and started again.
 
+use super::gateway::{NODE as COPYING, TITLE as COPIED};
 use super::{ClusterDemo, LOOK, Loss};
 use crate::children::{Call, Problem, Running, check};
 use crate::server::{Server, ask};
@@ -65,11 +66,19 @@ impl ClusterCounts {
     }
 }
 
+/// The server of the bucket.
+enum GatewayState {
+    NotInstalled,
+    Lost,
+    Running(Running),
+}
+
 /// All programs; `None`: lost.
 pub(super) struct Parts {
     etcd: Vec<Option<Running>>,
     nodes: Vec<Option<Server>>,
     directors: Vec<Option<Server>>,
+    gateway: GatewayState,
     /// What programs had counted when they were lost.
     gone: ClusterCounts,
 }
@@ -82,6 +91,10 @@ impl Parts {
             etcd: (0..MEMBERS).map(|_| None).collect(),
             nodes: none(NODES),
             directors: none(2),
+            gateway: match demo.has_gateway() {
+                true => GatewayState::Running(demo.start_gateway()?),
+                false => GatewayState::NotInstalled,
+            },
             gone: ClusterCounts::default(),
         };
         for number in 1..=MEMBERS {
@@ -92,8 +105,17 @@ impl Parts {
         std::fs::write(&secret, [b's'; 32]).map_err(|error| error.to_string())?;
         let only_mine = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&secret, only_mine).map_err(|error| error.to_string())?;
+        if parts.has_gateway() {
+            // Between them they have all titles.
+            [1, 4].iter().try_for_each(|number| demo.push(*number))?;
+        }
         parts.restore(demo)?;
         Ok(parts)
+    }
+
+    /// Whether there is a bucket.
+    pub(super) fn has_gateway(&self) -> bool {
+        !matches!(self.gateway, GatewayState::NotInstalled)
     }
 
     /// Starts what is not running, and waits until viewers can be sent to every node.
@@ -116,6 +138,10 @@ impl Parts {
                 let log = demo.log(&format!("director{number}"));
                 *director = Some(Server::start(&call, &log, &demo.stop)?);
             }
+        }
+        if matches!(self.gateway, GatewayState::Lost) {
+            self.gateway = GatewayState::Running(demo.start_gateway()?);
+            demo.copy_again()?;
         }
         // A node that ended without notice waits until its old lease has ended.
         let copies: usize = TITLES.iter().map(|title| title.nodes.len()).sum();
@@ -173,7 +199,7 @@ impl Parts {
         check(&demo.stop)?;
         let number = match loss {
             Loss::EtcdLeader => leader().ok_or("etcd has no leader")?,
-            Loss::Node | Loss::Director => 1,
+            Loss::Node | Loss::Director | Loss::Gateway => 1,
             Loss::NodeInOrder => 2,
         };
         match loss {
@@ -186,6 +212,23 @@ impl Parts {
                 add_director(&mut self.gone, &director.get("/status").unwrap_or_default());
                 director.kill();
                 Ok("SIGKILL to the director that these viewers came by".to_owned())
+            }
+            Loss::Gateway => {
+                let gateway = std::mem::replace(&mut self.gateway, GatewayState::Lost);
+                let GatewayState::Running(gateway) = gateway else {
+                    return Err("it does not run".to_owned());
+                };
+                let copying = demo.copy()?;
+                std::thread::sleep(BEGUN);
+                gateway.kill();
+                let copied = match copying.wait(demo)? {
+                    Ok(()) => "which was complete by then",
+                    Err(_) => "which failed, and left nothing",
+                };
+                Ok(format!(
+                    "SIGKILL to the server of the bucket while n{COPYING} copied '{COPIED}' from it, \
+                     {copied}"
+                ))
             }
             Loss::Node | Loss::NodeInOrder => {
                 let node = self.nodes[number - 1].take().ok_or("it does not run")?;
@@ -212,6 +255,10 @@ impl Parts {
             member.keep();
             ids.push(member.id().to_string());
         }
+        if let GatewayState::Running(gateway) = &mut self.gateway {
+            gateway.keep();
+            ids.push(gateway.id().to_string());
+        }
         let servers = self.nodes.drain(..).chain(self.directors.drain(..)).flatten();
         ids.extend(servers.map(|server| server.keep().to_string()));
         let at = format!("http://{}/t/hot/master.m3u8", director_address(1));
@@ -233,7 +280,11 @@ fn add_node(all: &mut ClusterCounts, status: &Value) {
 }
 
 /// Waits until `holds`, or for Ctrl-C.
-fn wait(demo: &ClusterDemo, what: &str, mut holds: impl FnMut() -> bool) -> Result<(), Problem> {
+pub(super) fn wait(
+    demo: &ClusterDemo,
+    what: &str,
+    mut holds: impl FnMut() -> bool,
+) -> Result<(), Problem> {
     let deadline = Instant::now() + START;
     while !holds() {
         check(&demo.stop)?;
@@ -295,7 +346,7 @@ fn node_call(demo: &ClusterDemo, number: usize) -> Call {
     let rack = if number % 2 == 1 { "r1" } else { "r2" };
     let call = demo
         .call("serve")
-        .arg(demo.folder.join(format!("n{number}.store")))
+        .arg(demo.store(number))
         .args(["--listen", &address, "--node-address", &format!("http://{address}")])
         .args(["--node", &format!("n{number}"), "--rack", rack])
         .args(["--as-disk", "st39183w", "--network", "48Mbps", "--memory", "256MiB"])
@@ -316,3 +367,6 @@ const KEEP_FREE: &str = "30";
 
 /// Time for the cluster to be complete: leases of 10 s, and a leader that is chosen.
 const START: Duration = Duration::from_secs(60);
+
+/// Time from the start of a copy to the loss of what it comes from.
+const BEGUN: Duration = Duration::from_millis(700);
