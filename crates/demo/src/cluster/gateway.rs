@@ -1,13 +1,13 @@
 //! The bucket of the cluster: a server of the S3 protocol (`versitygw`) with all titles, which is
-//! lost while a node copies one of them.
+//! lost while a node copies those that it lacks.
 
 use super::ClusterDemo;
-use super::parts::wait;
+use super::parts::{TITLES, wait};
 use crate::children::{Call, Problem, Running};
 use std::net::TcpStream;
 use std::path::PathBuf;
 
-/// A copy from the bucket that a node writes.
+/// Copies from the bucket that a node writes.
 pub(super) struct Copying {
     call: Call,
     running: Running,
@@ -43,19 +43,22 @@ impl ClusterDemo {
         call.output(&self.log("push"), &self.stop).map(drop)
     }
 
-    /// Lets a node copy a title from the bucket.
+    /// Lets a node copy all titles that it lacks.
     pub(super) fn copy(&self) -> Result<Copying, Problem> {
-        let call = self.of_bucket("fill").arg(self.store(NODE)).arg(TITLE);
+        let call = self.of_bucket("fill").arg(self.store(NODE));
         let log = self.log("fill");
         Ok(Copying { running: call.start(&log)?, call, log })
     }
 
-    /// Copies the title of which the copy was cut off, and removes it again.
+    /// Copies what a lost server has left to copy, and removes all copies again.
     pub(super) fn copy_again(&self) -> Result<(), Problem> {
-        let copied = self.copy()?.wait(self)?;
-        let remove = self.call("rm").arg(self.store(NODE)).arg(TITLE);
-        remove.output(&self.log("rm"), &self.stop)?;
-        copied.map(|()| println!("n{NODE} has copied '{TITLE}' from the bucket"))
+        self.copy()?.wait(self)??;
+        for title in TITLES.iter().filter(|title| !title.nodes.contains(&NODE)) {
+            let remove = self.call("rm").arg(self.store(NODE)).arg(title.name);
+            remove.output(&self.log("rm"), &self.stop)?;
+        }
+        println!("n{NODE} has copied from the bucket what it lacked");
+        Ok(())
     }
 
     /// A command on the bucket.
@@ -78,9 +81,8 @@ impl Copying {
     }
 }
 
-/// The node that copies, and what: it has no copy of this title.
+/// The node that copies.
 pub(super) const NODE: usize = 1;
-pub(super) const TITLE: &str = "c";
 
 const PROGRAM: &str = "versitygw";
 const ADDRESS: &str = "127.0.0.41:7070";

@@ -1,6 +1,6 @@
 //! The programs of the cluster: started, lost and started again.
 
-use super::gateway::{NODE as COPYING, TITLE as COPIED};
+use super::gateway::NODE as COPYING;
 use super::{ClusterDemo, LOOK, Loss};
 use crate::children::{Call, Problem, Running, check};
 use crate::server::{Server, ask};
@@ -222,12 +222,12 @@ impl Parts {
                 std::thread::sleep(BEGUN);
                 gateway.kill();
                 let copied = match copying.wait(demo)? {
-                    Ok(()) => "which was complete by then",
-                    Err(_) => "which failed, and left nothing",
+                    Ok(()) => "was complete by then",
+                    Err(_) => "ended with an error",
                 };
                 Ok(format!(
-                    "SIGKILL to the server of the bucket while n{COPYING} copied '{COPIED}' from it, \
-                     {copied}"
+                    "SIGKILL to the server of the bucket while n{COPYING} copied titles from it, \
+                     which {copied}"
                 ))
             }
             Loss::Node | Loss::NodeInOrder => {
