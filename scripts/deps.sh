@@ -82,7 +82,7 @@ build_with_go() { # MODULE@VERSION
     # Nothing is left but the program.
     work=$(mktemp -d)
     GOPATH=$work GOCACHE=$work/cache GOFLAGS=-modcacherw GOBIN=$HOME/.local/bin \
-        GOTOOLCHAIN=auto timeout 900 go install -trimpath -ldflags '-s -w' "$1" >"$work/log" 2>&1
+        GOTOOLCHAIN=auto timeout 300 go install -trimpath -ldflags '-s -w' "$1" >"$work/log" 2>&1
     status=$?
     [ "$status" = 0 ] || tail -n 3 "$work/log"
     rm -rf "$work"
