@@ -142,14 +142,18 @@ impl EtcdClient {
 
     /// A record, as of now: not as of what the member has heard.
     pub(crate) fn get(&mut self, key: &str) -> Result<(Option<Vec<u8>>, Stamp), EtcdError> {
-        let answer: RangeAnswer = self.ask("/v3/kv/range", &json!({ "key": encoded(key) }))?;
-        Ok((answer.kvs.into_iter().next().map(|record| record.value), answer.header.into()))
+        let (record, stamp) = self.record(key)?;
+        Ok((record.map(|record| record.value), stamp))
     }
 
     /// The lease that holds a record, 0 without one; `None` where there is no such record.
     pub(crate) fn lease_of(&mut self, key: &str) -> Result<Option<u64>, EtcdError> {
+        Ok(self.record(key)?.0.map(|record| record.lease))
+    }
+
+    fn record(&mut self, key: &str) -> Result<(Option<KeyValue>, Stamp), EtcdError> {
         let answer: RangeAnswer = self.ask("/v3/kv/range", &json!({ "key": encoded(key) }))?;
-        Ok(answer.kvs.first().map(|record| record.lease))
+        Ok((answer.kvs.into_iter().next(), answer.header.into()))
     }
 
     /// All records of the cluster at one revision.

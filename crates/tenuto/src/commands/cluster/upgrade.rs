@@ -16,7 +16,6 @@ use crate::out::{self, Bar};
 use cluster::{ClusterView, NodeId, NodeView};
 use director::operations::{ClusterRecords, NodeLease};
 use serde::Serialize;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -95,7 +94,7 @@ fn nodes_of(view: &ClusterView) -> (Vec<NodeId>, Vec<NodeId>) {
 
 /// What must be there again after a node was started anew.
 struct Before {
-    registration: NodeLease,
+    lease: NodeLease,
     copies: usize,
     address: String,
 }
@@ -108,11 +107,11 @@ fn upgrade_one(
     bar: &Bar,
     stop: &AtomicBool,
 ) -> Result<usize, String> {
-    let (registration, view) = look(records, node).map_err(|error| error.to_string())?;
-    let Some((registration, (copies, address))) = registration.zip(shown(&view, node)) else {
+    let (lease, view) = look(records, node).map_err(|error| error.to_string())?;
+    let Some((lease, (copies, address))) = lease.zip(shown(&view, node)) else {
         return Err("it is not registered any more; nothing was run".to_owned());
     };
-    let before = Before { registration, copies, address };
+    let before = Before { lease, copies, address };
     bar.say(&format!("{node}: {}", args.run));
     run_command(&args.run, node, &before.address)?;
     let begun = Instant::now();
@@ -123,9 +122,9 @@ fn upgrade_one(
         }
         std::thread::sleep(LOOK);
         // Etcd may be started anew, too.
-        let Ok((registration, view)) = look(records, node) else { continue };
-        state = match (registration, shown(&view, node)) {
-            (Some(now), _) if now == before.registration => {
+        let Ok((lease, view)) = look(records, node) else { continue };
+        state = match (lease, shown(&view, node)) {
+            (Some(now), _) if now == before.lease => {
                 "it goes on as before: the command did not start it anew"
             }
             (Some(_), Some((copies, _))) if copies >= before.copies => return Ok(copies),
@@ -154,18 +153,23 @@ fn shown(view: &ClusterView, node: &NodeId) -> Option<(usize, String)> {
 
 /// Runs the command. What it prints goes to standard error, beside the progress.
 fn run_command(command: &str, node: &NodeId, address: &str) -> Result<(), String> {
-    let host = address.split_once("://").map_or(address, |(_, host)| host);
-    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null());
     shell.env("TENUTO_NODE", node.to_string()).env("TENUTO_NODE_ADDRESS", address);
-    shell.env("TENUTO_NODE_HOST", host.trim_matches(['[', ']']));
-    // A Ctrl-C is for this program: it ends the wait, not half of an installation.
-    shell.process_group(0).stdout(std::io::stderr());
+    shell.env("TENUTO_NODE_HOST", host(address)).stdout(std::io::stderr());
     let status = shell.status().map_err(|error| format!("cannot run sh: {error}"))?;
     match status.success() {
         true => Ok(()),
         false => Err(format!("the command failed ({status})")),
+    }
+}
+
+/// The host in an address, without the brackets of IPv6.
+fn host(address: &str) -> &str {
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    match rest.strip_prefix('[') {
+        Some(ipv6) => ipv6.split(']').next().unwrap_or(ipv6),
+        None => rest.split([':', '/']).next().unwrap_or(rest),
     }
 }
 
@@ -188,5 +192,26 @@ impl UpgradeReport {
             text += &format!("away, left out: {}\n", names(&self.away));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The host that a command is told.
+
+    use super::host;
+
+    #[test]
+    fn the_host_has_no_port_path_or_brackets() {
+        let rows = [
+            ("http://10.0.0.1:8080", "10.0.0.1"),
+            ("https://n1.example", "n1.example"),
+            ("https://n1.example/films/", "n1.example"),
+            ("http://[2001:db8::1]:8080", "2001:db8::1"),
+            ("http://[::1]", "::1"),
+        ];
+        for (address, wanted) in rows {
+            assert_eq!(host(address), wanted, "{address}");
+        }
     }
 }
