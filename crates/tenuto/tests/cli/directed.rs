@@ -186,10 +186,47 @@ pub(crate) fn prepared(stores: &[&str]) -> TestDir {
         dir.ok(&format!("format {name}.store --size 32MiB"));
         dir.ok(&format!("ingest {name}.store film.mkv"));
     }
+    write_secret(&dir);
+    dir
+}
+
+fn write_secret(dir: &TestDir) {
     dir.write("secret", [b's'; 32]);
     let only_mine = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(dir.path("secret"), only_mine).unwrap();
-    dir
+}
+
+#[test]
+fn a_director_shows_itself_to_holders_of_a_token() {
+    let dir = TestDir::new();
+    write_secret(&dir);
+    dir.ok("token keys.json --new");
+    let token = |words: &str| dir.ok(&format!("token keys.json {words}")).trim().to_owned();
+    let tokens = [String::new(), token("--title film"), token(""), token("--operator")];
+    // No etcd answers there: the director says so, and goes on.
+    let line = "director --cluster http://127.0.0.1:1 --cluster-name c --cluster-secret secret";
+    let address = free_address();
+    let mut command = program(&dir.path(""));
+    command.args(format!("{line} --listen {address} --tokens keys.json").split_whitespace());
+    let director = Part::new(command, address);
+    eventually("it answers", || !director.get("/console/").0.is_empty());
+    let rows = [
+        ("/status", ["401", "403", "403", "200"]),
+        ("/metrics", ["401", "403", "403", "200"]),
+        ("/titles", ["401", "403", "200", "200"]),
+        ("/console/", ["200"; 4]),
+    ];
+    for (path, wanted) in rows {
+        let status = tokens.each_ref().map(|token| {
+            let query = if token.is_empty() { token.clone() } else { format!("?token={token}") };
+            let head = director.get(&format!("{path}{query}")).0;
+            head.split(' ').nth(1).unwrap_or_default().to_owned()
+        });
+        assert_eq!(status, wanted, "{path}");
+    }
+    let public = format!("{line} --listen 0.0.0.0:0");
+    dir.fails(&public, 1, "everybody could see its nodes and titles");
+    dir.fails(&format!("{line} --tokens none.json"), 1, "--tokens: ");
 }
 
 #[test]
