@@ -48,6 +48,7 @@ fn main() {
         survive_loss: true,
         keep_free: 0.0,
         planning: None,
+        check: None,
         version: String::new(),
     };
     let director = DirectorService::start(config, |text| println!("{text}")).expect("it starts");

@@ -1,7 +1,7 @@
 //! The cluster as a director watches it: a view that a thread keeps as new as etcd's answers.
 //!
 //! ```text
-//!   round:  format, as of now ──other etcd or an older revision──▶ list all ─┐
+//!   round:  format, as of now ──other, older or long silent etcd──▶ list all ┐
 //!              │                                                             ▼
 //!              └──────────────────────────────────────────▶ watch ──changes──▶ ClusterView
 //!                                                             │ compacted ──▶ list all
@@ -9,7 +9,9 @@
 //! ```
 //!
 //! Each round begins with a question that only a majority of etcd can answer, so that a member
-//! which lags behind is not taken for an etcd that was restored.
+//! which lags behind is not taken for an etcd that was restored. One that was restored while this
+//! director heard nothing may have written on beyond the revision that is known here: after a long
+//! silence all records are listed.
 //!
 //! A node whose record is there counts as alive, also where its digest is old: etcd removes the
 //! record with the lease, and an etcd that is full takes no digests. While none answers, the view
@@ -201,9 +203,11 @@ impl ClusterWatcher {
         {
             return Ok(RoundEnd::Unusable(why));
         }
-        let is_same = |known: Stamp| known.etcd == stamp.etcd && known.revision <= stamp.revision;
+        let Some(watched) = self.watched.upgrade() else { return Ok(RoundEnd::Over) };
+        let silence = watched.age().unwrap_or_default();
+        drop(watched);
         let known = match self.known {
-            Some(known) if is_same(known) => known,
+            Some(known) if continues(known, stamp, silence) => known,
             _ => self.list()?,
         };
         let Some(watched) = self.watched.upgrade() else { return Ok(RoundEnd::Over) };
@@ -293,6 +297,12 @@ impl ClusterWatcher {
     }
 }
 
+/// Whether the history of an etcd that is `now` there goes on from what is known, when nothing was
+/// heard of it for `silence`.
+fn continues(known: Stamp, now: Stamp, silence: Duration) -> bool {
+    known.etcd == now.etcd && known.revision <= now.revision && silence < LONG_SILENCE
+}
+
 /// The key below the cluster's prefix. Keys that are no text become unusable ones.
 fn below(key: &[u8], prefix: &str) -> String {
     let key = String::from_utf8_lossy(key);
@@ -305,6 +315,9 @@ const PAUSE: Duration = Duration::from_millis(300);
 const PAUSE_UNUSABLE: Duration = Duration::from_secs(2);
 /// Time before another member is asked for a watch.
 const PAUSE_BETWEEN_MEMBERS: Duration = Duration::from_millis(20);
+/// Time without an answer in which an etcd can be stopped, restored and written to again. A member
+/// that is silent is left sooner.
+const LONG_SILENCE: Duration = Duration::from_secs(10);
 /// Time between two times at which the nodes of a view are prolonged.
 const CONFIRMED_EVERY: Duration = Duration::from_millis(250);
 /// Time for which nodes count as alive without news: longer than a round that fails.

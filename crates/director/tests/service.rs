@@ -13,7 +13,7 @@ use director::etcd::EtcdConfig;
 use director::planning::{ListedTitles, PlanningConfig};
 use director::question::SignedText;
 use director::secret::ClusterSecret;
-use director::service::{DirectorService, ServiceConfig};
+use director::service::{DirectorService, PageCheck, PageKind, PageRefusal, ServiceConfig};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -138,6 +138,15 @@ impl TestCluster {
     }
 
     fn of(etcd: TestEtcd, member: TestEtcdMember, planning: Option<PlanningConfig>) -> Self {
+        Self::with(etcd, member, planning, None)
+    }
+
+    fn with(
+        etcd: TestEtcd,
+        member: TestEtcdMember,
+        planning: Option<PlanningConfig>,
+        check: Option<PageCheck>,
+    ) -> Self {
         let config = ServiceConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
             tls: None,
@@ -149,6 +158,7 @@ impl TestCluster {
             survive_loss: false,
             keep_free: 0.0,
             planning,
+            check,
             version: "test".to_owned(),
         };
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -395,6 +405,51 @@ fn what_is_shown_of_the_cluster() {
     ] {
         assert!(body(&metrics).lines().any(|found| found == line), "{line} in\n{metrics}");
     }
+}
+
+#[test]
+fn what_is_shown_needs_a_token_where_there_is_a_check() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    // Titles are shown to everybody with this token, nodes and numbers to nobody else.
+    let check = PageCheck::new(|kind, token, client| {
+        assert!(client.is_loopback());
+        let (status, error) = match (kind, token) {
+            (_, Some("operator")) | (PageKind::Titles, Some("viewer")) => return Ok(()),
+            (_, None) => (401, "token-missing"),
+            _ => (403, "token-not-allowed"),
+        };
+        let (message, challenge) = ("no".to_owned(), "Bearer realm=\"tenuto\"".to_owned());
+        Err(PageRefusal { status, error, message, challenge })
+    });
+    let cluster = TestCluster::with(etcd, member, None, Some(check));
+    until(|| cluster.director.is_ready());
+    // What is asked for, and the status without a token, with a viewer's and with an operator's.
+    let rows = [
+        ("/status", [401, 403, 200]),
+        ("/metrics", [401, 403, 200]),
+        ("/titles", [401, 200, 200]),
+        ("/healthz", [200, 200, 200]),
+        ("/console/", [200, 200, 200]),
+        ("/t/film/master.m3u8", [404, 404, 404]),
+    ];
+    for (path, wanted) in rows {
+        let tokens = ["", "?token=viewer", "?token=operator"];
+        let by_query = tokens.map(|token| status(&cluster.get(&format!("{path}{token}"))));
+        assert_eq!(by_query, wanted, "{path}");
+    }
+    let by_field = |token: &str| {
+        let fields = format!("Authorization: Bearer {token}\r\nConnection: close");
+        cluster.send(&format!("GET /status HTTP/1.1\r\n{fields}\r\n\r\n"))
+    };
+    assert_eq!(status(&by_field("operator")), 200);
+    let refused = by_field("viewer");
+    assert_eq!(field(&refused, "WWW-Authenticate"), Some("Bearer realm=\"tenuto\""));
+    assert!(body(&refused).contains("tenuto token KEYS --operator"), "{refused}");
+    let head = cluster.send("HEAD /status HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_eq!(status(&head), 401);
+    let asked = cluster.send("OPTIONS /status HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_eq!(status(&asked), 204, "a page of another origin asks for the field first");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Where a server may listen without TLS and tokens: on addresses that strangers cannot reach.
+//! Where a server or a director may listen without TLS and tokens: on addresses that strangers
+//! cannot reach.
 //!
 //! | address | |
 //! |---|---|
@@ -12,18 +13,43 @@ use units::Reason;
 
 /// Refuses a configuration that would let strangers watch, or others look on.
 pub(crate) fn check(config: &ServerConfig) -> Result<(), Reason> {
-    let missing = match (&config.tls, &config.tokens) {
-        (Some(_), Some(_)) => return Ok(()),
-        _ if config.insecure => return Ok(()),
-        (None, None) => Missing::TlsAndTokens,
-        (None, Some(_)) => Missing::Tls,
-        (Some(_), None) => Missing::Tokens,
+    let missing = match Missing::of(config.tls.is_some(), config.tokens.is_some()) {
+        Some(missing) if !config.insecure => missing,
+        _ => return Ok(()),
     };
     let listen = (config.listen, "--listen");
     let rtsp = config.rtsp.map(|address| (address, "--rtsp"));
     match [listen].into_iter().chain(rtsp).find(|(address, _)| is_public(address.ip())) {
         None => Ok(()),
-        Some((address, option)) => Err(refusal(address, option, missing)),
+        Some((address, option)) => {
+            let what = match missing {
+                Missing::Tls => "what viewers watch, and their tokens, would go in the clear",
+                Missing::Tokens => "everybody could watch",
+                Missing::TlsAndTokens => "everybody could watch, and look on",
+            };
+            Err(refusal(address, option, missing, what))
+        }
+    }
+}
+
+/// Refuses an address at which strangers could read tokens on their way to a director, or see what
+/// it shows of nodes and titles.
+///
+/// # Errors
+/// A public address without TLS or without tokens.
+pub fn check_director(listen: SocketAddr, has_tls: bool, has_tokens: bool) -> Result<(), Reason> {
+    match Missing::of(has_tls, has_tokens) {
+        Some(missing) if is_public(listen.ip()) => {
+            let what = match missing {
+                Missing::Tls => "tokens would go in the clear",
+                Missing::Tokens => "everybody could see its nodes and titles",
+                Missing::TlsAndTokens => {
+                    "tokens would go in the clear, and everybody could see its nodes and titles"
+                }
+            };
+            Err(refusal(listen, "--listen", missing, what))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -34,18 +60,27 @@ enum Missing {
     TlsAndTokens,
 }
 
-fn refusal(address: SocketAddr, option: &str, missing: Missing) -> Reason {
+impl Missing {
+    fn of(has_tls: bool, has_tokens: bool) -> Option<Self> {
+        match (has_tls, has_tokens) {
+            (true, true) => None,
+            (false, true) => Some(Self::Tls),
+            (true, false) => Some(Self::Tokens),
+            (false, false) => Some(Self::TlsAndTokens),
+        }
+    }
+}
+
+fn refusal(address: SocketAddr, option: &str, missing: Missing, what: &str) -> Reason {
     let whole = if address.ip().is_unspecified() {
         "all addresses of this machine, public ones included"
     } else {
         "a public address"
     };
-    let (what, tls, tokens) = match missing {
-        Missing::Tls => {
-            ("what viewers watch, and their tokens, would go in the clear", true, false)
-        }
-        Missing::Tokens => ("everybody could watch", false, true),
-        Missing::TlsAndTokens => ("everybody could watch, and look on", true, true),
+    let (tls, tokens) = match missing {
+        Missing::Tls => (true, false),
+        Missing::Tokens => (false, true),
+        Missing::TlsAndTokens => (true, true),
     };
     let tls = if tls { "--tls-certificate CERT.pem --tls-key KEY.pem" } else { "" };
     let tokens = if tokens { "--tokens KEYS" } else { "" };
@@ -134,6 +169,28 @@ mod tests {
             }
             config.insecure = true;
             assert!(check(&config).is_ok(), "{listen}");
+        }
+    }
+
+    #[test]
+    fn a_director_is_refused_where_strangers_reach_it() {
+        let rows = [
+            (
+                "0.0.0.0:8090",
+                false,
+                false,
+                "add --tls-certificate CERT.pem --tls-key KEY.pem --tokens",
+            ),
+            ("0.0.0.0:8090", true, false, "everybody could see its nodes and titles"),
+            ("8.8.8.8:8090", false, true, "tokens would go in the clear"),
+            ("0.0.0.0:8090", true, true, ""),
+            ("192.168.1.5:8090", false, false, ""),
+        ];
+        for (listen, tls, tokens, wanted) in rows {
+            let refused = check_director(listen.parse().unwrap(), tls, tokens).err();
+            let text = refused.map(|it| format!("{} {}", it.message, it.hint.unwrap_or_default()));
+            let text = text.unwrap_or_default();
+            assert!(text.contains(wanted) && text.is_empty() == wanted.is_empty(), "{text}");
         }
     }
 }

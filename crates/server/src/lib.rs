@@ -69,6 +69,7 @@ pub use admin::document as openapi;
 pub use config::{ClusterConfig, MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
 pub use copy_source::CopySource;
 pub use daily_window::{BadWindow, DailyWindow};
+pub use exposure::check_director;
 pub use handover::{HANDOVER_VERSION, Handover};
 pub use http_service::TlsFiles;
 pub use layout::piece_size;

@@ -1,18 +1,11 @@
-//! The bucket of the cluster: a server of the S3 protocol (`versitygw`) with all titles, which is
-//! lost while a node copies those that it lacks.
+//! The bucket of the cluster: a server of the S3 protocol (`versitygw`) with all titles, from which
+//! nodes are filled as the directors order. It is lost while they copy titles that are new.
 
-use super::ClusterDemo;
 use super::parts::{TITLES, wait};
+use super::{ClusterDemo, Film};
 use crate::children::{Call, Problem, Running};
 use std::net::TcpStream;
 use std::path::PathBuf;
-
-/// Copies from the bucket that a node writes.
-pub(super) struct Copying {
-    call: Call,
-    running: Running,
-    log: PathBuf,
-}
 
 impl ClusterDemo {
     /// Whether the server of the bucket is installed.
@@ -32,57 +25,50 @@ impl ClusterDemo {
         Ok(running)
     }
 
-    /// Removes what an earlier run has left in the bucket.
-    pub(super) fn empty_bucket(&self) {
+    /// Makes the store that all titles are pushed from, and removes what an earlier run has left in
+    /// the bucket.
+    pub(super) fn make_studio(&self) -> Result<(), Problem> {
         let _ = std::fs::remove_dir_all(self.bucket());
+        self.format(self.studio(), STUDIO_SIZE)?;
+        TITLES.iter().try_for_each(|title| self.ingest(self.studio(), Film::Short, title.name))?;
+        NEW_TITLES.iter().try_for_each(|title| self.ingest(self.studio(), Film::Long, title))
     }
 
-    /// Puts all titles of a store into the bucket that are not there.
-    pub(super) fn push(&self, number: usize) -> Result<(), Problem> {
-        let call = self.of_bucket("push").arg(self.store(number));
+    /// Puts titles into the bucket.
+    pub(super) fn push<'a>(
+        &self,
+        titles: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), Problem> {
+        let call = self.call("bucket").args(["push", &format!("s3://{BUCKET}")]);
+        let call = call.arg(self.studio()).args(titles);
+        let call = with_keys(call.args(["--endpoint", &format!("http://{ADDRESS}")]));
         call.output(&self.log("push"), &self.stop).map(drop)
-    }
-
-    /// Lets a node copy all titles that it lacks.
-    pub(super) fn copy(&self) -> Result<Copying, Problem> {
-        let call = self.of_bucket("fill").arg(self.store(NODE));
-        let log = self.log("fill");
-        Ok(Copying { running: call.start(&log)?, call, log })
-    }
-
-    /// Copies what a lost server has left to copy, and removes all copies again.
-    pub(super) fn copy_again(&self) -> Result<(), Problem> {
-        self.copy()?.wait(self)??;
-        for title in TITLES.iter().filter(|title| !title.nodes.contains(&NODE)) {
-            let remove = self.call("rm").arg(self.store(NODE)).arg(title.name);
-            remove.output(&self.log("rm"), &self.stop)?;
-        }
-        println!("n{NODE} has copied from the bucket what it lacked");
-        Ok(())
-    }
-
-    /// A command on the bucket.
-    fn of_bucket(&self, command: &str) -> Call {
-        let call = self.call("bucket").args([command, &format!("s3://{BUCKET}")]);
-        let call = call.args(["--endpoint", &format!("http://{ADDRESS}")]);
-        call.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET)
     }
 
     fn bucket(&self) -> PathBuf {
         self.folder.join("bucket")
     }
-}
 
-impl Copying {
-    /// Waits for its end; the inner error is that of a copy that was not complete.
-    pub(super) fn wait(mut self, demo: &ClusterDemo) -> Result<Result<(), Problem>, Problem> {
-        let code = self.running.wait(&demo.stop)?;
-        Ok(if code == Some(0) { Ok(()) } else { Err(self.call.failure(code, &self.log)) })
+    fn studio(&self) -> PathBuf {
+        self.folder.join("studio.store")
     }
 }
 
-/// The node that copies.
-pub(super) const NODE: usize = 1;
+/// A node or a director with the bucket.
+pub(super) fn with_bucket(call: Call) -> Call {
+    let (bucket, endpoint) = (format!("s3://{BUCKET}"), format!("http://{ADDRESS}"));
+    with_keys(call.args(["--bucket", &bucket, "--bucket-endpoint", &endpoint]))
+}
+
+fn with_keys(call: Call) -> Call {
+    call.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET)
+}
+
+/// Titles that appear in the bucket while the cluster runs.
+pub(super) const NEW_TITLES: [&str; 2] = ["f", "g"];
+
+/// All titles.
+const STUDIO_SIZE: &str = "512MiB";
 
 const PROGRAM: &str = "versitygw";
 const ADDRESS: &str = "127.0.0.41:7070";

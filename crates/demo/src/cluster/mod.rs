@@ -2,14 +2,15 @@
 //! and what viewers notice when one after the other is killed.
 //!
 //! ```text
-//!   footage ─ stores ─ bucket ─ etcd × 3 ─ nodes × 5 ─ directors × 2
-//!     then for each of: a node, the leader of etcd, a director, the server of the bucket, a node
-//!     in order
+//!   footage ─ bucket ─ etcd × 3 ─ nodes × 5 ─ directors × 2 ─ copies as the directors order
+//!     then for each of: a node, the leader of etcd, a director, the server of the bucket while new
+//!     titles are copied from it, a node in order
 //!       play ───────────────── crowd ──────────────▶ report
 //!            loss ─▶ newcomers by the other director ▶ report ─▶ table, started again
 //! ```
 //!
-//! Nodes and etcd have loopback addresses of their own, as on several machines. All files lie under
+//! Without a server for the bucket, the titles are put on the nodes by hand. Nodes and etcd have
+//! loopback addresses of their own, as on several machines. All files lie under
 //! `target/demo/cluster`. No process outlives the program, however it ends, unless KEEP=1.
 
 mod gateway;
@@ -63,6 +64,9 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
     demo.seconds = seconds / losses.len() as u64;
     let mut rounds = Vec::new();
     for loss in losses {
+        if loss == Loss::Gateway {
+            parts.publish(&demo)?;
+        }
         let round = demo.round(&mut parts, loss, crowd)?;
         println!("{}\n", round.sentence());
         rounds.push(round);
@@ -89,7 +93,7 @@ pub(crate) enum Loss {
     Node,
     EtcdLeader,
     Director,
-    /// The server of the bucket, while a node copies from it.
+    /// The server of the bucket, while nodes copy from it.
     Gateway,
     NodeInOrder,
 }
@@ -138,43 +142,74 @@ impl ClusterDemo {
                 format!("{problem}\nhint: `scripts/deps.sh cluster` installs etcd (etcd-server)")
             },
         )?;
-        let film = self.film()?;
-        self.empty_bucket();
+        self.make_film(Film::Short)?;
+        let has_gateway = self.has_gateway();
+        if has_gateway {
+            self.make_film(Film::Long)?;
+            self.make_studio()?;
+        }
         for number in 1..=parts::NODES {
             check(&self.stop)?;
-            let format = self.call("format").arg(self.store(number)).args(["--size", "160MiB"]);
-            format.arg("--destroy").output(&self.log("format"), &self.stop)?;
-            for title in TITLES.iter().filter(|title| title.nodes.contains(&number)) {
-                let ingest = self.call("ingest").arg(self.store(number)).arg(&film);
-                let ingest = ingest.args(["--title", title.name]);
-                ingest.output(&self.log("ingest"), &self.stop)?;
+            self.format(self.store(number), STORE_SIZE)?;
+            // From the bucket, each node is filled as the directors order.
+            let by_hand = TITLES.iter().filter(|_| !has_gateway);
+            for title in by_hand.filter(|title| title.nodes.contains(&number)) {
+                self.ingest(self.store(number), Film::Short, title.name)?;
             }
         }
-        println!("stores: {}", parts::placement());
-        let parts = Parts::start(self)?;
+        let parts = Parts::start(self, has_gateway)?;
+        println!("copies: {}", parts.placement());
         let streams = parts.guaranteed(self)?;
         Ok((streams, parts))
     }
 
-    /// The film that all titles are made of, of one constant rate.
-    fn film(&self) -> Result<PathBuf, Problem> {
-        let film = self.folder.join("film.mkv");
-        if !film.exists() {
-            println!("making a film with FFmpeg (kept in {} for the next time)", film.display());
-            let part = self.folder.join("part.mkv");
-            let picture = "testsrc2=s=480x270:r=25:d=90,noise=alls=12:allf=t,format=yuv420p";
-            let call = Call::new("ffmpeg")
-                .args(["-nostdin", "-y", "-v", "error", "-f", "lavfi", "-i", picture])
-                .args(["-f", "lavfi", "-i", "sine=440:d=90", "-c:a", "aac", "-c:v", "libx264"])
-                .args(["-preset", "ultrafast", "-g", "50", "-sc_threshold", "0"])
-                .args(["-b:v", "1900k", "-minrate", "1900k", "-maxrate", "1900k"])
-                .args(["-bufsize", "1900k"])
-                .arg(&part);
-            call.output(&self.log("ffmpeg"), &self.stop)?;
-            std::fs::rename(&part, &film)
-                .map_err(|error| format!("{}: {error}", film.display()))?;
+    fn format(&self, store: PathBuf, size: &str) -> Result<(), Problem> {
+        let format = self.call("format").arg(store).args(["--size", size, "--destroy"]);
+        format.output(&self.log("format"), &self.stop).map(drop)
+    }
+
+    fn ingest(&self, store: PathBuf, film: Film, title: &str) -> Result<(), Problem> {
+        let ingest = self.call("ingest").arg(store).arg(self.film(film));
+        let ingest = ingest.args(["--title", title]);
+        ingest.output(&self.log("ingest"), &self.stop).map(drop)
+    }
+
+    fn film(&self, film: Film) -> PathBuf {
+        self.folder.join(match film {
+            Film::Short => "short.mkv",
+            Film::Long => "long.mkv",
+        })
+    }
+
+    /// Makes a film, of one constant rate, if it is not there.
+    fn make_film(&self, film: Film) -> Result<(), Problem> {
+        let path = self.film(film);
+        if path.exists() {
+            return Ok(());
         }
-        Ok(film)
+        let part = self.folder.join("part.mkv");
+        let call = Call::new("ffmpeg").args(["-nostdin", "-y", "-v", "error"]);
+        let call = match film {
+            Film::Short => {
+                println!(
+                    "making a film with FFmpeg (kept in {} for the next time)",
+                    path.display()
+                );
+                let picture = "testsrc2=s=480x270:r=25:d=60,noise=alls=12:allf=t,format=yuv420p";
+                call.args(["-f", "lavfi", "-i", picture])
+                    .args(["-f", "lavfi", "-i", "sine=440:d=60", "-c:a", "aac", "-c:v", "libx264"])
+                    .args(["-preset", "ultrafast", "-g", "50", "-sc_threshold", "0"])
+                    .args(["-b:v", "1900k", "-minrate", "1900k", "-maxrate", "1900k"])
+                    .args(["-bufsize", "1900k"])
+            }
+            Film::Long => {
+                let short =
+                    call.args(["-stream_loop", TIMES_MORE, "-i"]).arg(self.film(Film::Short));
+                short.args(["-c", "copy"])
+            }
+        };
+        call.arg(&part).output(&self.log("ffmpeg"), &self.stop)?;
+        std::fs::rename(&part, &path).map_err(|error| format!("{}: {error}", path.display()))
     }
 
     /// Plays a crowd, and loses something meanwhile.
@@ -239,6 +274,20 @@ impl ClusterDemo {
         serde_json::from_str(&text).map_err(|error| format!("play printed no report: {error}"))
     }
 }
+
+/// What titles are made of.
+#[derive(Clone, Copy, Debug)]
+enum Film {
+    Short,
+    /// The short one several times, so that copying it takes a while.
+    Long,
+}
+
+/// How many times more the long film has the short one.
+const TIMES_MORE: &str = "2";
+
+/// Size of the store of a node: its part of all copies, also while another node is away.
+const STORE_SIZE: &str = "320MiB";
 
 /// Playing time of all rounds together.
 const SECONDS: u64 = 125;

@@ -1,14 +1,13 @@
 //! The programs of the cluster: started, lost and started again.
 
-use super::gateway::NODE as COPYING;
+use super::gateway::{NEW_TITLES, with_bucket};
 use super::{ClusterDemo, LOOK, Loss};
 use crate::children::{Call, Problem, Running, check};
 use crate::server::{Server, ask};
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// A title and the nodes that have it.
+/// A title, and the nodes that have it where no bucket fills them.
 pub(super) struct PlacedTitle {
     pub(super) name: &'static str,
     pub(super) nodes: &'static [usize],
@@ -31,16 +30,6 @@ pub(super) const TITLES: [PlacedTitle; 6] = [
 
 /// Number of nodes; those with odd numbers are in one rack.
 pub(super) const NODES: usize = 5;
-
-/// The copies in one line.
-pub(super) fn placement() -> String {
-    let mut line = String::new();
-    for PlacedTitle { name, nodes } in &TITLES {
-        let nodes: Vec<String> = nodes.iter().map(|node| format!("n{node}")).collect();
-        let _ = write!(line, "{name} on {}; ", nodes.join(" "));
-    }
-    line.trim_end_matches("; ").to_owned()
-}
 
 /// What directors and nodes have counted.
 #[derive(Clone, Debug, Default)]
@@ -79,22 +68,25 @@ pub(super) struct Parts {
     nodes: Vec<Option<Server>>,
     directors: Vec<Option<Server>>,
     gateway: GatewayState,
+    /// Titles in the bucket.
+    titles: usize,
     /// What programs had counted when they were lost.
     gone: ClusterCounts,
 }
 
 impl Parts {
     /// Starts all of them; those that have started end with an error.
-    pub(super) fn start(demo: &ClusterDemo) -> Result<Self, Problem> {
+    pub(super) fn start(demo: &ClusterDemo, has_gateway: bool) -> Result<Self, Problem> {
         let none = |count: usize| (0..count).map(|_| None).collect::<Vec<_>>();
         let mut parts = Self {
             etcd: (0..MEMBERS).map(|_| None).collect(),
             nodes: none(NODES),
             directors: none(2),
-            gateway: match demo.has_gateway() {
+            gateway: match has_gateway {
                 true => GatewayState::Running(demo.start_gateway()?),
                 false => GatewayState::NotInstalled,
             },
+            titles: TITLES.len(),
             gone: ClusterCounts::default(),
         };
         for number in 1..=MEMBERS {
@@ -105,9 +97,8 @@ impl Parts {
         std::fs::write(&secret, [b's'; 32]).map_err(|error| error.to_string())?;
         let only_mine = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&secret, only_mine).map_err(|error| error.to_string())?;
-        if parts.has_gateway() {
-            // Between them they have all titles.
-            [1, 4].iter().try_for_each(|number| demo.push(*number))?;
+        if has_gateway {
+            demo.push(TITLES.map(|title| title.name))?;
         }
         parts.restore(demo)?;
         Ok(parts)
@@ -118,7 +109,62 @@ impl Parts {
         !matches!(self.gateway, GatewayState::NotInstalled)
     }
 
-    /// Starts what is not running, and waits until viewers can be sent to every node.
+    /// Puts new titles into the bucket, and waits until nodes copy them.
+    pub(super) fn publish(&mut self, demo: &ClusterDemo) -> Result<(), Problem> {
+        let begun = Instant::now();
+        demo.push(NEW_TITLES)?;
+        self.titles = TITLES.len() + NEW_TITLES.len();
+        wait(demo, "nodes copy the new titles", || {
+            self.copying().iter().any(|(_, title)| NEW_TITLES.contains(&title.as_str()))
+        })?;
+        let (titles, took) = (NEW_TITLES.join(", "), begun.elapsed().as_secs());
+        println!("{titles}: new in the bucket, and ordered by the director that plans in {took} s");
+        Ok(())
+    }
+
+    /// The copies that nodes write: node and title.
+    fn copying(&self) -> Vec<(usize, String)> {
+        let mut copies = Vec::new();
+        for (number, node) in (1..).zip(&self.nodes) {
+            let status =
+                node.as_ref().and_then(|node| node.get("/status").ok()).unwrap_or_default();
+            let filling = status["cluster"]["copies"]["filling"].as_array();
+            let titles = filling.into_iter().flatten().filter_map(|copy| copy["title"].as_str());
+            copies.extend(titles.map(|title| (number, title.to_owned())));
+        }
+        copies
+    }
+
+    /// The copies in one line, as a director knows them.
+    pub(super) fn placement(&self) -> String {
+        let director = self.directors.iter().flatten().next();
+        let known = director.and_then(|director| director.get("/titles").ok()).unwrap_or_default();
+        let titles = known["titles"].as_array().into_iter().flatten().map(|title| {
+            let ready = title["ready"].as_array().into_iter().flatten();
+            let nodes: Vec<&str> = ready.filter_map(Value::as_str).collect();
+            format!("{} on {}", title["name"].as_str().unwrap_or_default(), nodes.join(" "))
+        });
+        titles.collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether every title has its copies, as far as a director knows.
+    fn has_copies(&self, director: &Server) -> Option<bool> {
+        let titles = director.get("/titles").ok()?;
+        let titles = titles["titles"].as_array()?;
+        let ready = |title: &Value| title["ready"].as_array().map_or(0, Vec::len);
+        if !self.has_gateway() {
+            let wanted: usize = TITLES.iter().map(|title| title.nodes.len()).sum();
+            return Some(titles.iter().map(ready).sum::<usize>() == wanted);
+        }
+        let here = &director.get("/status").ok()?["planning"]["here"];
+        // One of the directors plans, and knows what is ordered.
+        let is_done = here["plans"] == false
+            || here["titles"] == self.titles && here["fills"] == 0 && here["evictions"] == 0;
+        Some(is_done && titles.len() == self.titles && titles.iter().all(|it| ready(it) >= COPIES))
+    }
+
+    /// Starts what is not running, and waits until viewers can be sent to every node and the
+    /// directors have nothing to order.
     pub(super) fn restore(&mut self, demo: &ClusterDemo) -> Result<(), Problem> {
         for (number, member) in (1..).zip(&mut self.etcd) {
             if member.is_none() {
@@ -126,39 +172,40 @@ impl Parts {
             }
         }
         wait(demo, "etcd has a leader", || leader().is_some())?;
+        let has_gateway = self.has_gateway();
         for (number, node) in (1..).zip(&mut self.nodes) {
             if node.is_none() {
-                let (call, log) = (node_call(demo, number), demo.log(&format!("n{number}")));
+                let call = node_call(demo, number, has_gateway);
+                let log = demo.log(&format!("n{number}"));
                 *node = Some(Server::start(&call, &log, &demo.stop)?);
             }
         }
         for (number, director) in (1..).zip(&mut self.directors) {
             if director.is_none() {
-                let call = director_call(demo, number);
+                let call = director_call(demo, number, has_gateway);
                 let log = demo.log(&format!("director{number}"));
                 *director = Some(Server::start(&call, &log, &demo.stop)?);
             }
         }
         if matches!(self.gateway, GatewayState::Lost) {
             self.gateway = GatewayState::Running(demo.start_gateway()?);
-            demo.copy_again()?;
         }
         // A node that ended without notice waits until its old lease has ended.
-        let copies: usize = TITLES.iter().map(|title| title.nodes.len()).sum();
-        wait(demo, "every node is registered", || {
+        wait(demo, "every node is registered, and every title has its copies", || {
             let registered =
                 |node: &Server| node.get("/status").ok()?["cluster"]["registered"].as_bool();
             let sees = |director: &Server| {
-                let titles = director.get("/titles").ok()?;
-                let ready = titles["titles"].as_array()?.iter();
-                let copies_ready = ready.filter_map(|title| Some(title["ready"].as_array()?.len()));
                 let status = director.get("/status").ok()?;
-                let nodes = status["nodes"].as_array()?.clone();
+                let nodes = status["nodes"].as_array()?;
                 let answering = nodes.iter().filter(|node| node["answers"] == true).count();
-                Some(copies_ready.sum::<usize>() == copies && answering == NODES)
+                Some(answering == NODES && self.has_copies(director)?)
+            };
+            let plans = |director: &Server| {
+                director.get("/status").is_ok_and(|it| it["planning"]["here"]["plans"] == true)
             };
             self.nodes.iter().flatten().all(|node| registered(node) == Some(true))
                 && self.directors.iter().flatten().all(|director| sees(director) == Some(true))
+                && (!has_gateway || self.directors.iter().flatten().any(plans))
         })
     }
 
@@ -218,17 +265,12 @@ impl Parts {
                 let GatewayState::Running(gateway) = gateway else {
                     return Err("it does not run".to_owned());
                 };
-                let copying = demo.copy()?;
-                std::thread::sleep(BEGUN);
+                let copying = self.copying();
                 gateway.kill();
-                let copied = match copying.wait(demo)? {
-                    Ok(()) => "was complete by then",
-                    Err(_) => "ended with an error",
-                };
-                Ok(format!(
-                    "SIGKILL to the server of the bucket while n{COPYING} copied titles from it, \
-                     which {copied}"
-                ))
+                let words = copying.iter().map(|(node, title)| format!("n{node} copied {title}"));
+                let words = words.collect::<Vec<_>>().join(", ");
+                let words = if words.is_empty() { "nothing was copied" } else { &words };
+                Ok(format!("SIGKILL to the server of the bucket while {words}"))
             }
             Loss::Node | Loss::NodeInOrder => {
                 let node = self.nodes[number - 1].take().ok_or("it does not run")?;
@@ -341,7 +383,7 @@ fn in_cluster(demo: &ClusterDemo, call: Call) -> Call {
         .arg("--json")
 }
 
-fn node_call(demo: &ClusterDemo, number: usize) -> Call {
+fn node_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
     let address = format!("127.0.0.{}:8080", 10 + number);
     let rack = if number % 2 == 1 { "r1" } else { "r2" };
     let call = demo
@@ -351,11 +393,16 @@ fn node_call(demo: &ClusterDemo, number: usize) -> Call {
         .args(["--node", &format!("n{number}"), "--rack", rack])
         .args(["--as-disk", "st39183w", "--network", "48Mbps", "--memory", "256MiB"])
         .args(["--grace", "3s"]);
-    in_cluster(demo, call)
+    in_cluster(
+        demo,
+        if has_gateway { with_bucket(call).args(["--fill-rate", FILL_RATE]) } else { call },
+    )
 }
 
-fn director_call(demo: &ClusterDemo, number: usize) -> Call {
+fn director_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
     let call = demo.call("director").args(["--listen", &director_address(number)]);
+    let copies = COPIES.to_string();
+    let call = if has_gateway { with_bucket(call).args(["--copies", &copies]) } else { call };
     in_cluster(demo, call.args(["--keep-free", KEEP_FREE]))
 }
 
@@ -365,8 +412,15 @@ const MEMBERS: usize = 3;
 /// Per cent of each node that new viewers leave to those who lose theirs.
 const KEEP_FREE: &str = "30";
 
-/// Time for the cluster to be complete: leases of 10 s, and a leader that is chosen.
-const START: Duration = Duration::from_secs(60);
+/// The rate at which a node writes copies. The disk time that is kept for it is not there for new
+/// viewers: at 30 Mb/s, half of them were refused. Copies take long enough to be under way when a
+/// round loses something.
+const FILL_RATE: &str = "12Mbps";
 
-/// Time from the start of a copy to the loss of what it comes from.
-const BEGUN: Duration = Duration::from_millis(700);
+/// Copies of a title, at least. With two, all viewers of a title on a lost node need room at one
+/// other node, which placement does not keep.
+const COPIES: usize = 3;
+
+/// Time for the cluster to be complete: leases of 10 s, and a leader that is chosen; the planner
+/// looks at the bucket once a minute, and copies that failed are tried again after up to 40 s.
+const START: Duration = Duration::from_secs(180);

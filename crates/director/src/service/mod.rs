@@ -14,12 +14,15 @@ mod admission;
 mod counters;
 mod metrics;
 mod nodes;
+mod pages;
 mod reply;
 mod request;
 mod routes;
 mod status;
 mod steering;
 mod transport;
+
+pub use pages::{PageCheck, PageKind, PageRefusal};
 
 use crate::etcd::EtcdConfig;
 use crate::planning::{Planning, PlanningConfig, PlanningDirector};
@@ -55,6 +58,8 @@ pub struct ServiceConfig {
     pub keep_free: f64,
     /// What the director needs to plan placement; `None`: others do, or nobody.
     pub planning: Option<PlanningConfig>,
+    /// Who may see the status, the metrics and the list of titles; `None`: whoever can connect.
+    pub check: Option<PageCheck>,
     /// The version that the status shows.
     pub version: String,
 }
@@ -72,6 +77,7 @@ struct ServiceState {
     watched: Arc<WatchedCluster>,
     admission: Admission,
     planning: Option<Planning>,
+    check: Option<PageCheck>,
     counters: ServiceCounters,
     open: Arc<OpenConnections>,
     cluster: ClusterName,
@@ -147,6 +153,7 @@ impl DirectorService {
             admission: Admission::new(Arc::clone(&watched), nodes, settings, unmet, say),
             watched,
             planning,
+            check: config.check,
             counters: ServiceCounters::default(),
             open: Arc::new(OpenConnections::new(MOST_CONNECTIONS, MOST_OF_A_CLIENT)),
             cluster: config.etcd.cluster,

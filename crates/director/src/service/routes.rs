@@ -1,6 +1,6 @@
 //! The resources of a director.
 
-use super::{ServiceState, metrics, request, status, steering};
+use super::{ServiceState, metrics, pages, request, status, steering};
 use http_service::{HttpRequest, HttpResponse, console_file};
 use serde_json::json;
 use std::sync::Arc;
@@ -10,6 +10,11 @@ use std::time::{Duration, Instant};
 pub(super) fn answer(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpResponse {
     if !is_page(request) {
         return resource(state, request);
+    }
+    if matches!(request.method, "GET" | "HEAD")
+        && let Some(refused) = pages::refusal(state, request)
+    {
+        return refused;
     }
     match state.page() {
         Some(permit) => resource(state, request).holding(permit),

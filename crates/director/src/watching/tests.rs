@@ -184,3 +184,19 @@ fn records_of_another_format_are_not_used() {
     assert!(trouble.contains("format 999"), "{trouble}");
     assert!(!view.watched.is_listed());
 }
+
+#[test]
+fn what_is_known_goes_on_after_a_short_silence_of_the_same_etcd() {
+    let stamp = |etcd, revision| Stamp { etcd, revision };
+    let secs = Duration::from_secs;
+    let rows = [
+        ("the same", stamp(1, 7), secs(0), true),
+        ("news", stamp(1, 9), secs(4), true),
+        ("another etcd", stamp(2, 9), secs(0), false),
+        ("restored", stamp(1, 6), secs(0), false),
+        ("restored and written to, or only silent", stamp(1, 9), LONG_SILENCE, false),
+    ];
+    for (what, now, silence, wanted) in rows {
+        assert_eq!(continues(stamp(1, 7), now, silence), wanted, "{what}");
+    }
+}

@@ -78,7 +78,7 @@ pub enum TitlePatterns {
 
 /// What a request needs a token for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TokenNeed<'a> {
+pub enum TokenNeed<'a> {
     /// To open this title.
     Title(&'a str),
     /// To fetch this title for a cache.
@@ -91,11 +91,11 @@ pub(crate) enum TokenNeed<'a> {
 
 /// How much of a title a viewer may play, and who goes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Permit {
+pub struct Permit {
     /// The height of the largest pictures, in pixels; `None`: any.
-    pub(crate) max_height: Option<u32>,
+    pub max_height: Option<u32>,
     /// Who goes first where there is not room for all.
-    pub(crate) priority: Priority,
+    pub priority: Priority,
 }
 
 impl Permit {
@@ -113,7 +113,7 @@ impl Permit {
 
 /// Why a request is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
+pub enum Denied {
     /// The request has no token.
     NoToken,
     /// The token is not valid, and why.
@@ -124,13 +124,16 @@ pub(crate) enum Denied {
 
 /// The check of tokens; without a key file everything is allowed to everybody.
 #[derive(Debug, Default)]
-pub(crate) struct AccessControl {
+pub struct AccessControl {
     keys: Mutex<Option<Arc<KeyFile>>>,
 }
 
 impl AccessControl {
     /// Reads the keys of a server.
-    pub(crate) fn new(path: Option<&Path>) -> Result<Self, Reason> {
+    ///
+    /// # Errors
+    /// A file that cannot be read or used, or that other users may read.
+    pub fn new(path: Option<&Path>) -> Result<Self, Reason> {
         crypto::install();
         Ok(Self { keys: Mutex::new(Self::read(path)?) })
     }
@@ -155,7 +158,10 @@ impl AccessControl {
     }
 
     /// What a client at `peer` with this token may play, if it is allowed what it asks for.
-    pub(crate) fn check(
+    ///
+    /// # Errors
+    /// No token, one that is not valid, and one that does not allow this.
+    pub fn check(
         &self,
         access: TokenNeed<'_>,
         token: Option<&str>,
@@ -284,7 +290,7 @@ impl TokenClaims {
 impl Denied {
     /// The value of `WWW-Authenticate`, with the word of RFC 6750, 3.1, for clients that ask for
     /// another token by themselves.
-    pub(crate) fn challenge(&self) -> String {
+    pub fn challenge(&self) -> String {
         let word = match self {
             Self::NoToken => "",
             Self::Invalid(_) => ", error=\"invalid_token\"",
@@ -294,7 +300,7 @@ impl Denied {
     }
 
     /// The status and the stable word of the response.
-    pub(crate) fn status(&self) -> (u16, &'static str) {
+    pub fn status(&self) -> (u16, &'static str) {
         match self {
             Self::NoToken => (401, "token-missing"),
             Self::Invalid(_) => (401, "token-invalid"),

@@ -44,9 +44,10 @@ pub(crate) enum ClusterCommand {
     /// Start nodes anew one after the other, as for a new version.
     ///
     /// Runs a command for each registered node, by name, or for those that are named in the order
-    /// given. Waits each time until the node is registered anew with all its copies. Viewers go on
-    /// if the command replaces the program in its place (SIGUSR2). The first node whose command
-    /// fails, or that does not come back, ends it: the others are left as they are.
+    /// given. Waits each time until the node is registered anew with all its copies, but for those
+    /// that placement removes meanwhile. Viewers go on if the command replaces the program in its
+    /// place (SIGUSR2). The first node whose command fails, or that does not come back, ends it:
+    /// the others are left as they are.
     Upgrade(ClusterUpgradeArgs),
 }
 
@@ -112,11 +113,26 @@ pub(crate) struct DirectorArgs {
     pub(crate) cluster_secret: PathBuf,
     /// Where viewers connect.
     ///
-    /// 0.0.0.0:8090 accepts connections from the network; port 0 takes any free port.
+    /// 0.0.0.0:8090 accepts connections from the network; port 0 takes any free port. An address
+    /// that is neither loopback nor private nor link-local needs --tls-certificate and --tokens, or
+    /// --insecure.
     #[arg(long, default_value = "127.0.0.1:8090", value_parser = address)]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) certificate: CertificateArgs,
+    /// Listen on a public address without TLS or without tokens.
+    ///
+    /// For a director that a firewall, a container or a proxy keeps strangers away from.
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Show nodes and numbers only to holders of an operator's token.
+    ///
+    /// The key file that the nodes have as --tokens: /status and /metrics need a token of `tenuto
+    /// token KEYS --operator`, /titles one that opens all titles. The file is read again when it
+    /// changes. Without it everybody who can connect sees them. Viewers' tokens are checked by the
+    /// nodes.
+    #[arg(long, value_name = "KEYS")]
+    pub(crate) tokens: Option<PathBuf>,
     /// Leave as much free as the viewers of any one node need.
     ///
     /// A new viewer is then refused where the free rate of all disks would not be enough for the

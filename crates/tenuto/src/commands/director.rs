@@ -9,15 +9,21 @@ use cluster::{ContentTag, TitleName, TitleSize};
 use director::etcd::EtcdConfig;
 use director::planning::{ListedTitles, PlanningConfig};
 use director::secret::ClusterSecret;
-use director::service::{DirectorService, ServiceConfig};
+use director::service::{DirectorService, PageCheck, PageKind, PageRefusal, ServiceConfig};
 use serde_json::json;
+use server::access::{AccessControl, TokenNeed};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tenuto_agent::stop_on_signals;
 use units::Hinted;
 
 pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
+    if !args.insecure {
+        let has_tls = args.certificate.files().is_some();
+        server::check_director(args.listen, has_tls, args.tokens.is_some())?;
+    }
     let secret = ClusterSecret::from_file(&args.cluster_secret)
         .map_err(|why| why.reason().about("--cluster-secret"))?;
     let stop = stop_on_signals()?;
@@ -31,6 +37,7 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
         survive_loss: args.survive_loss,
         keep_free: f64::from(args.keep_free) / 100.0,
         planning: planning(args)?,
+        check: args.tokens.as_deref().map(page_check).transpose()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let service = DirectorService::start(config, out::note)?;
@@ -47,6 +54,22 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
     }
     service.stop();
     Ok(())
+}
+
+/// Who may see what a director shows: whoever may see it at a node with these keys.
+fn page_check(keys: &Path) -> Result<PageCheck, Failure> {
+    let access = AccessControl::new(Some(keys)).map_err(|why| why.about("--tokens"))?;
+    Ok(PageCheck::new(move |kind, token, client| {
+        let need = match kind {
+            PageKind::Titles => TokenNeed::TitleList,
+            PageKind::Numbers => TokenNeed::Server,
+        };
+        let checked = access.check(need, token, client, SystemTime::now());
+        checked.map(drop).map_err(|why| {
+            let ((status, error), challenge) = (why.status(), why.challenge());
+            PageRefusal { status, error, message: why.to_string(), challenge }
+        })
+    }))
 }
 
 /// What the director needs to plan placement, where there is a bucket.

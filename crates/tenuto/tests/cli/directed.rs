@@ -23,7 +23,7 @@ impl Part {
     }
 
     /// SIGKILL; the address stays for a program that is started again.
-    fn kill(&mut self) -> String {
+    pub(crate) fn kill(&mut self) -> String {
         self.child.kill().expect("it still runs");
         self.child.wait().expect("it ends");
         self.address.clone()
@@ -31,17 +31,28 @@ impl Part {
 
     /// SIGTERM; returns when it has ended.
     pub(crate) fn stop(mut self) {
-        let status = Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status();
-        assert!(status.expect("kill runs").success());
+        self.signal("-TERM");
         self.child.wait().expect("it ends");
     }
 
+    pub(crate) fn signal(&self, name: &str) {
+        let status = Command::new("kill").arg(name).arg(self.child.id().to_string()).status();
+        assert!(status.expect("kill runs").success());
+    }
+
     /// The head and the body of the response to a GET; empty without one.
-    fn get(&self, path: &str) -> (String, String) {
+    pub(crate) fn get(&self, path: &str) -> (String, String) {
+        self.request("GET", path, "")
+    }
+
+    /// The head and the body of a response; empty without one.
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> (String, String) {
         let read = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(&self.address)?;
             stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-            write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address)?;
+            let (host, length) = (&self.address, body.len());
+            let head = format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\n");
+            write!(stream, "{head}Content-Length: {length}\r\n\r\n{body}")?;
             let mut text = String::new();
             stream.read_to_string(&mut text)?;
             Ok(text)
@@ -56,7 +67,7 @@ impl Part {
     }
 
     /// What the cluster's part of a node's status is now.
-    fn cluster(&self) -> Value {
+    pub(crate) fn cluster(&self) -> Value {
         self.json("/status")["cluster"].take()
     }
 }
@@ -84,22 +95,36 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 pub(crate) fn etcd(dir: &TestDir, address: &str, peers: &str) -> Part {
-    let mut command = Command::new("etcd");
-    let (here, peers) = (format!("http://{address}"), format!("http://{peers}"));
-    command.arg("--data-dir").arg(dir.path("etcd"));
-    command.args(["--listen-client-urls", &here, "--advertise-client-urls", &here]);
-    command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
-    command.args(["--initial-cluster", &format!("default={peers}")]);
-    let part = Part::new(command, address.to_owned());
+    let part = etcd_member(dir, "etcd", address, &format!("etcd=http://{peers}"));
     eventually("etcd answers", || part.get("/health").1.contains("true"));
     part
 }
 
+/// The member `name` of an etcd of these `members`, each `NAME=URL`, with commas between them.
+pub(crate) fn etcd_member(dir: &TestDir, name: &str, address: &str, members: &str) -> Part {
+    let mut command = Command::new("etcd");
+    let here = format!("http://{address}");
+    let of = |member: &str| member.strip_prefix(&format!("{name}=")).map(str::to_owned);
+    let peers = members.split(',').find_map(of).expect("it is one of them");
+    command.arg("--data-dir").arg(dir.path(name)).args(["--name", name]);
+    command.args(["--listen-client-urls", &here, "--advertise-client-urls", &here]);
+    command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
+    command.args(["--initial-cluster", members]);
+    // Only where a test fills it.
+    command.args(["--quota-backend-bytes", &QUOTA.to_string()]);
+    Part::new(command, address.to_owned())
+}
+
 /// The node `n1` or `n2` with its store.
 fn node(dir: &TestDir, etcd: &str, name: &str, address: String) -> Part {
+    node_of(dir, etcd, name, name, address)
+}
+
+/// A node with a store of another name.
+pub(crate) fn node_of(dir: &TestDir, etcd: &str, name: &str, store: &str, address: String) -> Part {
     let line = format!(
-        "serve {name}.store --listen {address} --node {name} --node-address http://{address} \
-         --cluster http://{etcd} --cluster-name c --cluster-secret secret --as-disk st39183w \
+        "serve {store}.store --listen {address} --node {name} --node-address http://{address} \
+         --cluster {etcd} --cluster-name c --cluster-secret secret --as-disk st39183w \
          --network 30Mbps --grace 1s --max-client-unplayed 1000"
     );
     let mut command = program(&dir.path(""));
@@ -107,10 +132,10 @@ fn node(dir: &TestDir, etcd: &str, name: &str, address: String) -> Part {
     Part::new(command, address)
 }
 
-fn director(dir: &TestDir, etcd: &str) -> Part {
+pub(crate) fn director(dir: &TestDir, etcd: &str) -> Part {
     let address = free_address();
     let line = format!(
-        "director --listen {address} --cluster http://{etcd} --cluster-name c \
+        "director --listen {address} --cluster {etcd} --cluster-name c \
          --cluster-secret secret"
     );
     let mut command = program(&dir.path(""));
@@ -119,7 +144,7 @@ fn director(dir: &TestDir, etcd: &str) -> Part {
 }
 
 /// Viewers in the background, and their report at the end.
-fn viewers(dir: &TestDir, at: &Part, number: usize, seconds: u32) -> Child {
+pub(crate) fn viewers(dir: &TestDir, at: &Part, number: usize, seconds: u32) -> Child {
     let line = format!(
         "play http://{}{MASTER} --viewers {number} --buffer 8s --duration {seconds}s --json",
         at.address
@@ -136,7 +161,7 @@ pub(crate) fn report(viewers: Child) -> Value {
 
 /// Neither an error nor a stall.
 #[track_caller]
-fn assert_undisturbed(report: &Value, admitted: usize) {
+pub(crate) fn assert_undisturbed(report: &Value, admitted: usize) {
     let totals = &report["totals"];
     assert_eq!(totals["admitted"], admitted, "{report}");
     assert_eq!((&totals["failed"], &totals["refused"]), (&0.into(), &0.into()), "{report}");
@@ -149,24 +174,70 @@ fn since(before: [Option<u64>; 2], now: [Option<u64>; 2]) -> Vec<u64> {
     growth.map(|(now, before)| now.unwrap_or_default() - before.unwrap_or_default()).collect()
 }
 
-const MASTER: &str = "/t/film/master.m3u8";
+pub(crate) const MASTER: &str = "/t/film/master.m3u8";
+/// Bytes of an etcd: far more than any test writes in order.
+pub(crate) const QUOTA: usize = 16 << 20;
+
+/// The stores of these names with one film, and the secret.
+pub(crate) fn prepared(stores: &[&str]) -> TestDir {
+    let dir = TestDir::new();
+    dir.film_of(60, "film.mkv");
+    for name in stores {
+        dir.ok(&format!("format {name}.store --size 32MiB"));
+        dir.ok(&format!("ingest {name}.store film.mkv"));
+    }
+    write_secret(&dir);
+    dir
+}
+
+fn write_secret(dir: &TestDir) {
+    dir.write("secret", [b's'; 32]);
+    let only_mine = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(dir.path("secret"), only_mine).unwrap();
+}
+
+#[test]
+fn a_director_shows_itself_to_holders_of_a_token() {
+    let dir = TestDir::new();
+    write_secret(&dir);
+    dir.ok("token keys.json --new");
+    let token = |words: &str| dir.ok(&format!("token keys.json {words}")).trim().to_owned();
+    let tokens = [String::new(), token("--title film"), token(""), token("--operator")];
+    // No etcd answers there: the director says so, and goes on.
+    let line = "director --cluster http://127.0.0.1:1 --cluster-name c --cluster-secret secret";
+    let address = free_address();
+    let mut command = program(&dir.path(""));
+    command.args(format!("{line} --listen {address} --tokens keys.json").split_whitespace());
+    let director = Part::new(command, address);
+    eventually("it answers", || !director.get("/console/").0.is_empty());
+    let rows = [
+        ("/status", ["401", "403", "403", "200"]),
+        ("/metrics", ["401", "403", "403", "200"]),
+        ("/titles", ["401", "403", "200", "200"]),
+        ("/console/", ["200"; 4]),
+    ];
+    for (path, wanted) in rows {
+        let status = tokens.each_ref().map(|token| {
+            let query = if token.is_empty() { token.clone() } else { format!("?token={token}") };
+            let head = director.get(&format!("{path}{query}")).0;
+            head.split(' ').nth(1).unwrap_or_default().to_owned()
+        });
+        assert_eq!(status, wanted, "{path}");
+    }
+    let public = format!("{line} --listen 0.0.0.0:0");
+    dir.fails(&public, 1, "everybody could see its nodes and titles");
+    dir.fails(&format!("{line} --tokens none.json"), 1, "--tokens: ");
+}
 
 #[test]
 fn viewers_go_on_when_a_part_of_the_cluster_is_killed() {
     testkit::needs!(Program("etcd"), Program("ffmpeg"));
-    let dir = TestDir::new();
-    dir.film_of(60, "film.mkv");
-    for name in ["n1", "n2"] {
-        dir.ok(&format!("format {name}.store --size 32MiB"));
-        dir.ok(&format!("ingest {name}.store film.mkv"));
-    }
-    dir.write("secret", [b's'; 32]);
-    let only_mine = std::fs::Permissions::from_mode(0o600);
-    std::fs::set_permissions(dir.path("secret"), only_mine).unwrap();
+    let dir = prepared(&["n1", "n2"]);
     let (client, peers) = (free_address(), free_address());
+    let etcd_url = format!("http://{client}");
     let mut etcd_member = etcd(&dir, &client, &peers);
-    let mut nodes = ["n1", "n2"].map(|name| node(&dir, &client, name, free_address()));
-    let (mut lost, director) = (director(&dir, &client), director(&dir, &client));
+    let mut nodes = ["n1", "n2"].map(|name| node(&dir, &etcd_url, name, free_address()));
+    let (mut lost, director) = (director(&dir, &etcd_url), director(&dir, &etcd_url));
     let is_sent = |director: &Part| director.get(MASTER).0.starts_with("HTTP/1.1 302");
     let registered = |node: &Part| node.cluster()["registered"] == true;
     eventually("both are registered", || nodes.iter().all(registered));
@@ -216,7 +287,7 @@ fn viewers_go_on_when_a_part_of_the_cluster_is_killed() {
     });
     lost.kill();
     let address = nodes[1].kill();
-    nodes[1] = node(&dir, &client, "n2", address);
+    nodes[1] = node(&dir, &etcd_url, "n2", address);
     // Its lease has not ended, unless the machine took so long to start it: for etcd this is a
     // second node of the name.
     eventually("the second is told", || {
@@ -251,7 +322,7 @@ fn viewers_go_on_when_a_part_of_the_cluster_is_killed() {
     }
     let upgrade = |run: &str, more: &str| {
         let mut command = program(&dir.path(""));
-        command.args(["cluster", "upgrade", "--cluster", &format!("http://{client}")]);
+        command.args(["cluster", "upgrade", "--cluster", &etcd_url]);
         command.args(["--cluster-name", "c", "--run", run]).args(more.split_whitespace());
         Run::from(command.output().expect("tenuto runs"))
     };

@@ -6,6 +6,7 @@
 
 mod agreement;
 mod bucket;
+mod cluster_faults;
 mod copies;
 mod directed;
 mod emulated;

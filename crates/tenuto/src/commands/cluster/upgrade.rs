@@ -1,7 +1,7 @@
 //! `cluster upgrade`: a command for one node after the other, each awaited.
 //!
 //! ```text
-//!   for each node:   lease, copies ─▶ COMMAND ─▶ another lease ─▶ copies again ─▶ next
+//!   for each node:   lease, copies ─▶ COMMAND ─▶ another lease ─▶ wanted copies ─▶ next
 //!                                       │ fails        │ not in time
 //!                                       └──────────────┴─▶ the others are left as they are
 //! ```
@@ -9,6 +9,7 @@
 //! A program that is started anew, in its place or not, registers under another lease: by that a
 //! node that was started anew differs from one that goes on as before.
 
+use super::awaited::AwaitedCopies;
 use super::{LOOK, copies_of, is_known, records};
 use crate::args::director::ClusterUpgradeArgs;
 use crate::failure::{Code, Failure};
@@ -95,7 +96,7 @@ fn nodes_of(view: &ClusterView) -> (Vec<NodeId>, Vec<NodeId>) {
 /// What must be there again after a node was started anew.
 struct Before {
     lease: NodeLease,
-    copies: usize,
+    copies: AwaitedCopies,
     address: String,
 }
 
@@ -108,10 +109,12 @@ fn upgrade_one(
     stop: &AtomicBool,
 ) -> Result<usize, String> {
     let (lease, view) = look(records, node).map_err(|error| error.to_string())?;
-    let Some((lease, (copies, address))) = lease.zip(shown(&view, node)) else {
+    let number = view.node_named(node).filter(|number| view.node(*number).digest().is_some());
+    let Some((lease, number)) = lease.zip(number) else {
         return Err("it is not registered any more; nothing was run".to_owned());
     };
-    let before = Before { lease, copies, address };
+    let address = view.node(number).digest().map_or_else(String::new, |it| it.address.clone());
+    let mut before = Before { lease, copies: AwaitedCopies::of(&view, number), address };
     bar.say(&format!("{node}: {}", args.run));
     run_command(&args.run, node, &before.address)?;
     let begun = Instant::now();
@@ -123,13 +126,14 @@ fn upgrade_one(
         std::thread::sleep(LOOK);
         // Etcd may be started anew, too.
         let Ok((lease, view)) = look(records, node) else { continue };
-        state = match (lease, shown(&view, node)) {
-            (Some(now), _) if now == before.lease => {
+        let are_there = before.copies.are_there(&view);
+        state = match lease {
+            Some(now) if now == before.lease => {
                 "it goes on as before: the command did not start it anew"
             }
-            (Some(_), Some((copies, _))) if copies >= before.copies => return Ok(copies),
-            (Some(_), _) => "it is registered again, and not all its copies are",
-            (None, _) => "it is not registered",
+            Some(_) if are_there => return Ok(ready_copies(&view, node)),
+            Some(_) => "it is registered again, and not all its copies are",
+            None => "it is not registered",
         };
         bar.say(&format!("{node}: {state}"));
     }
@@ -143,12 +147,10 @@ fn look(
     Ok((records.lease_of(node)?, records.view()?))
 }
 
-/// The ready copies on a registered node, and its address.
-fn shown(view: &ClusterView, node: &NodeId) -> Option<(usize, String)> {
-    let number = view.node_named(node)?;
-    let digest = view.node(number).digest()?;
-    let (ready, _) = copies_of(view, number, view.node(number));
-    Some((ready, digest.address.clone()))
+/// The number of ready copies on a node.
+fn ready_copies(view: &ClusterView, node: &NodeId) -> usize {
+    let number = view.node_named(node);
+    number.map_or(0, |number| copies_of(view, number, view.node(number)).0)
 }
 
 /// Runs the command. What it prints goes to standard error, beside the progress.
