@@ -63,6 +63,13 @@ impl BackOff {
         let next = self.last.map_or(FIRST_WAIT, |last| (last * 2).min(LONGEST_WAIT));
         *self.last.insert(next)
     }
+
+    /// How long to wait where an input goes on in another form, after a connection that has lasted
+    /// so long: it is there, so that each second would be lost, but one that changes all the time
+    /// is not opened all the time.
+    pub(crate) fn wait_after_change(&mut self, lasted: Duration) -> Duration {
+        if lasted >= STEADY { Duration::ZERO } else { self.next_wait() }
+    }
 }
 
 /// Decides when a user is warned that less is kept than was asked for.
@@ -87,6 +94,9 @@ const MOST_AHEAD: u64 = 60;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How long a connection lasts at least after which the next one is opened at once: longer than what
+/// is found out of an input when it is opened.
+const STEADY: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
@@ -148,6 +158,11 @@ mod tests {
         let mut back_off = BackOff::default();
         let waits: Vec<u64> = (0..7).map(|_| back_off.next_wait().as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
+        let mut back_off = BackOff::default();
+        let waits: Vec<u64> = [60, 10, 9, 0, 10, 3]
+            .map(|lasted| back_off.wait_after_change(Duration::from_secs(lasted)).as_secs())
+            .to_vec();
+        assert_eq!(waits, [0, 0, 1, 2, 0, 4]);
         let mut warning = ShortWarning::default();
         let news =
             [100, 100, 95, 90, 89, 85, 80].map(|kept| warning.is_news(Duration::from_secs(kept)));

@@ -144,6 +144,15 @@ pub enum BadStream {
         /// The place of the data.
         at: u64,
     },
+    /// The pictures or the sound change their form, of a stream that is to be read
+    /// [up to there](super::FragmentReader::ending_at_new_format).
+    #[error("the input changes from {before} to {after}")]
+    NewFormat {
+        /// What came so far, in words.
+        before: String,
+        /// What follows.
+        after: String,
+    },
     /// The caller continued after an error.
     #[error("the stream is not read any further after an error")]
     AfterError,

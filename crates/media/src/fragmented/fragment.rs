@@ -6,6 +6,7 @@
 //! fragment's last LDU), the duration of the last LDU is corrected, so that times never drift.
 
 use super::error::{BadStream, malformed};
+use super::form::{FormWatch, NewForm};
 use super::latm::{LatmUnpacker, PacketTimes};
 use super::parts::{self, PartCutter, TrackCut};
 use crate::boxes::boxes;
@@ -44,6 +45,8 @@ pub(super) struct KeptTrack {
     pub(super) latm: Option<LatmUnpacker>,
     /// Finds what of it may be encrypted, if it has NAL units.
     pub(super) scanner: Option<SubsampleScanner>,
+    /// Sees whether its LDUs change their form, if they tell it.
+    pub(super) watch: Option<FormWatch>,
 }
 
 /// The values of an LDU that the fragment does not override.
@@ -65,6 +68,7 @@ pub(super) struct Run {
 
 impl TrackState {
     pub(super) fn new(id: u32, number: usize, description: TrackDescription, latm: bool) -> Self {
+        let watch = FormWatch::of(&description.sample_entry).filter(|_| !latm);
         let latm = latm.then(LatmUnpacker::default);
         let scanner = SubsampleScanner::of(&description.sample_entry);
         let kept = KeptTrack {
@@ -77,6 +81,7 @@ impl TrackState {
             cut: None,
             latm,
             scanner,
+            watch,
         };
         Self { id, defaults: Defaults::default(), kept: Some(kept) }
     }
@@ -92,10 +97,13 @@ impl TrackState {
 
     /// Takes the next bytes of the kept track `number`, if it is this one.
     pub(super) fn scan(&mut self, number: usize, bytes: &[u8]) {
-        if let Some(kept) = self.kept.as_mut().filter(|kept| kept.number == number)
-            && let Some(scanner) = &mut kept.scanner
-        {
-            scanner.push(bytes, &kept.index);
+        if let Some(kept) = self.kept.as_mut().filter(|kept| kept.number == number) {
+            if let Some(scanner) = &mut kept.scanner {
+                scanner.push(bytes, &kept.index);
+            }
+            if let Some(watch) = &mut kept.watch {
+                watch.push(bytes, &kept.index);
+            }
         }
     }
 
@@ -119,6 +127,8 @@ impl TrackState {
         };
         let map = kept.scanner.as_ref().map(SubsampleScanner::map);
         let seen = kept.index.count_within(arrived).min(map.map_or(usize::MAX, SubsampleMap::len));
+        // LDUs of another form are of no part that began before them.
+        let seen = seen.min(kept.of_one_form());
         let (seen, from) = (seen.min(end), first.saturating_add(from));
         // The time until a part that begins after a gap is none of this part's play-out time.
         let is_gap = |to: usize| to == end && to < kept.index.len() && parts::is_gap(kept, to);
@@ -135,6 +145,12 @@ impl TrackState {
             ldus.set_last_duration(kept.index.duration(seen - 2));
         }
         Some(IndexPart { last_duration, ldus, checksums: Vec::new() })
+    }
+
+    /// The error that the LDUs of the track have another form from some place on, if they have.
+    pub(super) fn new_format(&self) -> Option<BadStream> {
+        let NewForm { before, after, .. } = self.kept.as_ref()?.new_form()?;
+        Some(BadStream::NewFormat { before, after })
     }
 
     pub(super) fn description(&self) -> Option<TrackDescription> {
@@ -156,6 +172,24 @@ impl TrackState {
 }
 
 impl KeptTrack {
+    /// The LDUs that are known to be of the form of the first one.
+    fn of_one_form(&self) -> usize {
+        let changed = self.scanner.as_ref().and_then(SubsampleScanner::changed);
+        let pictures = changed.map_or(usize::MAX, |changed| changed.ldu);
+        self.watch.as_ref().map_or(pictures, |watch| pictures.min(watch.certain()))
+    }
+
+    /// Where its LDUs have another form for the first time.
+    fn new_form(&self) -> Option<NewForm> {
+        let of_pictures = self.scanner.as_ref().and_then(SubsampleScanner::changed);
+        let of_pictures = of_pictures.map(|changed| {
+            let [before, after] =
+                [changed.before, changed.after].map(|format| format!("pictures of {format}"));
+            NewForm { ldu: changed.ldu, before, after }
+        });
+        of_pictures.or_else(|| self.watch.as_ref()?.changed().cloned())
+    }
+
     /// Makes LDUs of what has come of a track in LATM framing; returns their bytes.
     pub(super) fn take_units(&mut self) -> Vec<u8> {
         let latm = self.latm.as_mut();

@@ -15,6 +15,7 @@
 //! constants below and in `fragment`.
 
 mod error;
+mod form;
 mod fragment;
 mod header;
 mod latm;
@@ -65,6 +66,8 @@ pub struct FragmentReader {
     known: Vec<(usize, MuxConfig)>,
     /// What cuts the stream into parts.
     cutter: Option<PartCutter>,
+    /// Whether a new form of pictures or sound is an error.
+    ends_at_new_format: bool,
     /// Whether an error has occurred: nothing after it is valid.
     failed: bool,
 }
@@ -100,6 +103,7 @@ impl FragmentReader {
             latm: Vec::new(),
             known: Vec::new(),
             cutter: None,
+            ends_at_new_format: false,
             failed: false,
         }
     }
@@ -108,6 +112,12 @@ impl FragmentReader {
     /// much play-out time, or after a gap in the times.
     pub fn cut_into(self, length: Duration) -> Self {
         Self { cutter: Some(PartCutter::new(length)), ..self }
+    }
+
+    /// Ends with [`BadStream::NewFormat`] where pictures or sound change their form: one track has
+    /// one header. [`FragmentReader::part`] has what is before.
+    pub fn ending_at_new_format(self) -> Self {
+        Self { ends_at_new_format: true, ..self }
     }
 
     /// Makes AAC of the tracks with these numbers, which are AAC in LATM framing: a packet's access
@@ -384,6 +394,11 @@ impl FragmentReader {
                 match self.tracks.iter_mut().find_map(|state| state.latm_of(track)) {
                     Some(latm) => latm.push(&here[..count], &mut emit)?,
                     None => emit(&here[..count])?,
+                }
+                if self.ends_at_new_format
+                    && let Some(error) = self.tracks.iter().find_map(TrackState::new_format)
+                {
+                    return Err(error.into());
                 }
             }
             run.start += count as u64;

@@ -156,6 +156,9 @@ impl KeptTrack {
         if let Some(scanner) = &mut self.scanner {
             scanner.forget(cut.ldus);
         }
+        if let Some(watch) = &mut self.watch {
+            watch.forget(cut.ldus);
+        }
         // A track that is cut behind its last LDU has nothing whose duration could be corrected.
         self.index = self.index.part(cut.ldus..all, None);
         self.before += ticks;

@@ -3,6 +3,7 @@
 //! Of parameter sets only what that depends on is kept. Slice groups (FMO), data partitions and the
 //! extensions for several views and layers are not read.
 
+use super::picture_format::PictureFormat;
 use super::scan::SliceHeader;
 use crate::codec::Bits;
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use std::collections::BTreeMap;
 pub(super) struct AvcParameterSets {
     sequences: BTreeMap<u32, AvcSequence>,
     pictures: BTreeMap<u32, AvcPicture>,
+    /// What the latest sequence parameter set says of the pictures.
+    pub(super) latest: Option<PictureFormat>,
 }
 
 #[derive(Debug)]
@@ -21,6 +24,8 @@ struct AvcSequence {
     frame_num_bits: usize,
     order: Order,
     frames_only: bool,
+    /// `None`: it could not be read.
+    format: Option<PictureFormat>,
 }
 
 /// How a picture's place in the order of showing is stated.
@@ -51,7 +56,9 @@ impl AvcParameterSets {
             1 | 5 => SliceHeader::Slice(self.slice(nal)),
             2..=4 | 19..=21 => SliceHeader::Slice(None),
             7 => {
-                self.sequences.extend(sequence(nal));
+                let sequence = sequence(nal);
+                self.latest = sequence.as_ref().and_then(|(_, sequence)| sequence.format);
+                self.sequences.extend(sequence);
                 SliceHeader::NoSlice
             }
             8 => {
@@ -189,11 +196,11 @@ fn sequence(nal: &[u8]) -> Option<(u32, AvcSequence)> {
     let profile = bits.take(8)?;
     bits.skip(16)?;
     let number = bits.ue().filter(|number| *number <= 31)?;
-    let (mut chroma, mut separate_planes) = (1, false);
+    let (mut chroma, mut separate_planes, mut depth) = (1, false, [8, 8]);
     if HIGH_PROFILES.contains(&profile) {
         chroma = bits.ue()?;
         separate_planes = chroma == 3 && bits.flag()?;
-        bits.skip_ue(2)?;
+        depth = [bits.ue()?.checked_add(8)?, bits.ue()?.checked_add(8)?];
         bits.skip(1)?;
         if bits.flag()? {
             for list in 0..if chroma == 3 { 12 } else { 8 } {
@@ -218,10 +225,29 @@ fn sequence(nal: &[u8]) -> Option<(u32, AvcSequence)> {
     };
     bits.ue()?;
     bits.skip(1)?;
-    bits.skip_ue(2)?;
+    let blocks = [bits.ue()?, bits.ue()?];
     let frames_only = bits.flag()?;
     let has_chroma = chroma != 0 && !separate_planes;
-    Some((number, AvcSequence { separate_planes, has_chroma, frame_num_bits, order, frames_only }))
+    let format = format(&mut bits, [profile, chroma], depth, blocks, frames_only);
+    let sequence =
+        AvcSequence { separate_planes, has_chroma, frame_num_bits, order, frames_only, format };
+    Some((number, sequence))
+}
+
+/// The form of the pictures; `bits` are behind `frame_mbs_only_flag`. `blocks`: macroblocks across
+/// and down, less one.
+fn format(
+    bits: &mut Bits<'_>,
+    [profile, chroma]: [u32; 2],
+    depth: [u32; 2],
+    blocks: [u32; 2],
+    frames_only: bool,
+) -> Option<PictureFormat> {
+    bits.skip(1 + usize::from(!frames_only))?;
+    let fields = if frames_only { 1 } else { 2 };
+    let pixels = |blocks: u32| blocks.checked_add(1)?.checked_mul(16);
+    let size = [pixels(blocks[0])?, pixels(blocks[1])?.checked_mul(fields)?];
+    PictureFormat { profile, chroma, depth, size }.crop(bits, fields)
 }
 
 /// `scaling_list` (7.3.2.1.1.1).

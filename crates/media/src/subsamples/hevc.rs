@@ -3,6 +3,7 @@
 //! Of parameter sets only what that depends on is kept. The extensions for several layers, depth
 //! and screen content are not read.
 
+use super::picture_format::PictureFormat;
 use super::scan::SliceHeader;
 use crate::codec::Bits;
 use std::collections::BTreeMap;
@@ -12,6 +13,8 @@ use std::collections::BTreeMap;
 pub(super) struct HevcParameterSets {
     sequences: BTreeMap<u32, HevcSequence>,
     pictures: BTreeMap<u32, HevcPicture>,
+    /// What the latest sequence parameter set says of the pictures.
+    pub(super) latest: Option<PictureFormat>,
 }
 
 #[derive(Debug)]
@@ -28,6 +31,7 @@ struct HevcSequence {
     long_term: Option<Vec<bool>>,
     has_offset_filter: bool,
     has_temporal_vectors: bool,
+    format: PictureFormat,
 }
 
 #[derive(Debug)]
@@ -65,7 +69,9 @@ impl HevcParameterSets {
             kind @ (0..=9 | 16..=21) => SliceHeader::Slice(self.slice(nal, kind)),
             10..=31 => SliceHeader::Slice(None),
             33 => {
-                self.sequences.extend(sequence(nal));
+                let sequence = sequence(nal);
+                self.latest = sequence.as_ref().map(|(_, sequence)| sequence.format);
+                self.sequences.extend(sequence);
                 SliceHeader::NoSlice
             }
             34 => {
@@ -247,15 +253,14 @@ fn sequence(nal: &[u8]) -> Option<(u32, HevcSequence)> {
     bits.skip(16 + 4)?;
     let layers = bits.take(3)?;
     bits.skip(1)?;
-    skip_profile(&mut bits, layers)?;
+    let profile = skip_profile(&mut bits, layers)?;
     let number = bits.ue().filter(|number| *number <= 15)?;
     let chroma = bits.ue()?;
     let separate_planes = chroma == 3 && bits.flag()?;
     let size = [bits.ue()?, bits.ue()?];
-    if bits.flag()? {
-        bits.skip_ue(4)?;
-    }
-    bits.skip_ue(2)?;
+    let format = PictureFormat { profile, chroma, depth: [0, 0], size }.crop(&mut bits, 1)?;
+    let depth = [bits.ue()?.checked_add(8)?, bits.ue()?.checked_add(8)?];
+    let format = PictureFormat { depth, ..format };
     let order_bits = usize::try_from(bits.ue().filter(|it| *it <= 12)?).ok()? + 4;
     let stated = if bits.flag()? { layers + 1 } else { 1 };
     bits.skip_ue(3 * stated)?;
@@ -298,15 +303,17 @@ fn sequence(nal: &[u8]) -> Option<(u32, HevcSequence)> {
         long_term,
         has_offset_filter,
         has_temporal_vectors,
+        format,
     };
     Some((number, sequence))
 }
 
-/// `profile_tier_level` (7.3.3) of a sequence with this number of further temporal layers. `None`
-/// for profiles of screen content, whose headers have more.
-fn skip_profile(bits: &mut Bits<'_>, layers: u32) -> Option<()> {
+/// Skips `profile_tier_level` (7.3.3) of a sequence with this number of further temporal layers;
+/// returns the profile. `None` for profiles of screen content, whose headers have more.
+fn skip_profile(bits: &mut Bits<'_>, layers: u32) -> Option<u32> {
     bits.skip(3)?;
-    if matches!(bits.take(5)?, 9 | 11) {
+    let general = bits.take(5)?;
+    if matches!(general, 9 | 11) {
         return None;
     }
     bits.skip(80 + 8)?;
@@ -318,7 +325,7 @@ fn skip_profile(bits: &mut Bits<'_>, layers: u32) -> Option<()> {
     for [profile, level] in stated {
         bits.skip(88 * usize::from(profile) + 8 * usize::from(level))?;
     }
-    Some(())
+    Some(general)
 }
 
 /// `scaling_list_data` (7.3.4).

@@ -11,6 +11,7 @@
 
 mod avc;
 mod hevc;
+mod picture_format;
 mod scan;
 
 pub(crate) use scan::SubsampleScanner;

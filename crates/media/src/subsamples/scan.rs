@@ -5,6 +5,7 @@
 //! keeps its first [`UNREAD_LEAD`] bytes in the clear, more than almost any header has. Of an LDU
 //! that does not consist of NAL units, the rest stays in the clear: nobody can decode it.
 
+use super::picture_format::PictureFormat;
 use super::{Subsample, SubsampleMap, avc, hevc};
 use crate::LduIndex;
 use crate::codec::{Bits, SampleEntry, avc_config, hevc_config};
@@ -21,6 +22,19 @@ pub(crate) struct SubsampleScanner {
     /// Bytes in the clear since the last protected ones.
     clear: u32,
     state: ScanState,
+    /// What the parameter sets in front of the track say of its pictures; of a track with none
+    /// there, the first one in it.
+    formats: Vec<PictureFormat>,
+    changed: Option<FormatChange>,
+}
+
+/// A parameter set in a track that is of another form than those in front of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FormatChange {
+    /// The first LDU of the new form.
+    pub(crate) ldu: usize,
+    pub(crate) before: PictureFormat,
+    pub(crate) after: PictureFormat,
 }
 
 #[derive(Debug)]
@@ -58,8 +72,10 @@ impl SubsampleScanner {
             ),
             _ => return None,
         };
+        let mut formats = Vec::new();
         for (_, set) in config.sets {
             codec.clear_bytes(set);
+            formats.extend(codec.take_format());
         }
         Some(Self {
             codec,
@@ -69,6 +85,8 @@ impl SubsampleScanner {
             found: Vec::new(),
             clear: 0,
             state: BEGIN,
+            formats,
+            changed: None,
         })
     }
 
@@ -97,10 +115,18 @@ impl SubsampleScanner {
         &self.map
     }
 
+    /// Where the pictures have another form for the first time.
+    pub(crate) fn changed(&self) -> Option<FormatChange> {
+        self.changed
+    }
+
     /// Forgets the first LDUs, all of which have been seen whole; the index that is passed on from
     /// now on is without them.
     pub(crate) fn forget(&mut self, ldus: usize) {
         self.map = self.map.part(ldus.min(self.map.len())..self.map.len());
+        if let Some(changed) = &mut self.changed {
+            changed.ldu = changed.ldu.saturating_sub(ldus);
+        }
     }
 
     /// The map of all LDUs of `index`; `None` if not all of them have been seen.
@@ -138,6 +164,16 @@ impl SubsampleScanner {
                 head.extend_from_slice(&bytes[..taken]);
                 if head.len() == *wanted {
                     let (clear, rest) = self.codec.split(head, *left);
+                    if let Some(after) = self.codec.take_format() {
+                        match self.formats.first() {
+                            None => self.formats.push(after),
+                            Some(before) if !self.formats.contains(&after) => {
+                                let (ldu, before) = (self.map.len(), *before);
+                                self.changed.get_or_insert(FormatChange { ldu, before, after });
+                            }
+                            Some(_) => {}
+                        }
+                    }
                     self.clear += clear;
                     // What was kept of the NAL unit behind its header is the begin of its rest.
                     let kept = u32::try_from(head.len()).expect("a short head");
@@ -179,6 +215,14 @@ impl SubsampleScanner {
 }
 
 impl Codec {
+    /// What the latest sequence parameter set says of the pictures, once.
+    fn take_format(&mut self) -> Option<PictureFormat> {
+        match self {
+            Self::Avc(sets) => sets.latest.take(),
+            Self::Hevc(sets) => sets.latest.take(),
+        }
+    }
+
     /// The clear and the protected bytes of a NAL unit of `size` bytes that begins with `head`.
     fn split(&mut self, head: &[u8], size: u32) -> (u32, u32) {
         match self.clear_bytes(head) {

@@ -9,6 +9,7 @@
 mod encryption;
 mod excerpts;
 mod footage;
+mod formats;
 mod hostile;
 mod iframes;
 mod index_region;

@@ -134,6 +134,12 @@ impl ServedStore {
                     || json!({ "store": store, "title": folder, "kept": kept, "wanted": wanted }),
                 );
             }
+            wire::RecordingEvent::StreamsLeftOut { streams } => self.shared.log.line(|| {
+                json!({
+                    "event": "streams-left-out", "store": store, "title": folder,
+                    "streams": streams,
+                })
+            }),
             wire::RecordingEvent::PartRemoved { title, why } => self.shared.log.line(
                 || json!({ "event": "part-removed", "store": store, "title": title, "why": why }),
             ),

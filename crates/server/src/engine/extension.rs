@@ -5,6 +5,9 @@
 //!            delivered     held, unread       │ unread, due by the same clock
 //! ```
 //!
+//! A session that follows another one goes on following: what the feed reads gets longer with it
+//! (`streams::feeds`). Where that does not fit, or its schedule has to move, it is read for alone.
+//!
 //! What is booked stays: the same pieces at the same places, due at the same moments. The new
 //! pieces are admitted as those of a newcomer are, all or nothing, so that whatever a session knows
 //! of is guaranteed. Its requests that are under way notice nothing.
@@ -42,6 +45,13 @@ impl Engine {
         }
         layout.tracks.iter().for_each(|track| bookings.time_track(placement.disk, track));
         let earliest = now + self.config.startup;
+        if self.streams.lengthen_with_feeds(now, placement, &ids, &layout, earliest) {
+            self.streams.accounts.counters.extended += 1;
+            let session = &mut self.sessions[&id];
+            session.copies = Arc::from([Arc::clone(&layout)]);
+            session.layout = layout;
+            return Ok(Duration::ZERO);
+        }
         let streams = self.streams.begin_lengthening(now, &ids, &layout, earliest);
         let later = self.config.slot * streams.slots;
         let approval = self.streams.evaluate_demand(placement, &streams.demand).or_else(|short| {
@@ -69,16 +79,21 @@ impl Engine {
     }
 }
 
+impl TrackLayout {
+    /// Whether a track is the same with the same pieces, and perhaps more.
+    pub(super) fn is_continued_by(&self, longer: &Self) -> bool {
+        let is_whole = self.bytes.is_multiple_of(self.piece.into());
+        (self.piece, self.lead, self.key_frames_of)
+            == (longer.piece, longer.lead, longer.key_frames_of)
+            && (self.bytes == longer.bytes || (is_whole && self.bytes < longer.bytes))
+            && longer.due.starts_with(&self.due)
+    }
+}
+
 /// Whether `after` is the same title at the same place with the same pieces, and perhaps more.
 fn continues(before: &Layout, after: &Layout) -> bool {
     let is_longer = |(before, after): (&TrackLayout, &TrackLayout)| {
-        let is_whole = before.bytes.is_multiple_of(before.piece.into());
-        (before.piece, before.lead, before.key_frames_of)
-            == (after.piece, after.lead, after.key_frames_of)
-            && before.stored.is_empty()
-            && after.stored.is_empty()
-            && (before.bytes == after.bytes || (is_whole && before.bytes < after.bytes))
-            && after.due.starts_with(&before.due)
+        before.stored.is_empty() && after.stored.is_empty() && before.is_continued_by(after)
     };
     (before.title, before.disk) == (after.title, after.disk)
         && before.tracks.len() == after.tracks.len()

@@ -481,6 +481,7 @@ impl From<store::SeriesEvent> for RecordingEvent {
             store::SeriesEvent::Short { kept, wanted } => {
                 Self::KeptShort { kept: kept.as_secs_f64(), wanted: wanted.as_secs_f64() }
             }
+            store::SeriesEvent::LeftOut { streams } => Self::StreamsLeftOut { streams },
             store::SeriesEvent::Lost { reason, wait } => {
                 let Reason { message, hint } = reason;
                 Self::InputLost { message, hint, wait: wait.as_secs_f64() }

@@ -407,7 +407,12 @@ pub enum RecordingEvent {
         /// Seconds that are to be kept.
         wanted: f64,
     },
-    /// The input was lost, or could not be opened.
+    /// Streams of the input are not in the parts that are recorded from now on.
+    StreamsLeftOut {
+        /// What they are, in words.
+        streams: Vec<String>,
+    },
+    /// The input was lost, has changed its form, or could not be opened.
     InputLost {
         /// The reason.
         message: String,

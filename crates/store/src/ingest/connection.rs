@@ -10,22 +10,24 @@
 //! receiver and the remuxer there is a bounded queue: it holds what arrives while the streams are
 //! found, or while the disk is slow.
 
+use super::heard::{Heard, WITH_LEVELS, listen};
 use super::live::{RecordingInput, RecordingOptions};
 use super::parts::{PartKeeper, PartsSink};
 use super::plan::{RemuxPlan, SelectedStream};
 use super::probe::{self, ProbeFailure, ProbeOutput, ProbedStream};
 use super::process::{Process, last_words, tail};
-use super::remux::{GLANCE, PIECES, QUIETLY, arguments};
+use super::remux::{GLANCE, PIECES, arguments};
 use crate::{JobProgress, RecordingLoad, StoreError};
-use media::{FragmentError, FragmentReader, FragmentSink, LatmTracks, TrackDescription};
+use media::{BadStream, FragmentError, FragmentReader, FragmentSink, LatmTracks, TrackDescription};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use units::{Reason, nanos};
+use units::{Reason, locked, nanos};
 
 /// What was recorded through a connection.
 pub(super) struct Connected {
@@ -44,6 +46,8 @@ pub(super) enum ConnectionEnd {
     Stopped,
     /// The input cannot be recorded further.
     Lost(Reason),
+    /// The input goes on in a form that the title cannot have.
+    Changed(Reason),
     /// The store cannot take more.
     Full(StoreError),
 }
@@ -82,16 +86,19 @@ pub(super) fn record(
     let mut receiver =
         Process::start_reading(stdin, "ffmpeg", &receiving(source, options), FOR_EVER)?;
     let (stdout, stderr) = receiver.pipes();
-    let mut job = LiveJob { options, cancel, silence: Silence::new() };
+    let heard = Mutex::default();
+    let mut job = LiveJob { options, cancel, silence: Silence::new(), heard: &heard };
     std::thread::scope(|scope| {
         let (arriving, pieces) = sync_channel(QUEUE);
         let silence = job.silence.clone();
         scope.spawn(move || receive(stdout, &arriving, || silence.end()));
-        let said = scope.spawn(move || tail(stderr));
+        let listening = scope.spawn(|| listen(stderr, &heard));
         let recorded = job.run(&mut receiver, pieces, keeper);
         receiver.kill();
         let _ = receiver.wait();
-        let said = last_words(&said.join().expect("it does not panic"));
+        listening.join().expect("it does not panic");
+        let Heard { errors, unknown, later, .. } = std::mem::take(&mut *locked(&heard));
+        let said = last_words(&errors);
         // What FFmpeg says when nobody reads on, because the recording has its length.
         let of_input = said.split("; ").filter(|words| !words.ends_with("Broken pipe"));
         let said = input.without_password(&of_input.collect::<Vec<_>>().join("; "));
@@ -102,6 +109,7 @@ pub(super) fn record(
                 } else {
                     connected.said = format!("{}; {said}", connected.said);
                 }
+                connected.left_out.extend(unknown.into_iter().chain(later));
                 Ok(connected)
             }
             Ok(None) => Err(LiveError::Input(match said.as_str() {
@@ -121,7 +129,7 @@ pub(super) fn notes(said: &str) -> Vec<String> {
 
 /// The arguments of the process that reads the input.
 fn receiving(source: Vec<OsString>, options: &RecordingOptions) -> Vec<OsString> {
-    let mut words: Vec<OsString> = QUIETLY.iter().map(OsString::from).collect();
+    let mut words: Vec<OsString> = WITH_LEVELS.iter().map(OsString::from).collect();
     let analysis = ANALYSIS.as_micros().to_string();
     let before = ["-fflags", "+genpts", "-analyzeduration", &analysis];
     words.extend(before.map(OsString::from));
@@ -141,6 +149,7 @@ struct LiveJob<'a> {
     options: &'a RecordingOptions,
     cancel: &'a AtomicBool,
     silence: Silence,
+    heard: &'a Mutex<Heard>,
 }
 
 impl LiveJob<'_> {
@@ -163,13 +172,15 @@ impl LiveJob<'_> {
         let stdin = remuxer.stdin().expect("it was started with a pipe");
         let (stdout, stderr) = remuxer.pipes();
         let stop = AtomicBool::new(false);
-        let mut reader = FragmentReader::new();
+        let mut reader = FragmentReader::new().ending_at_new_format();
         if plan.streams.iter().any(is_latm) {
             reader = reader.unpacking_known_latm(self.latm_tracks(&head, &plan)?);
         }
         if let Some(length) = keeper.part_length() {
             reader = reader.cut_into(length);
         }
+        let unknown = locked(self.heard).unknown.clone();
+        keeper.leave_out(plan.left_out.iter().chain(&unknown).cloned().collect());
         let mut sink = PartsSink::new(keeper);
         let (end, said) = std::thread::scope(|scope| {
             let (full, fragments) = sync_channel(PIECES);
@@ -200,10 +211,15 @@ impl LiveJob<'_> {
                 _ => LiveError::Input(nothing(&said)),
             });
         }
+        let opens_again = sink.keeper.opens_again();
         let end = match (end, sink.commit(&reader)) {
             (Ok(end), Ok(())) => end,
             (Err(FragmentError::Sink(error)), _) | (Ok(_), Err(error)) => {
                 ConnectionEnd::Full(error)
+            }
+            (Err(FragmentError::Stream(error @ BadStream::NewFormat { .. })), _) => {
+                let hint = (!opens_again).then(|| GO_ON.to_owned());
+                ConnectionEnd::Changed(Reason { message: error.to_string(), hint })
             }
             (Err(FragmentError::Stream(error)), _) => ConnectionEnd::Lost(Reason::new(
                 format!("the input cannot be recorded further: {error}"),
@@ -395,8 +411,22 @@ impl LiveJob<'_> {
             } else if let Err(reason) = self.silence.test(self.options.silence) {
                 end = ConnectionEnd::Lost(reason);
                 receiver.kill();
+            } else if let Some(stream) = self.later_stream()
+                && sink.keeper.opens_again()
+            {
+                end = ConnectionEnd::Changed(Reason::from(format!("the input has {stream}")));
+                receiver.kill();
             }
         }
+    }
+}
+
+impl LiveJob<'_> {
+    /// A stream that the input has had for some time only, and that is to be recorded. It may be of
+    /// another programme than the one that is recorded.
+    fn later_stream(&self) -> Option<String> {
+        let is_of_all = self.options.program.is_none();
+        locked(self.heard).later.first().filter(|_| is_of_all).cloned()
     }
 }
 
@@ -551,6 +581,9 @@ const LIVE: &[&str] = &[
     "-movflags",
     "+skip_trailer",
 ];
+
+/// What to do where an input changes its form.
+const GO_ON: &str = "record it with --reconnect: what follows is a title of its own";
 
 const HINT: &str = "try it with `ffprobe INPUT`";
 

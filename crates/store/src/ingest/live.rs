@@ -186,7 +186,9 @@ pub fn record(
     let end = match end {
         ConnectionEnd::Complete => RecordingEnd::Complete,
         ConnectionEnd::Stopped => RecordingEnd::Stopped,
-        ConnectionEnd::Lost(reason) => RecordingEnd::Failed(reason),
+        ConnectionEnd::Lost(reason) | ConnectionEnd::Changed(reason) => {
+            RecordingEnd::Failed(reason)
+        }
         ConnectionEnd::Full(error) => RecordingEnd::Failed(error.reason()),
     };
     let Some(title) = keeper.title else {
@@ -227,6 +229,14 @@ impl<'a> PartKeeper<'a> for OneTitle<'a, '_> {
 
     fn tell(&mut self, progress: JobProgress) {
         (self.progress)(progress);
+    }
+
+    fn leave_out(&mut self, _: Vec<String>) {
+        // The report has them.
+    }
+
+    fn opens_again(&self) -> bool {
+        false
     }
 
     fn part_length(&self) -> Option<Duration> {

@@ -19,6 +19,7 @@ mod connection;
 mod damage;
 mod edits;
 mod fragments;
+mod heard;
 mod kinds;
 mod live;
 mod matroska;

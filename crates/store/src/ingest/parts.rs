@@ -24,6 +24,12 @@ pub(super) trait PartKeeper<'a> {
     /// Is told of progress, also while nothing comes.
     fn tell(&mut self, progress: JobProgress);
 
+    /// Is told which streams of the input are not recorded, when the others begin.
+    fn leave_out(&mut self, streams: Vec<String>);
+
+    /// Whether the input is opened again when this connection to it has ended.
+    fn opens_again(&self) -> bool;
+
     /// The play-out time of a part; `None`: all is one title.
     fn part_length(&self) -> Option<Duration>;
 }

@@ -55,7 +55,12 @@ pub enum SeriesEvent {
         /// The time for which they were to be there.
         wanted: Duration,
     },
-    /// The input was lost, or could not be opened.
+    /// Streams of the input are not in the parts that are recorded from now on.
+    LeftOut {
+        /// What they are, in words.
+        streams: Vec<String>,
+    },
+    /// The input was lost, has changed its form, or could not be opened.
     Lost {
         /// The reason and the remedy.
         reason: Reason,
@@ -156,6 +161,8 @@ struct SeriesKeeper<'a, 'p> {
     begun: Option<u64>,
     /// The Unix time in the name of the latest part.
     latest: Option<u64>,
+    /// The streams of which the host was told last that they are left out.
+    left_out: Vec<String>,
     report: SeriesReport,
 }
 
@@ -191,6 +198,7 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
             earlier: 0,
             begun: None,
             latest: None,
+            left_out: Vec::new(),
             report,
         }
     }
@@ -205,6 +213,7 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
         loop {
             let before = self.report.parts;
             self.earlier = self.report.bytes;
+            let (opened, mut is_change) = (Instant::now(), false);
             let mut options = self.options.clone();
             if let Some(whole) = options.duration {
                 options.duration = Some(whole.saturating_sub(self.report.duration));
@@ -226,6 +235,11 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
                             break;
                         }
                         ConnectionEnd::Lost(reason) => {
+                            self.report.end = RecordingEnd::Failed(reason.clone());
+                            reason
+                        }
+                        ConnectionEnd::Changed(reason) => {
+                            is_change = true;
                             self.report.end = RecordingEnd::Failed(reason.clone());
                             reason
                         }
@@ -262,7 +276,10 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
             if self.report.parts > before {
                 (back_off, told) = (BackOff::default(), None);
             }
-            let wait = back_off.next_wait();
+            let wait = match is_change {
+                true => back_off.wait_after_change(opened.elapsed()),
+                false => back_off.next_wait(),
+            };
             // An input that is away for days is told of once.
             if told.as_ref() != Some(&reason) {
                 told = Some(reason.clone());
@@ -401,6 +418,20 @@ impl<'a> PartKeeper<'a> for SeriesKeeper<'a, '_> {
         self.remove_expired();
         let done = self.earlier + progress.done;
         self.host.progress(JobProgress { done, ..progress });
+    }
+
+    fn leave_out(&mut self, streams: Vec<String>) {
+        if self.left_out == streams {
+            return;
+        }
+        self.left_out.clone_from(&streams);
+        if !streams.is_empty() {
+            self.host.event(SeriesEvent::LeftOut { streams });
+        }
+    }
+
+    fn opens_again(&self) -> bool {
+        self.series.reconnect
     }
 
     fn part_length(&self) -> Option<Duration> {

@@ -141,9 +141,13 @@ fn tell_event(event: &wire::RecordingEvent) {
                 "the store has no room for {wanted}: only the last {kept} are kept"
             ));
         }
+        wire::RecordingEvent::StreamsLeftOut { streams } => {
+            streams.iter().for_each(|what| out::note(&format!("left out: {what}")));
+        }
         wire::RecordingEvent::InputLost { message, hint, wait } => {
             let hint = hint.as_ref().map_or(String::new(), |hint| format!("; {hint}"));
-            out::note(&format!("{message}{hint}; it is opened again in {wait} s"));
+            let when = if *wait > 0.0 { format!("in {wait} s") } else { "at once".to_owned() };
+            out::note(&format!("{message}{hint}; it is opened again {when}"));
         }
     }
 }

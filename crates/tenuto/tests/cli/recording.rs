@@ -553,10 +553,11 @@ fn a_sound_that_never_comes_keeps_no_picture_back() {
     assert!(silent.len() < whole.len() / 188);
     dir.write("silent.ts", silent.concat());
     dir.ok("format b.store --size 64MiB");
-    for (file, tracks) in [("silent.ts", 1), ("late.nut", 2)] {
+    let unknown = json!(["audio stream 1 (aac), whose form was not found in time"]);
+    for (file, tracks, left_out) in [("silent.ts", 1, unknown), ("late.nut", 2, json!([]))] {
         let report = dir.json(&format!("record b.store {file} {file}"));
         assert_eq!(report["title"]["tracks"], json!(tracks), "{report}");
-        assert_eq!(report["left_out"], json!([]), "{report}");
+        assert_eq!(report["left_out"], left_out, "{report}");
     }
     // The pictures are durable although the input goes on.
     let until = Instant::now() + Duration::from_secs(60);
@@ -571,6 +572,97 @@ fn a_sound_that_never_comes_keeps_no_picture_back() {
     let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(report["left_out"], json!(["audio stream 1 (aac), of which nothing came"]));
     assert_eq!(report["title"]["tracks"], json!(1), "{report}");
+}
+
+/// The events of a recording, as they come.
+fn events(recording: &mut Running) -> impl Iterator<Item = serde_json::Value> + use<> {
+    let said = BufReader::new(recording.0.stderr.take().expect("piped"));
+    let (said_one, hear) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        said.lines().map_while(Result::ok).for_each(|line| drop(said_one.send(line)));
+    });
+    std::iter::from_fn(move || {
+        let line = hear.recv_timeout(Duration::from_secs(60)).expect("an event");
+        Some(serde_json::from_str(&line).expect(&line))
+    })
+}
+
+/// An input goes on with larger pictures, or with one more sound: no title has two forms, what is
+/// not recorded is named, and what follows is a part of its own.
+#[test]
+fn a_part_ends_where_the_input_changes_its_form() {
+    let dir = TestDir::with_store_of(160);
+    broadcast(&dir);
+    let words = "-f lavfi -i testsrc2=s=640x360:r=25:d=4 -f lavfi -i sine=440:d=4 -f lavfi -i \
+                 sine=880:d=4 -c:v libx264 -preset ultrafast -g 25 -c:a aac";
+    let offset = "-output_ts_offset 10 -f mpegts";
+    for how in ["-map 0 -map 1", "-s 320x180 -map 0 -map 1 -map 2"] {
+        let file = if how.starts_with("-s") { "sounds.ts" } else { "large.ts" };
+        let made = ffmpeg(&dir, &format!("{words} {how} {offset} {file}")).status();
+        assert!(made.expect("ffmpeg runs").success());
+        let joined = [dir.read("live.ts"), dir.read(file)].concat();
+        dir.write(&format!("then-{file}"), joined);
+    }
+    // As one title: it ends before the change, with the reason, or is without the second sound.
+    let run = dir.run("record a.store one then-large.ts");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let change = "the input changes from pictures of 320x180 (4:2:0, 8 bit, profile 66) to \
+                  pictures of 640x360 (";
+    assert!(run.err.contains(change) && run.err.contains("--reconnect"), "{}", run.err);
+    dir.ok("export a.store one one.mp4");
+    assert_eq!(pictures(&dir, "one.mp4"), pictures(&dir, "live.ts"));
+    // FFmpeg looks at the end of a file, too.
+    let report = dir.json("record a.store two then-sounds.ts");
+    let later = json!(["audio stream 2 (aac), whose form was not found in time"]);
+    assert_eq!((&report["title"]["tracks"], &report["left_out"]), (&json!(2), &later));
+    dir.ok("export a.store two two.mp4");
+    assert_eq!(pictures(&dir, "two.mp4").len(), 350);
+    // As a series.
+    let made = Command::new("mkfifo").arg(dir.path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let changes = [
+        ("large.ts", change, [320, 640], [2, 2]),
+        ("sounds.ts", "the input has audio stream 2, which began later", [320, 320], [2, 3]),
+    ];
+    for (file, change, widths, tracks) in changes {
+        let folder = file.strip_suffix(".ts").unwrap();
+        let mut command = program(&dir.path(""));
+        let words = format!("record a.store {folder} pipe --reconnect --silence 300s --json");
+        command.args(words.split(' ')).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut recording = Running(command.spawn().unwrap());
+        let mut events = events(&mut recording);
+        let mut pipe = fs::OpenOptions::new().write(true).open(dir.path("pipe")).expect("a pipe");
+        // Its reader leaves at the change, and the writer stays.
+        let _ = pipe.write_all(&dir.read(&format!("then-{file}")));
+        let mut next = || events.find(|event| event["event"] != json!("streams-left-out"));
+        assert_eq!(next().unwrap()["event"], json!("part"));
+        let lost = next().unwrap();
+        assert_eq!(lost["event"], json!("input-lost"));
+        assert!(lost["message"].as_str().unwrap().starts_with(change), "{lost}");
+        assert_eq!(lost.get("hint"), None, "{lost}");
+        drop(pipe);
+        send(&dir, file, "pipe");
+        let ended: Vec<_> = std::iter::from_fn(next).take(2).collect();
+        assert_eq!(ended[0]["event"], json!("part"), "{ended:?}");
+        assert_eq!(ended[1]["message"], json!("the input has ended"), "{ended:?}");
+        recording.signal("TERM");
+        assert!(recording.0.wait().unwrap().success());
+        let parts = parts(&dir, folder);
+        let forms: Vec<_> = parts
+            .iter()
+            .map(|part| {
+                let info = dir.json(&format!("info a.store {part}"));
+                (info["track_list"][0]["width"].clone(), info["tracks"].clone())
+            })
+            .collect();
+        let wanted: Vec<_> = widths
+            .iter()
+            .zip(tracks)
+            .map(|(width, tracks)| (json!(width), json!(tracks)))
+            .collect();
+        assert_eq!(forms, wanted, "{file}");
+    }
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
 }
 
 /// Writes a file into a named pipe; waits until it is read.
@@ -605,18 +697,13 @@ fn parts_of_an_input_that_comes_again_have_every_picture_once() {
         command.args(if how.is_empty() { &[][..] } else { &["--rate", "4Mbps"] });
         let recording = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut recording = Running(recording);
-        let said = BufReader::new(recording.0.stderr.take().expect("piped"));
-        let (said_one, hear) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            said.lines().map_while(Result::ok).for_each(|line| drop(said_one.send(line)));
-        });
+        let mut events = events(&mut recording);
         let mut recorded = 0;
         for _ in 0..2 {
             send(&dir, "live.ts", "pipe");
             // Ten seconds are four parts; then the input is lost.
             loop {
-                let line = hear.recv_timeout(Duration::from_secs(60)).expect("an event");
-                let event: serde_json::Value = serde_json::from_str(&line).expect(&line);
+                let event = events.next().expect("an event");
                 match event["event"].as_str() {
                     Some("part") => recorded += 1,
                     Some("input-lost") => break,

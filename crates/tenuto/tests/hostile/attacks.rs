@@ -56,6 +56,9 @@
 //! | media that refer to other files and addresses | the named file alone is opened, nothing is connected | `tenuto/tests/hostile/elsewhere.rs`: `media_that_refer_elsewhere_open_no_other_file_and_no_connection` |
 //! | media of millions of tiny packets | memory by the index, not by the packet | `tenuto/tests/hostile/elsewhere.rs`: `a_million_packets_take_a_bounded_memory` |
 //! | a file that keeps FFmpeg busy for ever | processor time by the size of the file | `store/src/ingest/process.rs`: `a_program_that_does_not_end_is_killed_by_its_processor_time` |
+//! | a live input about which FFmpeg has no end of messages | 8 KiB of errors, 32 streams | `store/src/ingest/heard.rs`: `what_is_kept_is_bounded` |
+//! | a live input that changes its form all the time | opened again at once only every 10 s | `store/src/series.rs`: `attempts_become_rarer_and_warnings_come_when_less_is_kept` |
+//! | a live input of which single packets look like another form | not taken for one | `media/src/fragmented/form.rs`: `a_damaged_packet_is_no_other_form` |
 //! | pictures that cannot be decoded, thumbnails of noise | the film without them, with the reason; 1,000 and 2 MiB | `store/tests/media.rs`: `a_title_without_thumbnails_says_why`, `a_store_that_the_thumbnails_fill_stays_unchanged` |
 //! | corrupt media | refused or taken in and played, the store unchanged | `tenuto/tests/hostile/films.rs`: `corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason` |
 //! | NAL units whose lengths are wrong, as a transport stream | packets of the announced length | `media/tests/it/transport.rs`: `any_stored_bytes_give_packets_of_the_announced_length` |

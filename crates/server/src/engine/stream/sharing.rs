@@ -80,6 +80,17 @@ impl Stream {
         }
     }
 
+    /// The stream with all pieces of a follower that knows more of their title. Its place in the
+    /// books must be changed at the same time.
+    pub(in crate::engine) fn lengthened_for(&self, follower: &Self) -> Self {
+        if self.end >= follower.end {
+            return self.clone();
+        }
+        let mut longer = self.lengthened(&follower.layout);
+        longer.hold_as_followed(self.end);
+        longer
+    }
+
     /// Keeps its pieces as long as these followers need them, and those that it holds at least to
     /// the end of slot `earliest`. Its place in the books must be changed at the same time. Returns
     /// whether anything changes.

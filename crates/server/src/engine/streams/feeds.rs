@@ -54,7 +54,12 @@
 //!    hold pieces of different places, which the feed has let go since.
 //! 6. *All have gone.* A feed whose followers are all revocable is off the books while a newcomer
 //!    is decided on, if it does not fit otherwise. It ends with them, or is back as it was.
-//! 7. *Given up.* Where memory is short, the last follower of a feed may get a stream of its own:
+//! 7. *Longer than a follower.* Of a title that is still being recorded viewers know different
+//!    ends. A feed reads to the latest of them ([`Streams::lengthened_leader`]): what is new of it
+//!    is evaluated with the viewer that is the first to know of it, and due by the clock of the
+//!    feed, if that leaves time. For the others it is kept as if they knew of it, so that they go
+//!    on following when they do.
+//! 8. *Given up.* Where memory is short, the last follower of a feed may get a stream of its own:
 //!    see `given_up`.
 //!
 //! Policies that look at each slot alone do not share: they count what was booked for a slot, read
@@ -64,12 +69,14 @@
 //! reads would have to move to another disk together, which no evaluation covers.
 
 use super::Streams;
+use crate::engine::bookings::Placement;
 use crate::engine::bookings::evaluate::{Approval, Candidate, Shortfall};
 use crate::engine::buffers::Waiter;
 use crate::engine::stream::{Fed, Stream, StreamId};
-use crate::engine::{ReadId, SessionId};
+use crate::engine::{Layout, ReadId, SessionId, TrackLayout};
 use scheduler::{PolicyKind, SEND_WINDOW};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{Moment, SlotIndex};
@@ -129,7 +136,8 @@ impl Streams {
                 && is_same_track(other, stream)
                 && stream.timing.is_not_before(&other.timing)
                 // It has something unread, or still holds the end.
-                && other.holds_all_from() < other.end
+                && other.holds_all_from() < stream.end
+                && can_read_to_end_of(other, stream, stream.deadline(stream.cursor))
                 && !self.is_behind(other)
         };
         let interval = |(_, other): &(&StreamId, &Stream)| {
@@ -169,7 +177,7 @@ impl Streams {
         }
         for follower in &candidate.streams {
             let Some(Fed { feed, .. }) = follower.fed else { continue };
-            let mut changed = self[&feed].clone();
+            let mut changed = self[&feed].lengthened_for(follower);
             changed.keep_as_long_as(follower);
             demand.add_track(changed.booked_unread());
             changed.booked_held().for_each(|piece| demand.add_held(piece));
@@ -198,6 +206,7 @@ impl Streams {
     fn keep_feed_as_long_as(&mut self, feed: StreamId, follower: &Stream) {
         let off = self.take_off(feed);
         let OffBooks::Feed(id, mut changed) = off else { unreachable!("it is a feed") };
+        changed.stream = changed.stream.lengthened_for(follower);
         changed.stream.keep_as_long_as(follower);
         self.put_on(OffBooks::Feed(id, changed));
     }
@@ -247,6 +256,10 @@ impl Streams {
             && let Some(Fed { feed, from }) = stream.fed
         {
             let (piece, feed) = (stream.cursor, &self.feeds[&feed].stream);
+            // The feed may know more of a title that grows.
+            if piece >= stream.end {
+                return;
+            }
             // The patch comes first, in memory as well: only the last pieces of a stream can become
             // unread.
             let patching = stream.last_held().is_some_and(|(read, _)| self.is_reading(read));
@@ -441,8 +454,9 @@ impl Streams {
     fn dissolve_if_alone(&mut self, now: Moment, feed: StreamId) {
         let Some(state) = self.feeds.get(&feed) else { return };
         let [last] = state.followers[..] else { return };
-        // It may be off the books during a decision on it.
-        if !self.streams.get(&last).is_some_and(Stream::is_past_patch) {
+        // It may be off the books during a decision on it, or not know the end that the feed knows.
+        let reads_all = |stream: &Stream| stream.is_past_patch() && stream.end >= state.stream.end;
+        if !self.streams.get(&last).is_some_and(reads_all) {
             return;
         }
         let mut stream = self.remove(last);
@@ -535,6 +549,90 @@ impl Streams {
     }
 }
 
+/// Titles that become longer.
+impl Streams {
+    /// Lengthens streams of which some follow others, together with what these read: they go on
+    /// following. What is new is due at `earliest` or later. Returns whether that fits; if not,
+    /// nothing has changed.
+    pub(in crate::engine) fn lengthen_with_feeds(
+        &mut self,
+        now: Moment,
+        placement: Placement,
+        ids: &[StreamId],
+        layout: &Arc<Layout>,
+        earliest: Moment,
+    ) -> bool {
+        if ids.iter().all(|id| self[id].fed.is_none()) {
+            return false;
+        }
+        let mut longer: Vec<Stream> = Vec::with_capacity(ids.len());
+        for id in ids {
+            let before = &self[id];
+            let mut stream = before.lengthened(layout);
+            stream.hold_as_followed(before.end);
+            let reader = before.fed.map_or(before, |fed| &self[&fed.feed]);
+            // Its player has come to the end and waits, or the one that the feed reads for has.
+            let has_more = before.end < stream.end;
+            if has_more && stream.deadline(before.end) < earliest
+                || !can_read_to_end_of(reader, &stream, earliest)
+            {
+                return false;
+            }
+            longer.push(stream);
+        }
+        let followed = longer.iter().filter_map(|stream| Some((stream.fed?.feed, stream)));
+        let mut changed: Vec<Stream> = Vec::new();
+        let mut off_feeds = Vec::new();
+        for (feed, follower) in followed {
+            if self[&feed].end < follower.end {
+                changed.push(self[&feed].lengthened_for(follower));
+                off_feeds.push(feed);
+            }
+        }
+        let before: Vec<(StreamId, Stream)> =
+            ids.iter().map(|id| (*id, self.remove(*id))).collect();
+        let off: Vec<OffBooks> = off_feeds.iter().map(|feed| self.take_off(*feed)).collect();
+        let demand = self.bookings.demand_of(longer.iter_mut().chain(&mut changed), 0);
+        let mut sent = self.bookings.empty_demand();
+        for stream in &longer {
+            sent.add_track(stream.unread());
+        }
+        let network = self.bookings.check_network(&sent).is_ok();
+        let terms = self.bookings.terms();
+        let approval = match network {
+            true => self.evaluate_disks(placement, &demand, terms).ok(),
+            false => None,
+        };
+        self.bookings.put_demand(demand);
+        self.bookings.put_demand(sent);
+        off.into_iter().for_each(|off| self.put_on(off));
+        let Some(approval) = approval else {
+            before.into_iter().for_each(|(id, stream)| self.insert(id, stream));
+            return false;
+        };
+        self.adopt(approval);
+        for ((id, before), mut stream) in before.into_iter().zip(longer) {
+            if let Some(fed) = stream.fed {
+                self.lengthen_feed(fed.feed, &stream);
+            }
+            let slack = self.bookings.slack_of_plan(&stream);
+            stream.guaranteed_slack = before.guaranteed_slack.into_iter().chain(slack).min();
+            self.to_serve.push(stream.session);
+            self.insert(id, stream);
+            self.take_fed(now, id);
+        }
+        true
+    }
+
+    fn lengthen_feed(&mut self, feed: StreamId, follower: &Stream) {
+        if self[&feed].end < follower.end {
+            let OffBooks::Feed(id, off) = self.take_off(feed) else { unreachable!("it is a feed") };
+            let stream = off.stream.lengthened_for(follower);
+            self.put_on(OffBooks::Feed(id, Feed { stream, ..off }));
+        }
+    }
+}
+
 /// Read-ahead of feeds.
 impl Streams {
     /// The last piece of a feed becomes unread, for its followers as well, if it is due after slot
@@ -587,6 +685,9 @@ impl Streams {
             if stream.cursor > state.stream.cursor.max(from) {
                 return Err(format!("{id:?} is ahead of {feed:?}"));
             }
+            if stream.end > state.stream.end {
+                return Err(format!("{feed:?} ends before {id:?}"));
+            }
             let kept = state.stream.release_clock();
             if !kept.is_not_before(&stream.timing.kept_as_long_as_both(&stream.timing)) {
                 return Err(format!("{feed:?} keeps pieces for less than {id:?}"));
@@ -630,17 +731,47 @@ fn send_window(stream: &Stream) -> u64 {
     u64::from(stream.layout.tracks[usize::from(stream.track)].piece) * pieces
 }
 
-// Whether two streams deliver the same pieces, from the same places, at the same times.
+// Whether two streams deliver the same pieces, from the same places, at the same times, as far as
+// both know their title.
 fn is_same_track(one: &Stream, two: &Stream) -> bool {
     if Arc::ptr_eq(&one.layout, &two.layout) {
         return true;
     }
     let track = |stream: &Stream| usize::from(stream.track);
     let (a, b) = (&one.layout.tracks[track(one)], &two.layout.tracks[track(two)]);
-    one.layout.title == two.layout.title
-        && one.layout.disk == two.layout.disk
-        && (a.bytes, a.piece, a.lead) == (b.bytes, b.piece, b.lead)
-        && a.runs == b.runs
-        && a.stored == b.stored
-        && a.due == b.due
+    if one.layout.title != two.layout.title || one.layout.disk != two.layout.disk {
+        return false;
+    }
+    if a.bytes == b.bytes {
+        return (a.piece, a.lead) == (b.piece, b.lead)
+            && a.runs == b.runs
+            && a.stored == b.stored
+            && a.due == b.due;
+    }
+    let (shorter, longer) = if a.bytes < b.bytes { (a, b) } else { (b, a) };
+    let places = |track: &TrackLayout| {
+        let mut left = shorter.bytes;
+        let runs: Vec<Range<u64>> = track
+            .runs
+            .iter()
+            .map(|run| {
+                let taken = left.min(run.end - run.start);
+                left -= taken;
+                run.start..run.start + taken
+            })
+            .filter(|run| !run.is_empty())
+            .collect();
+        runs
+    };
+    shorter.is_continued_by(longer)
+        && shorter.stored.is_empty()
+        && longer.stored.is_empty()
+        && places(shorter) == places(longer)
+}
+
+// Whether there is nothing that `stream` would read and `leader` would not, or it is due at
+// `earliest` or later for the leader: no evaluation looks at when an earlier read is made.
+fn can_read_to_end_of(leader: &Stream, stream: &Stream, earliest: Moment) -> bool {
+    let first = stream.curve().due(leader.end);
+    leader.end >= stream.end || leader.timing.deadline(first) >= earliest
 }

@@ -202,3 +202,122 @@ fn viewers_who_share_reads_go_on_sharing_after_a_refused_extension() {
     (0..12).for_each(|_| fixture.pass(500));
     assert_eq!(fixture.take_log("complete").len(), 2);
 }
+
+/// Viewers of a title that grows by two pieces a second come one after the other, and learn of what
+/// is new at different times: they share the reads as viewers of any title do.
+#[test]
+fn a_crowd_of_a_growing_title_is_read_for_once() {
+    // A disk with room for two viewers who read for themselves.
+    for (policy, leaves) in [
+        (PolicyKind::VbrSim, None),
+        (PolicyKind::TimeDomain, None),
+        // The one who was the first, and the last.
+        (PolicyKind::VbrSim, Some(0)),
+        (PolicyKind::TimeDomain, Some(9)),
+    ] {
+        let context = format!("{policy:?}, {leaves:?} leaves");
+        let mut fixture = Fixture::new(EngineConfig { policy, ..config(2, 400) });
+        // Of each the session and the pieces that it knows of.
+        let mut viewers: Vec<(SessionId, u32)> = Vec::new();
+        let mut following = 0;
+        for step in 0..PIECES + 20 {
+            let offered = (12 + step).min(PIECES);
+            if step < 10 {
+                viewers.push((admitted(&mut fixture, part(1, offered)), offered));
+            }
+            for (viewer, (session, known)) in (0..).zip(&mut viewers) {
+                if leaves == Some(viewer) && step >= 20 {
+                    continue;
+                }
+                if (step + viewer * 3) % 4 == 0 && *known < offered {
+                    let extended = extend(&mut fixture, *session, part(1, offered));
+                    assert_eq!(extended, Ok(Duration::ZERO), "{context}");
+                    *known = offered;
+                }
+                if let Some(asked) = step.checked_sub(viewer).filter(|asked| asked < known) {
+                    fixture.want(*session, asked..asked + 1);
+                }
+            }
+            if let Some(gone) = leaves.filter(|_| step == 20) {
+                fixture.engine.close(fixture.now, viewers[gone as usize].0);
+                fixture.drain();
+            }
+            if step == 30 {
+                following = fixture.engine.status(fixture.now).following;
+            }
+            fixture.pass(500);
+        }
+        fixture.pass(2000);
+        let said = std::mem::take(&mut fixture.log);
+        let count = |kind: &str| said.iter().filter(|text| text.starts_with(kind)).count();
+        assert_eq!((count("read"), count("refused")), (PIECES as usize, 0), "{context}");
+        assert_eq!(following, if leaves.is_some() { 9 } else { 10 }, "{context}");
+        for (session, _) in viewers {
+            fixture.engine.close(fixture.now, session);
+            fixture.drain();
+        }
+        let ended = fixture.take_log("ended");
+        assert_eq!(ended.len(), if leaves.is_some() { 9 } else { 10 }, "{context}");
+        assert!(ended.iter().all(|ended| ended.ends_with("40 on time 0 late")), "{ended:?}");
+        assert!(fixture.engine.is_empty(), "{context}: nothing is booked when all have left");
+    }
+}
+
+/// Viewers come, learn of what is new, and leave at any time.
+#[test]
+fn nobody_is_late_for_others_who_know_more_or_less_of_a_title() {
+    let (mut extensions, mut together) = (0, 0);
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let policy = [PolicyKind::VbrSim, PolicyKind::TimeDomain][random.usize(0..2)];
+        let mut fixture = Fixture::new(EngineConfig { policy, ..config(3, 400) });
+        // Of each viewer the session, the pieces that it knows of, and the next one that it asks for.
+        let mut viewers: Vec<(SessionId, u32, u32)> = Vec::new();
+        let mut pauses: Vec<u32> = Vec::new();
+        for step in 0..PIECES * 2 {
+            let offered = (10 + step).min(PIECES);
+            if step < 30 && random.u32(0..3) == 0 {
+                let request = request(Arc::new(part(1, offered)));
+                let answer = fixture.engine.admit(fixture.now, request);
+                fixture.drain();
+                if let AdmissionDecision::Admitted { session, .. } = answer {
+                    viewers.push((session, offered, 0));
+                    pauses.push(0);
+                }
+            }
+            if !viewers.is_empty() && random.u32(0..25) == 0 {
+                let gone = random.usize(0..viewers.len());
+                fixture.engine.close(fixture.now, viewers.swap_remove(gone).0);
+                pauses.swap_remove(gone);
+                fixture.drain();
+            }
+            for ((session, known, asked), pause) in viewers.iter_mut().zip(&mut pauses) {
+                if random.u32(0..6) == 0
+                    && *known < offered
+                    && let Ok(later) = extend(&mut fixture, *session, part(1, offered))
+                {
+                    *known = offered;
+                    *pause += u32::try_from(later.as_millis() / 500).unwrap();
+                    extensions += 1;
+                }
+                if *pause > 0 {
+                    *pause -= 1;
+                } else if *asked < *known {
+                    fixture.want(*session, *asked..*asked + 1);
+                    *asked += 1;
+                }
+            }
+            together = together.max(fixture.engine.status(fixture.now).following);
+            fixture.pass(500);
+        }
+        for (session, ..) in viewers {
+            fixture.engine.close(fixture.now, session);
+            fixture.drain();
+        }
+        let said = fixture.take_log("");
+        let bad = |text: &&String| text.starts_with("ended") && !text.ends_with(" 0 late");
+        assert_eq!(said.iter().find(bad), None, "seed {seed}");
+        assert!(fixture.engine.is_empty(), "seed {seed}: nothing is booked when all have left");
+    }
+    assert!(extensions > 300 && together > 3, "{extensions} extensions, {together} together");
+}

@@ -63,7 +63,7 @@ impl SeriesHost for Host<'_> {
                 told.removed.push(title);
                 told.counts[usize::from(!is_expired)] += 1;
             }
-            SeriesEvent::Short { .. } | SeriesEvent::Lost { .. } => {}
+            SeriesEvent::Short { .. } | SeriesEvent::LeftOut { .. } | SeriesEvent::Lost { .. } => {}
         }
     }
 

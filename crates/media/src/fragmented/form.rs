@@ -1,0 +1,254 @@
+//! The form of the LDUs of a track, where each LDU tells it in its first bytes: sound, and pictures
+//! of MPEG-2. One track has one header, so a stream in which it changes is read up to there.
+//!
+//! Of AAC in MP4 the LDUs tell only whether one channel or a pair comes first; the sampling rate,
+//! and whether five channels follow one or none do, is not seen. Other codecs are not looked at.
+
+use crate::LduIndex;
+use crate::codec::{Bits, SampleEntry};
+
+/// Looks at the beginning of each LDU of a track.
+#[derive(Debug)]
+pub(super) struct FormWatch {
+    codec: Codec,
+    /// The number of LDUs that have been seen whole.
+    seen: usize,
+    /// Bytes of the present LDU that have not been seen; `None` between two.
+    left: Option<u32>,
+    head: Vec<u8>,
+    first: Option<String>,
+    /// What looks like a change, and the number of LDUs that agree: one may be damaged.
+    suspected: Option<(NewForm, u32)>,
+}
+
+/// A change of the form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NewForm {
+    /// The first LDU of the new form.
+    pub(super) ldu: usize,
+    pub(super) before: String,
+    pub(super) after: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Codec {
+    Aac,
+    Ac3,
+    Eac3,
+    MpegAudio,
+    MpegVideo,
+}
+
+impl FormWatch {
+    /// A watch for a track with this sample entry; `None` where its LDUs do not tell their form.
+    pub(super) fn of(sample_entry: &[u8]) -> Option<Self> {
+        let entry = SampleEntry(sample_entry);
+        let codec = match &entry.kind() {
+            b"ac-3" => Codec::Ac3,
+            b"ec-3" => Codec::Eac3,
+            b"mp4a" | b"mp4v" => match entry.descriptor()?.object_type {
+                // Low complexity, with spectral band replication and parametric stereo or without.
+                0x40 if matches!(entry.descriptor()?.specific.first()? >> 3, 2 | 5 | 29) => {
+                    Codec::Aac
+                }
+                0x69 | 0x6b => Codec::MpegAudio,
+                0x60..=0x65 | 0x6a => Codec::MpegVideo,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Self::new(codec))
+    }
+
+    fn new(codec: Codec) -> Self {
+        Self { codec, seen: 0, left: None, head: Vec::new(), first: None, suspected: None }
+    }
+
+    /// Takes the next bytes of the track, whose LDUs `index` has.
+    pub(super) fn push(&mut self, mut bytes: &[u8], index: &LduIndex) {
+        while !bytes.is_empty() && self.seen < index.len() {
+            let left = self.left.get_or_insert_with(|| index.get(self.seen).size);
+            let taken = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+            let wanted = HEAD.saturating_sub(self.head.len()).min(taken);
+            self.head.extend_from_slice(&bytes[..wanted]);
+            *left -= u32::try_from(taken).expect("at most what is left");
+            bytes = &bytes[taken..];
+            if *left == 0 {
+                self.end_ldu();
+            }
+        }
+    }
+
+    fn end_ldu(&mut self) {
+        if let Some(after) = self.codec.form(&self.head) {
+            self.note(after);
+        }
+        (self.seen, self.left) = (self.seen + 1, None);
+        self.head.clear();
+    }
+
+    fn note(&mut self, after: String) {
+        let Some(before) = &self.first else {
+            self.first = Some(after);
+            return;
+        };
+        if self.is_certain() {
+            return;
+        }
+        match &mut self.suspected {
+            _ if *before == after => self.suspected = None,
+            Some((new, count)) if new.after == after => *count += 1,
+            suspected => {
+                let new = NewForm { ldu: self.seen, before: before.clone(), after };
+                *suspected = Some((new, 1));
+            }
+        }
+    }
+
+    /// Where the form changes for the first time.
+    pub(super) fn changed(&self) -> Option<&NewForm> {
+        self.suspected.as_ref().map(|(new, _)| new).filter(|_| self.is_certain())
+    }
+
+    /// The LDUs that are known to be of the first form.
+    pub(super) fn certain(&self) -> usize {
+        self.suspected.as_ref().map_or(usize::MAX, |(new, _)| new.ldu)
+    }
+
+    fn is_certain(&self) -> bool {
+        let needed = if self.codec == Codec::MpegVideo { 1 } else { AGREEING };
+        self.suspected.as_ref().is_some_and(|(_, count)| *count >= needed)
+    }
+
+    /// Forgets the first LDUs; the index that is passed on from now on is without them.
+    pub(super) fn forget(&mut self, ldus: usize) {
+        self.seen = self.seen.saturating_sub(ldus);
+        if let Some((new, _)) = &mut self.suspected {
+            new.ldu = new.ldu.saturating_sub(ldus);
+        }
+    }
+}
+
+impl Codec {
+    /// The form of an LDU that begins with these bytes; `None` if it does not tell it.
+    fn form(self, head: &[u8]) -> Option<String> {
+        let mut bits = Bits::new(head);
+        match self {
+            Self::Aac => match bits.take(3)? {
+                0 => Some("sound whose first channel is single".to_owned()),
+                1 => Some("sound whose first channels are a pair".to_owned()),
+                _ => None,
+            },
+            Self::Ac3 => {
+                (bits.take(16)? == 0x0b77).then_some(())?;
+                bits.take(16)?;
+                let rate = bits.take(2)?;
+                bits.take(6 + 5 + 3)?;
+                Some(sound(*RATES.get(usize::try_from(rate).ok()?)?, bits.take(3)?))
+            }
+            Self::Eac3 => {
+                (bits.take(16)? == 0x0b77).then_some(())?;
+                bits.take(2 + 3 + 11)?;
+                let rate = *RATES.get(usize::try_from(bits.take(2)?).ok()?)?;
+                bits.take(2)?;
+                Some(sound(rate, bits.take(3)?))
+            }
+            Self::MpegAudio => {
+                (bits.take(11)? == 0x7ff).then_some(())?;
+                let halved = match bits.take(2)? {
+                    3 => 1,
+                    2 => 2,
+                    0 => 4,
+                    _ => return None,
+                };
+                bits.take(2 + 1 + 4)?;
+                let rate = [44_100, 48_000, 32_000];
+                let rate = rate.get(usize::try_from(bits.take(2)?).ok()?)? / halved;
+                bits.take(2)?;
+                let channels = if bits.take(2)? == 3 { 1 } else { 2 };
+                Some(format!("sound of {channels} channels of {rate} Hz"))
+            }
+            Self::MpegVideo => {
+                (bits.take(32)? == 0x0000_01b3).then_some(())?;
+                Some(format!("pictures of {}x{}", bits.take(12)?, bits.take(12)?))
+            }
+        }
+    }
+}
+
+/// The form of AC-3, with the number of its mode of channels (ETSI TS 102 366, 4.4.2.3).
+fn sound(rate: u32, mode: u32) -> String {
+    let mode = ["1+1", "1/0", "2/0", "3/0", "2/1", "3/1", "2/2", "3/2"][mode as usize & 7];
+    format!("sound of {mode} channels of {rate} Hz")
+}
+
+/// The sampling rates of AC-3 by their number.
+const RATES: [u32; 3] = [48_000, 44_100, 32_000];
+
+/// LDUs of sound in a row that are of another form before that is no damage: 0.4 s of AAC. Of
+/// pictures one is enough, because their header is at the beginning of a packet of its own.
+const AGREEING: u32 = 16;
+
+/// Bytes of an LDU in which it tells its form.
+const HEAD: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the form changes of LDUs of AAC that begin with these elements, in pieces of any size.
+    fn changed(elements: &[u8]) -> Vec<Option<usize>> {
+        let mut index = LduIndex::default();
+        elements.iter().for_each(|_| index.push(20, 1024, 0, true, false));
+        let bytes: Vec<u8> =
+            elements.iter().flat_map(|element| [[element << 5; 10], [7; 10]].concat()).collect();
+        let of_piece = |piece| {
+            let mut watch = FormWatch::new(Codec::Aac);
+            bytes.chunks(piece).for_each(|bytes| watch.push(bytes, &index));
+            watch.changed().map(|new| new.ldu)
+        };
+        [1, 7, 20, 10_000].map(of_piece).to_vec()
+    }
+
+    #[test]
+    fn a_damaged_packet_is_no_other_form() {
+        let (pair, single, fill) = ([1].as_slice(), [0].as_slice(), [6].as_slice());
+        for (elements, wanted) in [
+            ([pair.repeat(40), single.repeat(16)].concat(), Some(40)),
+            ([pair.repeat(40), single.repeat(15)].concat(), None),
+            ([pair.repeat(9), single.repeat(15), pair.repeat(9), single.repeat(9)].concat(), None),
+            // What tells nothing counts neither way.
+            ([single.repeat(3), fill.repeat(9), [&[1, 6][..]; 20].concat()].concat(), Some(12)),
+            ([fill.repeat(9), pair.repeat(9)].concat(), None),
+        ] {
+            assert_eq!(changed(&elements), [wanted; 4], "{elements:?}");
+        }
+    }
+
+    #[test]
+    fn ldus_tell_their_form_in_their_first_bytes() {
+        let table: [(Codec, &[u8], Option<&str>); 9] = [
+            (Codec::Aac, &[0x01, 0x40], Some("sound whose first channel is single")),
+            (Codec::Aac, &[0x21, 0x10], Some("sound whose first channels are a pair")),
+            // A fill element is first.
+            (Codec::Aac, &[0xde, 0x02], None),
+            (Codec::Aac, &[], None),
+            (
+                Codec::Ac3,
+                &[0x0b, 0x77, 0xc6, 0xa2, 0x14, 0x40, 0x43],
+                Some("sound of 2/0 channels of 48000 Hz"),
+            ),
+            (
+                Codec::Eac3,
+                &[0x0b, 0x77, 0x02, 0xff, 0x3f, 0x86],
+                Some("sound of 3/2 channels of 48000 Hz"),
+            ),
+            (Codec::MpegAudio, &[0xff, 0xfd, 0xa4, 0x00], Some("sound of 2 channels of 48000 Hz")),
+            (Codec::MpegVideo, &[0, 0, 1, 0xb3, 0x2d, 0x02, 0x40], Some("pictures of 720x576")),
+            (Codec::MpegVideo, &[0, 0, 1, 0, 0x2d, 0x02, 0x40], None),
+        ];
+        for (codec, head, form) in table {
+            assert_eq!(codec.form(head).as_deref(), form, "{codec:?} {head:x?}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What FFmpeg says while it reads a live input: errors, for the user, and which streams it passes
+//! over. It says the latter in warnings only, of which there are many others.
+
+use std::io::Read;
+use std::sync::Mutex;
+use units::locked;
+
+/// The options that make FFmpeg say it, each message with its level.
+pub(super) const WITH_LEVELS: &[&str] = &["-nostdin", "-hide_banner", "-v", "level+warning"];
+
+/// What FFmpeg has said of an input so far.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// The latest errors, a line each.
+    pub(super) errors: String,
+    /// The streams whose form was not found in time, so that they are not recorded.
+    pub(super) unknown: Vec<String>,
+    /// The streams that have come since, and are not recorded either.
+    pub(super) later: Vec<String>,
+    /// Whether the message before was an error: it may have further lines.
+    is_error: bool,
+}
+
+impl Heard {
+    /// Takes a line.
+    fn take(&mut self, line: &str) {
+        let with_level = |level: &str| Some((level != WARNING, line.split_once(level)?.1));
+        match [WARNING, "[error] ", "[fatal] ", "[panic] "].into_iter().find_map(with_level) {
+            Some((is_error, text)) => {
+                self.is_error = is_error;
+                if is_error {
+                    self.add_error(text);
+                } else if let Some(stream) = unknown_stream(text) {
+                    push(&mut self.unknown, format!("{stream}, whose form was not found in time"));
+                } else if let Some(stream) = later_stream(text) {
+                    push(&mut self.later, format!("{stream}, which began later"));
+                }
+            }
+            None if self.is_error => self.add_error(line),
+            None => {}
+        }
+    }
+
+    fn add_error(&mut self, text: &str) {
+        self.errors.push_str(text);
+        self.errors.push('\n');
+        while self.errors.len() > MOST_ERRORS {
+            let first = self.errors.find('\n').map_or(self.errors.len(), |end| end + 1);
+            self.errors.drain(..first);
+        }
+    }
+}
+
+/// Takes all that a program says, until it ends.
+pub(super) fn listen(mut stderr: impl Read, heard: &Mutex<Heard>) {
+    let mut line: Vec<u8> = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(got @ 1..) = stderr.read(&mut piece) {
+        for byte in &piece[..got] {
+            if *byte == b'\n' || *byte == b'\r' {
+                locked(heard).take(String::from_utf8_lossy(&line).trim_end());
+                line.clear();
+            } else if line.len() < MOST_LINE {
+                line.push(*byte);
+            }
+        }
+    }
+    locked(heard).take(String::from_utf8_lossy(&line).trim_end());
+}
+
+/// `Could not find codec parameters for stream 1 (Audio: aac ([15]..), 0 channels): unspecified..`
+fn unknown_stream(text: &str) -> Option<String> {
+    let (number, what) =
+        text.strip_prefix("Could not find codec parameters for stream ")?.split_once(" (")?;
+    let (kind, codec) = what.split_once(": ")?;
+    let kind = recorded_kind(kind)?;
+    let codec = codec.split([' ', ',', ')', '(']).next().unwrap_or_default();
+    Some(format!("{kind} stream {number} ({codec})"))
+}
+
+/// `New audio stream 0:2 at pos:..`, and since FFmpeg 6 `New audio stream with index 2 at pos:..`
+fn later_stream(text: &str) -> Option<String> {
+    let (kind, place) = text.strip_prefix("New ")?.split_once(" stream ")?;
+    let kind = recorded_kind(kind)?;
+    let place = place.strip_prefix("with index ").unwrap_or(place);
+    let number = place.split(' ').next()?;
+    let number = number.split_once(':').map_or(number, |(_, number)| number);
+    Some(format!("{kind} stream {number}"))
+}
+
+/// The name of a kind of stream that is recorded.
+fn recorded_kind(kind: &str) -> Option<&'static str> {
+    ["video", "audio"].into_iter().find(|known| known.eq_ignore_ascii_case(kind))
+}
+
+fn push(list: &mut Vec<String>, stream: String) {
+    if list.len() < MOST_STREAMS && !list.contains(&stream) {
+        list.push(stream);
+    }
+}
+
+const WARNING: &str = "[warning] ";
+
+/// The bytes of errors, and those of a line, that are kept: more than a message has.
+const MOST_ERRORS: usize = 8 << 10;
+const MOST_LINE: usize = 4 << 10;
+/// The streams that are named: an input may have any number of them.
+const MOST_STREAMS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_that_are_passed_over_are_named() {
+        let said = "\
+[mpegts @ 0x55b4] [warning] Could not find codec parameters for stream 1 (Audio: aac ([15][0][0]\
+[0] / 0x000F), 0 channels): unspecified sample rate
+Consider increasing the value for the 'analyzeduration' (3000000) and 'probesize' (5000000) options
+[mpegts @ 0x55b4] [warning] Could not find codec parameters for stream 2 (Subtitle: dvb_teletext \
+([6][0][0][0] / 0x0006)): unspecified size
+[mpegts @ 0x55b4] [warning] Could not find codec parameters for stream 0 (Video: h264, none): \
+unspecified size
+[nut @ 0x55b4] [warning] Non-monotonous DTS in output stream 0:1; previous: 5, current: 4
+    Last message repeated 3 times
+[mpegts @ 0x55b4] [warning] New audio stream 0:2 at pos:675672 and DTS:7.37678s
+[in#0/mpegts @ 0x55b4] [warning] New video stream with index 3 at pos:675672 and DTS:7.37678s
+[mpegts @ 0x55b4] [warning] New audio stream 0:2 at pos:775672 and DTS:9.37678s
+[mpegts @ 0x55b4] [warning] New data stream 0:4 at pos:675672 and DTS:7.37678s
+[tcp @ 0x55b4] [error] Connection to tcp://10.0.0.1:9 failed: Connection refused
+[fatal] tcp://10.0.0.1:9: Connection refused
+and more of it";
+        for piece in [1, 7, said.len()] {
+            let heard = Mutex::new(Heard::default());
+            let bytes: Vec<&[u8]> = said.as_bytes().chunks(piece).collect();
+            listen(std::io::Cursor::new(bytes.concat()), &heard);
+            let Heard { errors, unknown, later, .. } = heard.into_inner().unwrap();
+            let not_found = "whose form was not found in time";
+            assert_eq!(
+                unknown,
+                [
+                    format!("audio stream 1 (aac), {not_found}"),
+                    format!("video stream 0 (h264), {not_found}")
+                ]
+            );
+            assert_eq!(
+                later,
+                ["audio stream 2, which began later", "video stream 3, which began later"]
+            );
+            assert_eq!(
+                errors,
+                "Connection to tcp://10.0.0.1:9 failed: Connection refused\n\
+                 tcp://10.0.0.1:9: Connection refused\nand more of it\n"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let heard = Mutex::new(Heard::default());
+        let long = format!("[error] {}\n", "x".repeat(5000)).repeat(9);
+        let many = (0..100).map(|i| format!("[warning] New audio stream 0:{i} at pos:1\n"));
+        listen((long + &many.collect::<String>()).as_bytes(), &heard);
+        let heard = heard.into_inner().unwrap();
+        assert!(heard.errors.len() <= MOST_ERRORS && heard.errors.len() > MOST_LINE / 2);
+        assert_eq!(heard.later.len(), MOST_STREAMS);
+    }
+}
