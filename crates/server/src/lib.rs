@@ -71,6 +71,6 @@ pub use copy_source::CopySource;
 pub use daily_window::{BadWindow, DailyWindow};
 pub use handover::{HANDOVER_VERSION, Handover};
 pub use http_service::TlsFiles;
-pub use layout::piece_size;
+pub use layout::{lead_of, piece_size};
 pub use reload::{ConfigOption, OptionChange, config_options};
 pub use server::Server;
