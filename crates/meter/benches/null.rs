@@ -116,15 +116,17 @@ fn plan(duration: Duration) -> StreamsPlan {
 fn ran(plan: &StreamsPlan, log: &mut dyn RecordSink) -> Ran {
     let mut port = NullPort::new(Instant::now());
     let began = processor_time();
-    let mut on_processor = Duration::ZERO;
+    let mut on_processor = None;
     let enough = plan.duration;
     let outcome = run_streams(plan, &mut port, log, &mut |progress| {
         let go_on = progress.elapsed < enough;
         if !go_on {
-            on_processor = processor_time() - began;
+            on_processor = Some(processor_time() - began);
         }
         go_on
     });
+    // A run may end between two reports of its progress.
+    let on_processor = on_processor.unwrap_or_else(|| processor_time() - began);
     Ran { outcome: outcome.expect("nothing can fail"), on_processor }
 }
 

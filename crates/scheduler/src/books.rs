@@ -292,7 +292,7 @@ const AHEAD_SLOTS: u64 = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::playout::{PlayoutClock, TrackPieces};
+    use crate::playout::{Lead, PlayoutClock, TrackPieces};
     use std::time::Duration;
     use units::Moment;
 
@@ -308,7 +308,7 @@ mod tests {
                 due: &due,
                 piece: 10,
                 bytes,
-                lead: 0,
+                lead: Lead::default(),
                 transfer: &transfer,
                 followed: &followed,
             };

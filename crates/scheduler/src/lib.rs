@@ -25,7 +25,7 @@
 //!
 //! ```
 //! use scheduler::{
-//!     Demand, DiskBooks, DiskTimings, PieceDue, PlayoutClock, PolicyKind, Supply, TrackPieces,
+//!     Demand, DiskBooks, DiskTimings, Lead, PieceDue, PlayoutClock, PolicyKind, Supply, TrackPieces,
 //! };
 //! use std::time::Duration;
 //! use units::{Moment, SlotIndex};
@@ -35,8 +35,7 @@
 //!
 //! // Four pieces of 1 MiB, due at 0, 2, 4 and 6 s of media time.
 //! let due = [0, 2000, 4000, 6000];
-//! let track =
-//!     TrackPieces { due: &due, piece: 1 << 20, bytes: 4 << 20, lead: 0, transfer: &[], followed: &[] };
+//! let track = TrackPieces::of_size(4 << 20, 1 << 20, Lead::default()).due_at(&due);
 //! let clock = PlayoutClock {
 //!     origin: Moment::ZERO,
 //!     startup: Duration::from_secs(2),
@@ -116,7 +115,7 @@ pub use guard::{EASE_SLOTS, Guard, TimeGuard, slowdown_part};
 pub use ledger::{BookedLoad, Ledger, SlotLoad};
 pub use observed_curve::ObservedCurve;
 pub use piece::PieceDue;
-pub use playout::{HOLD_SLOTS, MAX_HORIZON_SLOTS, PlayoutClock, TrackPieces};
+pub use playout::{HOLD_SLOTS, Lead, MAX_HORIZON_SLOTS, PlayoutClock, TrackPieces};
 pub use rates::Rates;
 pub use visits::SequentialReads;
 pub use windows::{NextSweep, WindowPlan};

@@ -26,9 +26,8 @@ pub struct TrackPieces<'a> {
     pub piece: u32,
     /// Bytes of the track; the last piece has what is left.
     pub bytes: u64,
-    /// Bytes of its beginning that are pieces of their own: the piece that contains their end is
-    /// cut in two there. Zero, or a multiple of `piece`: none is.
-    pub lead: u64,
+    /// Its beginning, whose pieces end where segments do.
+    pub lead: Lead,
     /// Per piece, nanoseconds that its disk transfers ([`disk::Costs::transfer`]); empty where disk
     /// time is not counted.
     pub transfer: &'a [u32],
@@ -36,6 +35,38 @@ pub struct TrackPieces<'a> {
     /// disk to take them for one visit ([`disk::Costs::shortest_following`]). Where the list is
     /// too short, it does not.
     pub followed: &'a [bool],
+}
+
+/// The beginning of a track, which ends where a segment does. By default there is none.
+///
+/// ```text
+///   pieces          ├── piece ──┼── piece ──┼── piece ──┼ ...
+///   with a lead     ├────┼──────────┼───────┼── piece ──┼ ...      of two pieces
+///                      middle      end
+///                   ├── piece ──┼── piece ──┼───┼───────┼ ...      of more
+///                            middle            end
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lead {
+    /// The first byte of its second piece: a piece from the start, or where a segment ends before,
+    /// if what is left of the lead is one piece.
+    pub middle: u64,
+    /// The byte behind it, where the piece that contains it is cut in two. More than a piece; zero:
+    /// there is no lead.
+    pub end: u64,
+}
+
+impl<'a> TrackPieces<'a> {
+    /// A track of which only the pieces are known.
+    pub fn of_size(bytes: u64, piece: u32, lead: Lead) -> Self {
+        Self { due: &[], piece, bytes, lead, transfer: &[], followed: &[] }
+    }
+
+    /// The same track with the times at which its pieces are due.
+    #[must_use]
+    pub fn due_at(self, due: &'a [u32]) -> Self {
+        Self { due, ..self }
+    }
 }
 
 impl TrackPieces<'_> {
@@ -47,16 +78,17 @@ impl TrackPieces<'_> {
 
     // The number of the piece that is cut in two.
     fn cut(&self) -> Option<u64> {
-        let piece = u64::from(self.piece.max(1));
-        let cuts = self.lead < self.bytes && !self.lead.is_multiple_of(piece);
-        cuts.then(|| self.lead / piece)
+        let (piece, end) = (u64::from(self.piece.max(1)), self.lead.end);
+        let cuts = end < self.bytes && !end.is_multiple_of(piece);
+        cuts.then(|| end / piece)
     }
 
     /// The first byte of `piece`.
     pub fn start(&self, piece: u32) -> u64 {
         let (number, size) = (u64::from(piece), u64::from(self.piece));
         match self.cut() {
-            Some(cut) if number == cut + 1 => self.lead,
+            _ if number == 1 && self.lead.end > 0 => self.lead.middle,
+            Some(cut) if number == cut + 1 => self.lead.end,
             Some(cut) if number > cut => (number - 1) * size,
             _ => number * size,
         }
@@ -65,8 +97,17 @@ impl TrackPieces<'_> {
     /// The piece that holds a byte.
     pub fn piece_at(&self, byte: u64) -> u32 {
         let number = byte / u64::from(self.piece.max(1));
-        let behind = byte >= self.lead && self.cut().is_some();
-        u32::try_from(number + u64::from(behind)).unwrap_or(u32::MAX)
+        let number = match self.lead {
+            Lead { middle, .. } if byte < middle => 0,
+            Lead { end, .. } if byte < end => number.max(1),
+            _ => number + u64::from(self.cut().is_some()),
+        };
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+
+    /// The first byte of each piece, in order.
+    pub fn starts(&self) -> impl Iterator<Item = u64> {
+        (0..self.pieces()).map(|piece| self.start(piece))
     }
 
     /// Bytes of `piece`; zero beyond the end.
@@ -100,9 +141,13 @@ impl TrackPieces<'_> {
         self.due.get(i).or(self.due.last()).copied().unwrap_or(0)
     }
 
-    /// Whether this is a track at all: pieces of some size, due times that never decrease.
+    /// Whether this is a track at all: pieces of some size, a lead that is some of them, due times
+    /// that never decrease.
     pub fn is_valid(&self) -> bool {
-        self.piece > 0 && self.due.is_sorted()
+        let (piece, Lead { middle, end }) = (u64::from(self.piece), self.lead);
+        let is_divided = (1..piece).contains(&middle) && end <= middle + piece;
+        let has_pieces = end > piece && (middle == piece || is_divided);
+        piece > 0 && (self.lead == Lead::default() || has_pieces) && self.due.is_sorted()
     }
 
     /// The first piece that is needed to play from `from_ms`: of all pieces due by then, the one
@@ -249,7 +294,7 @@ impl PlayoutClock {
         let mut kept = (walked.kept() != walked).then(|| SlotWalk::new(walked.kept()));
         let end = curve.pieces();
         let mut next_due = walk.slot(curve.due(first));
-        let even = curve.cut().is_none();
+        let even = curve.lead.end == 0;
         let mut left = curve.bytes.saturating_sub(curve.start(first));
         let one_transfer = (curve.transfer.len() == 1).then(|| curve.transfer(0));
         // What has a due time of its own after it, and what a list that is too short says nothing
@@ -374,7 +419,7 @@ mod tests {
             due: &due,
             piece: 100,
             bytes: 450,
-            lead: 0,
+            lead: Lead::default(),
             transfer: &[],
             followed: &[],
         };
@@ -397,6 +442,35 @@ mod tests {
     }
 
     #[test]
+    fn a_lead_is_some_pieces_and_the_others_end_where_they_would_without_it() {
+        let starts = |bytes, middle, end| {
+            let curve = TrackPieces::of_size(bytes, 100, Lead { middle, end });
+            assert!(curve.is_valid());
+            let starts: Vec<u64> = curve.starts().collect();
+            for byte in 0..bytes {
+                let piece = starts.partition_point(|start| *start <= byte) - 1;
+                assert_eq!(curve.piece_at(byte), u32::try_from(piece).unwrap(), "byte {byte}");
+            }
+            let lens = (0..curve.pieces()).map(|piece| u64::from(curve.len(piece)));
+            assert_eq!(lens.sum::<u64>(), bytes);
+            starts
+        };
+        assert_eq!(starts(350, 0, 0), [0, 100, 200, 300]);
+        assert_eq!(starts(350, 60, 120), [0, 60, 120, 200, 300]);
+        assert_eq!(starts(350, 100, 120), [0, 100, 120, 200, 300]);
+        assert_eq!(starts(350, 100, 200), [0, 100, 200, 300]);
+        assert_eq!(starts(150, 60, 150), [0, 60]);
+        assert_eq!(starts(450, 100, 220), [0, 100, 200, 220, 300, 400]);
+        assert_eq!(starts(450, 100, 300), [0, 100, 200, 300, 400]);
+        for (middle, end) in
+            [(0, 120), (101, 150), (60, 60), (60, 161), (20, 100), (90, 201), (5, 0)]
+        {
+            let curve = TrackPieces::of_size(350, 100, Lead { middle, end });
+            assert!(!curve.is_valid(), "{middle} {end}");
+        }
+    }
+
+    #[test]
     fn walking_gives_the_same_slots_as_computing_each() {
         for seed in 0..300 {
             let mut random = fastrand::Rng::with_seed(seed);
@@ -408,11 +482,13 @@ mod tests {
                 })
                 .collect();
             let followed: Vec<bool> = due.iter().map(|_| random.bool()).collect();
+            let end = random.u64(65..=128);
+            let lead = Lead { middle: random.u64((end - 64)..=64), end };
             let curve = TrackPieces {
                 due: &due,
                 piece: 64,
                 bytes: 64 * due.len() as u64 - 7,
-                lead: random.u64(0..600) * random.u64(0..2),
+                lead: if random.bool() { lead } else { Lead::default() },
                 transfer: &[],
                 followed: &followed,
             };
@@ -449,7 +525,7 @@ mod tests {
             due: &due,
             piece: 100,
             bytes: 400,
-            lead: 0,
+            lead: Lead::default(),
             transfer: &[],
             followed: &[],
         };
@@ -469,7 +545,7 @@ mod tests {
             due: &due,
             piece: 100,
             bytes: 500,
-            lead: 0,
+            lead: Lead::default(),
             transfer: &[],
             followed: &[],
         };
@@ -480,26 +556,45 @@ mod tests {
 
     #[test]
     fn absurd_tracks_give_defined_answers() {
-        let empty =
-            TrackPieces { due: &[], piece: 100, bytes: 0, lead: 0, transfer: &[], followed: &[] };
+        let empty = TrackPieces {
+            due: &[],
+            piece: 100,
+            bytes: 0,
+            lead: Lead::default(),
+            transfer: &[],
+            followed: &[],
+        };
         assert_eq!((empty.pieces(), empty.first_needed(5), empty.len(3)), (0, 0, 0));
-        let no_times =
-            TrackPieces { due: &[], piece: 100, bytes: 250, lead: 0, transfer: &[], followed: &[] };
+        let no_times = TrackPieces {
+            due: &[],
+            piece: 100,
+            bytes: 250,
+            lead: Lead::default(),
+            transfer: &[],
+            followed: &[],
+        };
         assert_eq!((no_times.pieces(), no_times.due(2), no_times.len(2)), (3, 0, 50));
         assert!(
             !TrackPieces {
                 due: &[5, 4],
                 piece: 100,
                 bytes: 200,
-                lead: 0,
+                lead: Lead::default(),
                 transfer: &[],
                 followed: &[]
             }
             .is_valid()
         );
         assert!(
-            !TrackPieces { due: &[], piece: 0, bytes: 200, lead: 0, transfer: &[], followed: &[] }
-                .is_valid()
+            !TrackPieces {
+                due: &[],
+                piece: 0,
+                bytes: 200,
+                lead: Lead::default(),
+                transfer: &[],
+                followed: &[]
+            }
+            .is_valid()
         );
         let far = timing(0, 0).due_slot(u32::MAX);
         assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");

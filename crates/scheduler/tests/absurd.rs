@@ -4,7 +4,7 @@
 use disk::bounds::RoundCost;
 use disk::{Calibration, DiskModel, ReadCost, ReadGuarantee};
 use scheduler::{
-    Demand, DiskBooks, DiskTimings, NextSweep, PieceDue, PlayoutClock, PolicyKind, Rates,
+    Demand, DiskBooks, DiskTimings, Lead, NextSweep, PieceDue, PlayoutClock, PolicyKind, Rates,
     ServiceCurve, Supply, TrackPieces, Verdict, WindowPlan, WriteShare,
 };
 use std::time::Duration;
@@ -86,8 +86,14 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
             slot: SLOT,
             early: 0,
         };
-        let curve =
-            TrackPieces { due, piece, bytes, lead: 0, transfer: &[u32::MAX], followed: &[true] };
+        let curve = TrackPieces {
+            due,
+            piece,
+            bytes,
+            lead: Lead::default(),
+            transfer: &[u32::MAX],
+            followed: &[true],
+        };
         timing.pieces(curve, 0).collect()
     };
     vec![

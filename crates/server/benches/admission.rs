@@ -14,7 +14,7 @@
 )]
 
 use disk::DiskModel;
-use scheduler::{DiskTimings, PolicyKind};
+use scheduler::{DiskTimings, Lead, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
@@ -306,7 +306,7 @@ fn track(start: u64, piece: u32, due: Vec<u32>) -> TrackLayout {
     TrackLayout {
         bytes,
         piece,
-        lead: 0,
+        lead: Lead::default(),
         runs,
         due,
         stored: Vec::new(),

@@ -3,7 +3,7 @@
 
 use crate::engine::{DiskNumber, Layout, TitleKey, TrackLayout};
 use media::Packaging;
-use scheduler::DiskTimings;
+use scheduler::{DiskTimings, Lead, TrackPieces};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -50,10 +50,12 @@ pub(crate) fn layouts(
         let piece = copies.iter().map(of_copy).min().expect("a title has a copy");
         match format {
             DeliveryFormat::Segmented | DeliveryFormat::TransportStream => {
-                let lead = lead(packaging, number, piece);
-                (piece, lead, packaging.due_segmented(number, piece, lead))
+                let lead = lead(packaging, number, piece, copies);
+                (piece, lead, due_segmented(packaging, number, piece, lead))
             }
-            DeliveryFormat::Progressive => (piece, 0, progressive_due(packaging, number, piece)),
+            DeliveryFormat::Progressive => {
+                (piece, Lead::default(), progressive_due(packaging, number, piece))
+            }
         }
     };
     cut_layouts(title, packaging, copies, cut_track)
@@ -68,7 +70,8 @@ pub(crate) fn recording_layout(
 ) -> Layout {
     let cut_track = |number: u16| {
         let piece = pieces[usize::from(number)];
-        (piece, 0, packaging.due_segmented(number, piece, 0))
+        let lead = Lead::default();
+        (piece, lead, due_segmented(packaging, number, piece, lead))
     };
     let mut layouts = cut_layouts(title, packaging, std::slice::from_ref(copy), cut_track);
     layouts.pop().expect("one for each copy")
@@ -79,10 +82,10 @@ fn cut_layouts(
     title: TitleKey,
     packaging: &Packaging,
     copies: &[CopyLocation],
-    cut_track: impl Fn(u16) -> (u32, u64, Vec<u32>),
+    cut_track: impl Fn(u16) -> (u32, Lead, Vec<u32>),
 ) -> Vec<Layout> {
     let numbers = (0u16..).take(packaging.index().tracks.len());
-    let cut: Vec<(u32, u64, Vec<u32>)> = numbers.map(cut_track).collect();
+    let cut: Vec<(u32, Lead, Vec<u32>)> = numbers.map(cut_track).collect();
     let layout = |copy: &CopyLocation| {
         let cut_tracks = packaging.index().tracks.iter().zip(&cut).zip(&copy.runs);
         let tracks = cut_tracks.map(|((track, (piece, lead, due)), runs)| TrackLayout {
@@ -101,13 +104,41 @@ fn cut_layouts(
     copies.iter().map(layout).collect()
 }
 
+// Due times of a track's pieces in segments.
+fn due_segmented(packaging: &Packaging, track: u16, piece: u32, lead: Lead) -> Vec<u32> {
+    let bytes = packaging.index().tracks[usize::from(track)].data_len;
+    packaging.due_segmented(track, TrackPieces::of_size(bytes, piece, lead).starts())
+}
+
 /// The lead of a track in segments: up to the end of the first segment that ends behind the first
 /// piece. Read at once, it is the most media that a player can do with before the next read.
-fn lead(packaging: &Packaging, track: u16, piece: u32) -> u64 {
-    let end = packaging.segment_end(track, u64::from(piece)).unwrap_or(0);
-    let lead = align_up(end, SMALLEST_PIECE);
-    // A longer beginning is no beginning: of a title with one long segment nothing is cut.
-    if lead <= 2 * u64::from(piece) { lead } else { 0 }
+fn lead(packaging: &Packaging, track: u16, piece: u32, copies: &[CopyLocation]) -> Lead {
+    // Where the first extent ends with the first piece, the second piece begins there.
+    let runs = copies.iter().map(|copy| copy.runs[usize::from(track)].first());
+    let inner = runs.flatten().map(|run| run.end - run.start).min().unwrap_or(0);
+    lead_of(packaging.segment_ends(track), piece, inner > u64::from(piece))
+}
+
+/// The lead of a track whose segments end at these bytes, in order. Its first piece ends with a
+/// segment, too, if `is_one_run` (the track goes on without a gap behind the first whole piece) and
+/// one more piece has the rest. The first has as few segments as that allows: what is due at the
+/// start is in it.
+pub fn lead_of(ends: impl Iterator<Item = u64>, piece: u32, is_one_run: bool) -> Lead {
+    let size = u64::from(piece);
+    let mut within = Vec::new();
+    for end in ends.map(|end| align_up(end, SMALLEST_PIECE)) {
+        if end <= size {
+            within.push(end);
+            continue;
+        }
+        // A longer beginning is no beginning: of a title with one long segment nothing is cut.
+        if end > LONGEST_LEAD * size || within.last() == Some(&size) {
+            break;
+        }
+        let middle = within.into_iter().find(|middle| is_one_run && end - middle <= size);
+        return Lead { middle: middle.unwrap_or(size), end };
+    }
+    Lead::default()
 }
 
 /// Due times of a track's pieces in a progressive file, in milliseconds. Files of different offers
@@ -160,6 +191,8 @@ const PIECE_TIME: Duration = Duration::from_secs(8);
 /// In reads of 4 MiB on `hdd-20tb`, 228 viewers without sound become 210 with it; with 8 s in a
 /// piece of sound they were 151 (`cargo test -p studies --lib sound`).
 const LOW_RATE_PIECES: u64 = 8;
+/// Pieces of the longest lead: with 1 MiB of 5 Mb/s, a segment of 4 s is two and a half.
+const LONGEST_LEAD: u64 = 4;
 /// The span of one checksum: a piece is verified as a whole, so it is not smaller. Also the
 /// smallest chunk size.
 pub(crate) const SMALLEST_PIECE: u64 = media::CHECKSUM_SPAN;
@@ -169,6 +202,30 @@ pub(crate) const LARGEST_PIECE: u64 = 16 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lead_is_two_reads_that_end_with_segments() {
+        const KIB: u64 = 1 << 10;
+        // Ends of segments in KiB; the lead's middle and end.
+        let of = |ends: &[u64], is_one_run| {
+            let ends = ends.iter().map(|end| end * KIB);
+            let Lead { middle, end } = lead_of(ends, 4 << 20, is_one_run);
+            (middle / KIB, end / KIB)
+        };
+        let even: Vec<u64> = (1..9).map(|segment| segment * 2500).collect();
+        assert_eq!(of(&even, true), (2560, 5056), "whole spans of checksums");
+        assert_eq!(of(&even, false), (4096, 5056), "an extent ends with the first piece");
+        let short: Vec<u64> = (1..30).map(|segment| segment * 600).collect();
+        assert_eq!(of(&short, true), (640, 4224));
+        assert_eq!(of(&[100, 4000, 4224], true), (128, 4224), "the fewest that leave one read");
+        assert_eq!(of(&[100, 4000, 4300], true), (4032, 4352));
+        assert_eq!(of(&[100, 8000], true), (4096, 8000), "none leaves one read");
+        assert_eq!(of(&[5000, 9000], true), (4096, 5056), "the first segment is longer");
+        assert_eq!(of(&[2000, 10_000], true), (4096, 10_048), "more than two pieces");
+        for none in [&[][..], &[2000], &[4096, 6000], &[2000, 16_400], &[20_000]] {
+            assert_eq!(of(none, true), (0, 0), "{none:?}");
+        }
+    }
 
     #[test]
     fn pieces_are_bounded_by_time_by_the_read_and_by_extents() {

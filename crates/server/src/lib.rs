@@ -72,6 +72,6 @@ pub use daily_window::{BadWindow, DailyWindow};
 pub use exposure::check_director;
 pub use handover::{HANDOVER_VERSION, Handover};
 pub use http_service::TlsFiles;
-pub use layout::piece_size;
+pub use layout::{lead_of, piece_size};
 pub use reload::{ConfigOption, OptionChange, config_options};
 pub use server::Server;

@@ -52,7 +52,7 @@
 //! one after another as they are played, from the first on.
 
 use crate::access::Permit;
-use crate::engine::{Layout, TitleKey, TrackLayout};
+use crate::engine::{Layout, Lead, TitleKey, TrackLayout};
 use crate::layout::{
     CopyLocation, DeliveryFormat, LARGEST_PIECE, SMALLEST_PIECE, floor_power, layouts,
     recording_layout,
@@ -725,7 +725,7 @@ fn part_of<L: std::borrow::Borrow<Layout>>(
     let in_copy = |copy: &TrackLayout| TrackLayout {
         bytes: all - short,
         piece,
-        lead: 0,
+        lead: Lead::default(),
         runs: copy.runs.clone(),
         due: due.clone(),
         stored: stored.clone(),

@@ -13,7 +13,7 @@
 use crate::engine::DiskGuarantee;
 use crate::layout::piece_size;
 use scheduler::{
-    CapacityResult, CapacitySim, DiskTimings, PolicyKind, TrackPieces, sending_reserve,
+    CapacityResult, CapacitySim, DiskTimings, Lead, PolicyKind, TrackPieces, sending_reserve,
     viewers_of_copies,
 };
 use std::time::Duration;
@@ -66,8 +66,14 @@ pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) 
     let due: Vec<u32> = (0..count).map(due_ms).collect();
     let followed = vec![true; due.len() - 1];
     let bytes = due.len() as u64 * u64::from(piece);
-    let track =
-        TrackPieces { due: &due, piece, bytes, lead: 0, transfer: &[], followed: &followed };
+    let track = TrackPieces {
+        due: &due,
+        piece,
+        bytes,
+        lead: Lead::default(),
+        transfer: &[],
+        followed: &followed,
+    };
     let places: Vec<Vec<[u32; 1]>> = timings
         .costs
         .iter()

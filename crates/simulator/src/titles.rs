@@ -14,7 +14,7 @@
 use crate::checks::Segments;
 use crate::scenario::Scenario;
 use player::{Timeline, TrackTimeline};
-use server::engine::{DiskNumber, Layout, Part, TitleKey, TrackLayout, TrackNumber};
+use server::engine::{DiskNumber, Layout, Lead, Part, TitleKey, TrackLayout, TrackNumber};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -179,13 +179,16 @@ impl TrackBytes {
 
     /// Time in milliseconds at which each piece is due: the start of the first fetch that touches
     /// it.
-    fn due(&self, piece: u64, lead: u64, steps_per_fetch: usize, step: Duration) -> Vec<u32> {
+    fn due(&self, piece: u64, lead: Lead, steps_per_fetch: usize, step: Duration) -> Vec<u32> {
         let total = self.total();
         let mut starts: Vec<u64> =
             (0..total.div_ceil(piece)).map(|number| number * piece).collect();
-        if lead < total && !lead.is_multiple_of(piece) {
-            starts.push(lead);
-            starts.sort_unstable();
+        if lead.end > 0 {
+            starts[1] = lead.middle;
+            if lead.end < total && !lead.end.is_multiple_of(piece) {
+                starts.push(lead.end);
+                starts.sort_unstable();
+            }
         }
         let due = |start: u64| {
             let first_step = self.bounds.partition_point(|bound| *bound <= start) - 1;
@@ -195,10 +198,20 @@ impl TrackBytes {
         starts.into_iter().map(due).collect()
     }
 
-    /// Bytes up to the end of the first fetch that ends behind the first piece, in whole blocks.
-    fn lead(&self, piece: u64, steps_per_fetch: usize) -> u64 {
-        let ends = self.bounds.iter().step_by(steps_per_fetch);
-        align_up(ends.copied().find(|end| *end >= piece).unwrap_or(0), BLOCK)
+    /// Bytes up to the end of the first fetch that ends behind the first piece, in whole blocks, if
+    /// those are four pieces at most. They are divided at the end of a fetch, where there is one
+    /// that leaves no more than a piece behind it.
+    fn lead(&self, piece: u64, steps_per_fetch: usize) -> Lead {
+        let ends = self.bounds.iter().step_by(steps_per_fetch).skip(1);
+        let ends: Vec<u64> = ends.map(|end| align_up(*end, BLOCK)).collect();
+        let Some(end) = ends.iter().copied().find(|end| *end >= piece) else {
+            return Lead::default();
+        };
+        if end == piece || end > 4 * piece {
+            return Lead::default();
+        }
+        let middle = ends.into_iter().find(|middle| *middle <= piece && end - middle <= piece);
+        Lead { middle: middle.unwrap_or(piece), end }
     }
 }
 
@@ -247,7 +260,7 @@ fn copy_of(layout: &Layout, disk: usize, free: &mut FreeSpace, rng: &mut fastran
             bytes: track.bytes,
             piece: track.piece,
             lead: track.lead,
-            runs: free.allocate(bytes, track.piece.into(), rng),
+            runs: free.allocate(bytes, unit(track.piece.into(), track.lead), rng),
             due: track.due.clone(),
             stored: track.stored.clone(),
             key_frames_of: None,
@@ -256,6 +269,12 @@ fn copy_of(layout: &Layout, disk: usize, free: &mut FreeSpace, rng: &mut fastran
     });
     let disk = DiskNumber(u16::try_from(disk).expect("few disks"));
     Layout { title: layout.title, disk, duration: layout.duration, tracks: tracks.collect() }
+}
+
+/// What the extents of a track are multiples of: the pieces of a lead may meet where whole ones
+/// would not.
+fn unit(piece: u64, lead: Lead) -> u64 {
+    if lead.end > 0 { 2 * piece } else { piece }
 }
 
 fn draw_title(
@@ -297,12 +316,16 @@ fn draw_title(
             // Pieces that are not played take space on the disk, too.
             let stored_bytes = stored.iter().max().map_or(0, |last| (u64::from(*last) + 1) * size);
             let cuts = spec.leads && !progressive && part.is_none() && !grows;
-            let lead = if cuts { track.lead(size, steps_per_fetch) } else { 0 };
+            let lead = if cuts { track.lead(size, steps_per_fetch) } else { Lead::default() };
             TrackLayout {
                 bytes: track.total(),
                 piece,
                 lead,
-                runs: free.allocate(align_up(track.total(), BLOCK).max(stored_bytes), size, rng),
+                runs: free.allocate(
+                    align_up(track.total(), BLOCK).max(stored_bytes),
+                    unit(size, lead),
+                    rng,
+                ),
                 due: track.due(size, lead, steps_per_fetch, step),
                 stored,
                 key_frames_of: None,

@@ -14,7 +14,7 @@
 //! `brim.rs` is.
 
 use disk::{DiskModel, Head, Mechanics};
-use scheduler::{DiskTimings, PolicyKind};
+use scheduler::{DiskTimings, Lead, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     FillFor, Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RefusalCause,
@@ -252,7 +252,7 @@ impl Audience {
         let track = TrackLayout {
             bytes,
             piece: self.piece,
-            lead: 0,
+            lead: Lead::default(),
             runs: std::iter::once(begin..begin + bytes).collect(),
             due: (0..self.pieces()).map(|piece| self.due_ms(piece)).collect(),
             stored: Vec::new(),
@@ -414,7 +414,7 @@ impl Run {
         let track = TrackLayout {
             bytes: u64::from(SEGMENT) * u64::from(self.audience.piece),
             piece: self.audience.piece,
-            lead: 0,
+            lead: Lead::default(),
             runs: whole.tracks[0].runs.clone(),
             due: vec![0; SEGMENT as usize],
             stored: (piece..piece + SEGMENT).collect(),

@@ -491,20 +491,19 @@ impl Packaging {
         chunks.map(|chunk| (chunk.bytes.clone(), due(&chunk))).collect()
     }
 
-    /// The due time of each piece of `piece` bytes of a track's data when played in segments, in ms
-    /// of media time: the start of the first segment that touches it. Never decreases. The piece
-    /// that contains the end of the first `lead` bytes is cut in two there; zero: none is.
-    pub fn due_segmented(&self, track: u16, piece: u32, lead: u64) -> Vec<u32> {
-        let Some(data_len) = self.index.tracks.get(usize::from(track)).map(|of| of.data_len) else {
-            return Vec::new();
-        };
-        due_by_piece(self.segment_starts(track), data_len, piece, lead)
+    /// The due time of each piece of a track's data when played in segments, in ms of media time:
+    /// the start of the first segment that touches it. Never decreases. `pieces` has the first byte
+    /// of each, in order.
+    pub fn due_segmented(&self, track: u16, pieces: impl Iterator<Item = u64>) -> Vec<u32> {
+        match self.track(track) {
+            Some(_) => due_by_piece(self.segment_starts(track), pieces),
+            None => Vec::new(),
+        }
     }
 
-    /// The end of the first segment of a track that ends at byte `from` of its data or later;
-    /// `None`: no segment but the last does.
-    pub fn segment_end(&self, track: u16, from: u64) -> Option<u64> {
-        self.segment_starts(track).skip(1).map(|(start, _)| start).find(|start| *start >= from)
+    /// The ends of a track's segments but the last, as bytes of its data.
+    pub fn segment_ends(&self, track: u16) -> impl Iterator<Item = u64> + '_ {
+        self.segment_starts(track).skip(1).map(|(start, _)| start)
     }
 
     // First byte and time of each segment of a track.
@@ -530,7 +529,8 @@ impl Packaging {
         let stored = &self.index.tracks[i];
         let chunks = progressive::chunks(stored, &self.lines[i], 0..stored.ldus.len());
         let starts = chunks.iter().map(|chunk| (chunk.bytes.start, progressive::due(chunk)));
-        due_by_piece(starts, stored.data_len, piece, 0)
+        let size = usize::try_from(piece).unwrap_or(usize::MAX);
+        due_by_piece(starts, (0..stored.data_len).step_by(size))
     }
 
     /// The segments of each track of the whole title.
@@ -713,24 +713,15 @@ fn segment_length(wanted: Duration, title: Duration) -> Duration {
     wanted.min((title / 3).max(SHORTEST_SEGMENT))
 }
 
-/// The due time of each piece. `starts` has the offsets and due times of the data's parts, both in
-/// order.
+/// The due time of each piece, by its first byte. `starts` has the offsets and due times of the
+/// data's parts, both in order.
 fn due_by_piece(
     starts: impl Iterator<Item = (u64, MediaTime)>,
-    data_len: u64,
-    piece: u32,
-    lead: u64,
+    pieces: impl Iterator<Item = u64>,
 ) -> Vec<u32> {
-    assert!(piece > 0, "pieces have bytes");
-    let piece = u64::from(piece);
     let mut starts = starts.peekable();
     let mut due = 0;
-    let cut = (lead < data_len && !lead.is_multiple_of(piece)).then(|| lead / piece);
-    (0..data_len.div_ceil(piece))
-        .flat_map(|number| {
-            let second = (cut == Some(number)).then_some(lead);
-            std::iter::once(number * piece).chain(second)
-        })
+    pieces
         .map(|begins| {
             // The last part that begins at or before the piece's first byte is the first to touch
             // it.

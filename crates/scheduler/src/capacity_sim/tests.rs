@@ -1,6 +1,7 @@
 //! Servers that fill, by several policies.
 
 use super::*;
+use crate::Lead;
 use disk::DiskModel;
 use units::ByteCount;
 
@@ -40,7 +41,7 @@ fn held(policy: PolicyKind, min_read: u32, memory: u64, due: &[u32]) -> Capacity
         due,
         piece: 1 << 20,
         bytes: MIB * due.len() as u64,
-        lead: 0,
+        lead: Lead::default(),
         transfer: &[],
         followed: &[],
     };
@@ -97,7 +98,7 @@ fn counted_in_time_more_come_in_and_nobody_is_late() {
         due: &due,
         piece: 1 << 20,
         bytes: MIB * due.len() as u64,
-        lead: 0,
+        lead: Lead::default(),
         transfer: &[],
         followed: &[],
     };
@@ -134,8 +135,14 @@ fn visits_let_more_in_and_short_titles_do_not() {
     let due = flat(every_ms);
     let by = |policy, followed: &[bool]| {
         let bytes = piece * due.len() as u64;
-        let curve =
-            TrackPieces { due: &due, piece: 256 << 10, bytes, lead: 0, transfer: &[], followed };
+        let curve = TrackPieces {
+            due: &due,
+            piece: 256 << 10,
+            bytes,
+            lead: Lead::default(),
+            transfer: &[],
+            followed,
+        };
         let viewers = viewers_of_copies(&[curve], &places, timings.costs.as_ref());
         CapacitySim {
             min_read: model.guaranteed_reads(ByteCount(MIB), SLOT),

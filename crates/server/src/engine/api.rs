@@ -3,6 +3,7 @@
 
 use super::pieces;
 use disk::Costs;
+use scheduler::Lead;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -67,10 +68,9 @@ pub struct TrackLayout {
     /// chunk or is a multiple of it; no piece crosses the end of an extent (runs are multiples
     /// of it but for the last).
     pub piece: u32,
-    /// Bytes of the beginning after which the next read may wait longest: where a segment ends. The
-    /// piece that contains their end is cut in two there. A multiple of the device's block; zero
-    /// where no piece is cut.
-    pub lead: u64,
+    /// The beginning behind which the next read may wait longest, in pieces that end where segments
+    /// do: multiples of the device's block.
+    pub lead: Lead,
     /// The track's extents in order, as byte ranges of the device.
     pub runs: Vec<Range<u64>>,
     /// Per piece, when the first byte a player needs of it is due, in milliseconds of media time

@@ -59,6 +59,7 @@ use units::{BitRate, ByteCount, Moment};
 
 pub use api::*;
 pub use headroom::Headroom;
+pub use scheduler::Lead;
 pub use status::{
     Counters, DiskStatus, PlayProgress, RefusalCounts, SessionStatus, SlotWork, Status,
 };
@@ -101,7 +102,7 @@ pub use status::{
 /// # let track = TrackLayout {
 /// #     bytes: 40 * u64::from(PIECE),
 /// #     piece: PIECE,
-/// #     lead: 0,
+/// #     lead: server::engine::Lead::default(),
 /// #     runs: std::iter::once(0..40 * u64::from(PIECE)).collect(),
 /// #     due: (0..40).map(|piece| piece * 500).collect(),
 /// #     stored: Vec::new(),

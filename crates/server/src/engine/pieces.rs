@@ -27,7 +27,7 @@ pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
     let mut times = PieceTimes::default();
     let shortest = costs.shortest_following();
     let long = |transfer: u32| shortest.is_some_and(|shortest| u64::from(transfer) >= shortest);
-    let behind_cut = curve(track).piece_at(track.lead);
+    let behind_lead = curve(track).piece_at(track.lead.end);
     let mut before: Option<(u64, u32)> = None;
     for (piece, (offset, len)) in (0..pieces).map(|piece| (piece, place_of(track, piece))) {
         let takes = costs.transfer(offset, u64::from(len));
@@ -35,8 +35,9 @@ pub(super) fn times(track: &TrackLayout, costs: &Costs) -> PieceTimes {
         if let Some((end, transfer)) = before {
             // A short part may begin a visit, or end one, but is never in the middle.
             let begins = !times.followed.last().copied().unwrap_or(false);
-            let ends_lead = track.lead > 0 && piece + 1 == behind_cut;
-            let begins_lead = track.lead > 0 && begins && (ends_lead || piece == behind_cut + 1);
+            let ends_lead = track.lead.end > 0 && piece + 1 == behind_lead;
+            let begins_lead =
+                track.lead.end > 0 && begins && (ends_lead || piece == behind_lead + 1);
             let is_one_visit = (long(transfer) || begins_lead) && (long(takes) || ends_lead);
             times.followed.push(end == offset && shortest.is_some() && is_one_visit);
         }
@@ -115,7 +116,8 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     // Bounded before it is rounded up, so that a corrupt length does not overflow.
     let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
     let piece = u64::from(track.piece);
-    if piece == 0 || piece % BLOCK != 0 || !track.lead.is_multiple_of(BLOCK) {
+    let cuts = [track.lead.middle, track.lead.end];
+    if piece == 0 || [piece].iter().chain(&cuts).any(|size| !size.is_multiple_of(BLOCK)) {
         return Err(LayoutError::PartialBlocks);
     }
     if piece > read_size {
@@ -131,7 +133,7 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     }
     let listed = track.stored.len() as u64;
     // Parts of what is stored are cut at multiples of a piece only.
-    if listed > 0 && (listed + 1 != pieces || track.lead > 0) {
+    if listed > 0 && (listed + 1 != pieces || track.lead.end > 0) {
         return Err(LayoutError::PieceListLength);
     }
     let runs = track.runs.iter().map(|run| run.end.saturating_sub(run.start));
@@ -151,7 +153,9 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     }
     // Only the last run may end within a piece: it holds the track's tail.
     let all_but_last = track.runs.len().saturating_sub(1);
-    let split = runs.take(all_but_last).any(|run| run % piece != 0);
+    let lead_goes_on = track.lead.end == 0 || track.lead.middle == piece;
+    let split =
+        runs.take(all_but_last).any(|run| run % piece != 0 || (run == piece && !lead_goes_on));
     if split || track.runs.iter().any(|run| run.start % BLOCK != 0) {
         return Err(LayoutError::SplitPieces);
     }
@@ -164,7 +168,7 @@ const BLOCK: u64 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{DiskNumber, TitleKey};
+    use crate::engine::{DiskNumber, Lead, TitleKey};
     use std::ops::Range;
     use std::sync::OnceLock;
     use std::time::Duration;
@@ -175,7 +179,7 @@ mod tests {
         let track = |runs: Vec<Range<u64>>, stored: Vec<u32>, piece: u32| TrackLayout {
             bytes: 5 * MIB,
             piece,
-            lead: 0,
+            lead: Lead::default(),
             runs,
             due: vec![0; 5],
             stored,
@@ -207,7 +211,7 @@ mod tests {
     #[test]
     fn a_lead_ends_a_visit_and_the_read_behind_it_begins_one() {
         const MIB: u64 = 1 << 20;
-        let track = |lead: u64, piece: u64| TrackLayout {
+        let track = |lead: Lead, piece: u64| TrackLayout {
             bytes: 5 * piece,
             piece: u32::try_from(piece).unwrap(),
             lead,
@@ -221,7 +225,8 @@ mod tests {
             let model = disk::DiskModel::preset(disk).unwrap();
             times(track, &Costs::of_model(&model, units::ByteCount(4 * MIB), 4))
         };
-        let cut = track(4 * MIB + 64 * 1024, 4 * MIB);
+        let end = 4 * MIB + 64 * 1024;
+        let cut = track(Lead { middle: 4 * MIB, end }, 4 * MIB);
         assert_eq!(validate(&cut, 4 * MIB), Ok(()));
         let times = of("hdd-20tb", &cut);
         assert_eq!(times.transfer.len(), 6);
@@ -238,6 +243,20 @@ mod tests {
         let expected =
             [(half, 4 * mib), (second, kib64), (second + u64::from(kib64), 4 * mib - kib64)];
         assert_eq!(places, expected);
+
+        // Where the first read ends with a segment, too, the next is as long as it may be.
+        let middle = 2 * MIB;
+        let divided = TrackLayout { lead: Lead { middle, end: 6 * MIB }, ..inner };
+        let divided = TrackLayout { times: OnceLock::new(), ..divided };
+        assert_eq!(validate(&divided, 4 * MIB), Ok(()));
+        assert_eq!(of("hdd-20tb", &divided).followed, [true, false, true, true, true]);
+        let lens: Vec<_> = (0..3).map(|n| place_of(&divided, n).1).collect();
+        assert_eq!(lens, [2 * mib, 4 * mib, 2 * mib]);
+        let split = vec![half..half + 4 * MIB, half + 8 * MIB..half + 24 * MIB];
+        let split = TrackLayout { runs: split, ..divided };
+        assert_eq!(validate(&split, 4 * MIB), Err(LayoutError::SplitPieces));
+        let whole = Lead { middle: 4 * MIB, end: 6 * MIB };
+        assert_eq!(validate(&TrackLayout { lead: whole, ..split }, 4 * MIB), Ok(()));
     }
 
     #[test]
@@ -249,7 +268,7 @@ mod tests {
             tracks: vec![TrackLayout {
                 bytes: 3 * 8192 + 100,
                 piece: 8192,
-                lead: 0,
+                lead: Lead::default(),
                 runs: vec![40_960..57_344, 8192..24_576],
                 due: vec![0; 4],
                 stored: Vec::new(),

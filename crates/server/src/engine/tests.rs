@@ -24,7 +24,7 @@ mod views;
 mod winding;
 
 use super::*;
-use scheduler::PolicyKind;
+use scheduler::{Lead, PolicyKind};
 use std::sync::{Arc, OnceLock};
 use units::{BitRate, ByteCount};
 
@@ -76,7 +76,7 @@ fn track(pieces: u32) -> TrackLayout {
     TrackLayout {
         bytes: u64::from(pieces * PIECE),
         piece: PIECE,
-        lead: 0,
+        lead: Lead::default(),
         runs: std::iter::once(0..u64::from(pieces * PIECE)).collect(),
         due: (0..pieces).map(|piece| piece * 500).collect(),
         stored: Vec::new(),

@@ -3,7 +3,7 @@
 use super::{evenly_placed, piece};
 use disk::Costs;
 use media::{Packaging, PackagingError, PackagingOptions, TitleIndex};
-use scheduler::{TrackPieces, sending_reserve};
+use scheduler::{Lead, TrackPieces, sending_reserve};
 use std::sync::Arc;
 use std::time::Duration;
 use units::{BitRate, ByteCount, align_up};
@@ -91,7 +91,7 @@ impl PlannedViewer {
                 due,
                 piece: *piece,
                 bytes: *bytes,
-                lead: 0,
+                lead: Lead::default(),
                 transfer: &[],
                 followed,
             });
@@ -136,8 +136,9 @@ fn constant(rate: BitRate, piece: u32) -> PlannedTrack {
 /// before the first viewer has left.
 fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> PlannedTrack {
     let piece = piece(packaging.mean_rate(track), read);
-    let once = packaging.due_segmented(track, piece, 0);
     let data = packaging.index().tracks[usize::from(track)].data_len;
+    let pieces = TrackPieces::of_size(data, piece, Lead::default());
+    let once = packaging.due_segmented(track, pieces.starts());
     let duration = packaging.duration().as_millis().max(1);
     let times = LENGTH.as_millis().div_ceil(duration);
     if times <= 1 || once.is_empty() {

@@ -183,6 +183,7 @@ const LATEST_REQUESTS: usize = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use server::engine::Lead;
     use std::sync::OnceLock;
 
     const READ: u32 = 100;
@@ -191,7 +192,7 @@ mod tests {
         TrackLayout {
             bytes: 10_000,
             piece: READ,
-            lead: 0,
+            lead: Lead::default(),
             runs: Vec::new(),
             due: Vec::new(),
             stored,

@@ -1,7 +1,7 @@
 //! Titles whose rate over time has a certain shape, laid out on a disk.
 
 use super::Brim;
-use server::engine::{DiskNumber, Layout, TitleKey, TrackLayout, TrackNumber};
+use server::engine::{DiskNumber, Layout, Lead, TitleKey, TrackLayout, TrackNumber};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -166,7 +166,7 @@ fn track(
     TrackLayout {
         bytes,
         piece,
-        lead: 0,
+        lead: Lead::default(),
         runs: runs(bytes, size, capacity, rng),
         due,
         stored: Vec::new(),

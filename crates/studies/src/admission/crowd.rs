@@ -39,13 +39,15 @@ use crate::reproduce::{Cell, Report, Table};
 use disk::{Costs, DiskModel, Head};
 use meter::report::cell;
 use scheduler::{
-    CapacitySim, DiskTimings, PolicyKind, Resource, TrackPieces, sending_reserve, viewers_of_copies,
+    CapacitySim, DiskTimings, Lead, PolicyKind, Resource, TrackPieces, sending_reserve,
+    viewers_of_copies,
 };
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
     TitleKey, TrackLayout,
 };
+use server::lead_of;
 use server::plan::evenly_placed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -268,17 +270,11 @@ impl CrowdStudy {
     fn cut_track(&self, track: &Track, piece: u32) -> Cut {
         let starts = segment_starts(track, self.segment);
         let first = |byte: u64| starts.partition_point(|(start, _)| *start <= byte).max(1) - 1;
-        let size = u64::from(piece);
-        let end = starts.iter().skip(1).map(|(start, _)| *start).find(|end| *end >= size);
-        let lead = align_up(end.unwrap_or(0), CHECKED);
-        let step = usize::try_from(piece).unwrap_or(1).max(1);
-        let mut pieces: Vec<u64> = (0..track.bytes()).step_by(step).collect();
-        if !lead.is_multiple_of(size) {
-            pieces.push(lead);
-            pieces.sort_unstable();
-        }
+        let ends = starts.iter().skip(1).map(|(start, _)| *start);
+        let lead = lead_of(ends, piece, true);
+        let pieces = TrackPieces::of_size(track.bytes(), piece, lead);
         // A piece is due with the first segment that has bytes of it.
-        let due = pieces.into_iter().map(|byte| starts[first(byte)].1).collect();
+        let due = pieces.starts().map(|byte| starts[first(byte)].1).collect();
         Cut { due, piece, lead, bytes: track.bytes() }
     }
 
@@ -288,7 +284,12 @@ impl CrowdStudy {
         let pieces = PLANNED.as_nanos().div_ceil(lasts.max(1));
         let due_ms = |i: u128| u32::try_from(i * lasts / 1_000_000).unwrap_or(u32::MAX);
         let due: Vec<u32> = (0..pieces).map(due_ms).collect();
-        Cut { bytes: due.len() as u64 * u64::from(self.piece), due, piece: self.piece, lead: 0 }
+        Cut {
+            bytes: due.len() as u64 * u64::from(self.piece),
+            due,
+            piece: self.piece,
+            lead: Lead::default(),
+        }
     }
 }
 
@@ -517,7 +518,7 @@ fn segment_starts(track: &Track, segment: Duration) -> Vec<(u64, u32)> {
 struct Cut {
     due: Vec<u32>,
     piece: u32,
-    lead: u64,
+    lead: Lead,
     bytes: u64,
 }
 
@@ -583,8 +584,6 @@ const SLOT: Duration = Duration::from_millis(500);
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Places of titles are whole chunks.
 const ALIGNED: u64 = 1 << 20;
-/// Bytes that have a checksum of their own: leads end at multiples.
-const CHECKED: u64 = 64 << 10;
 // Names of sources of chance.
 const ARRIVALS: u64 = 7;
 const TURNS: u64 = 8;

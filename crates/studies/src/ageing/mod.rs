@@ -19,7 +19,7 @@ use crate::admission::{CrowdArrivals, CrowdStudy, RandomSource};
 use crate::reproduce::{Cell, Figure, Report, Table};
 use disk::DiskModel;
 use meter::report::{LineShape, Plot, Series, cell};
-use scheduler::{CapacitySim, DiskTimings, PolicyKind, TrackPieces, sending_reserve};
+use scheduler::{CapacitySim, DiskTimings, Lead, PolicyKind, TrackPieces, sending_reserve};
 use server::engine::{DiskNumber, Layout, PieceTimes, TitleKey, TrackLayout};
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -190,7 +190,7 @@ impl AgeingStudy {
         TrackLayout {
             bytes,
             piece,
-            lead: 0,
+            lead: Lead::default(),
             runs,
             due: (0..pieces).map(|number| due(number).unwrap_or(u32::MAX)).collect(),
             stored: Vec::new(),

@@ -4,7 +4,7 @@
 
 use crate::program::TestDir;
 use disk::{DiskModel, Head};
-use scheduler::{DiskTimings, PolicyKind};
+use scheduler::{DiskTimings, Lead, PolicyKind};
 use server::engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
@@ -189,7 +189,7 @@ impl Served {
         let track = TrackLayout {
             bytes: pieces * self.read,
             piece: u32::try_from(self.read).unwrap(),
-            lead: 0,
+            lead: Lead::default(),
             runs: std::iter::once(at..at + pieces * self.read).collect(),
             due: (0..pieces).map(due).collect(),
             stored: Vec::new(),

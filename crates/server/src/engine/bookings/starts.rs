@@ -176,7 +176,7 @@ pub(in crate::engine) const WHOLE_DISK: u64 = 1 << 30;
 /// The pace at which viewers start: that of a full house within so many waits, a numerator and a
 /// denominator. With fewer, some of those who come within ten seconds are refused, because those
 /// who started at once need their second reads; with more, all wait for longer.
-const HOUSE_STARTS_WITHIN: (u64, u64) = (17, 8);
+const HOUSE_STARTS_WITHIN: (u64, u64) = (39, 16);
 
 /// Viewers who come within so long after the first of a queue belong to its crowd, and wait as long
 /// as agreed.
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_start_is_given_in_the_first_slot_that_has_room() {
         let (mut starts, one) = (Starts::default(), newcomer(3500));
-        // A slot has the starts of 8/170 of the disk.
+        // A slot has the starts of 8/195 of the disk.
         let given: Vec<Option<u32>> = (0..100)
             .map(|_| {
                 let slots = starts.paced_start(one, 3);
@@ -302,7 +302,7 @@ mod tests {
             })
             .collect();
         let count = |slots| given.iter().filter(|other| **other == slots).count();
-        assert_eq!([0, 1, 2, 3].map(|slots| count(Some(slots))), [23; 4]);
-        assert_eq!(count(None), 8, "the last find no room");
+        assert_eq!([0, 1, 2, 3].map(|slots| count(Some(slots))), [20; 4]);
+        assert_eq!(count(None), 20, "the last find no room");
     }
 }

@@ -70,9 +70,9 @@ impl Stream {
     pub(in crate::engine) fn gather_lead(&mut self, gather: bool) {
         let clock = self.clock();
         let track = &self.layout.tracks[usize::from(self.track)];
-        let behind = self.curve().piece_at(track.lead);
+        let behind = self.curve().piece_at(track.lead.end);
         let lead_ms = self.curve().due(behind);
-        let gathers = gather && track.lead > 0 && self.cursor + 1 < behind && behind < self.end;
+        let gathers = gather && track.lead.end > 0 && self.cursor + 1 < behind && behind < self.end;
         self.guaranteed = gathers.then_some(clock);
         let with_first_ms = if gathers { lead_ms } else { 0 };
         self.timing = PlayoutClock { with_first_ms, ..clock };
