@@ -44,7 +44,7 @@ pub(super) struct Carrier {
 }
 
 enum Talk {
-    Greeting(Handshake<Pipe, Payload>),
+    Greeting(Box<Handshake<Pipe, Payload>>),
     Open(Box<Connection<Pipe, Payload>>),
     /// All that was to be said is in chunks.
     Over,
@@ -75,7 +75,7 @@ impl Carrier {
         Self {
             id,
             pipe,
-            talk: Talk::Greeting(handshake),
+            talk: Talk::Greeting(Box::new(handshake)),
             lanes: BTreeMap::new(),
             closing: Vec::new(),
             chunks: VecDeque::new(),

@@ -4,6 +4,7 @@ use super::carrier::Carrier;
 use crate::tls::{ClientSockets, SealedBuffers};
 use device::sockets::{ConnectionId, SendSlice, SocketEvent};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
@@ -178,8 +179,8 @@ impl HttpSockets {
     }
 
     fn received(&mut self, id: ConnectionId, bytes: &[u8]) {
-        if !self.carriers.contains_key(&id) {
-            self.carriers.insert(id, Carrier::new(id, Instant::now()));
+        if let Entry::Vacant(new) = self.carriers.entry(id) {
+            new.insert(Carrier::new(id, Instant::now()));
             self.ready.push(HttpEvent::Carries { carrier: id });
         }
         self.touch(id, |carrier| {
