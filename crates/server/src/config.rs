@@ -59,6 +59,8 @@ pub struct ServerConfig {
     /// The certificate with which the server answers over TLS on both addresses; `None`: it answers
     /// in the clear.
     pub tls: Option<TlsFiles>,
+    /// Whether clients may speak HTTP/2 over TLS.
+    pub http2: bool,
     /// Whether it may listen on a public address without TLS or without tokens.
     pub insecure: bool,
     /// The most fills of caches in front at a time, of media under addresses without sessions;
@@ -218,6 +220,8 @@ impl Default for ServerConfig {
             throttle: None,
             as_disk: None,
             tls: None,
+            // Browsers ask for it, and go on over one connection.
+            http2: true,
             insecure: false,
             fills: None,
             tokens: None,

@@ -32,6 +32,7 @@ mod exposure;
 mod growing;
 mod handover;
 mod http;
+mod http2;
 mod layout;
 mod library;
 mod log;

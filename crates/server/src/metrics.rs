@@ -311,6 +311,8 @@ impl Scrape {
         let http = &self.0.http;
         let connections = http.connections.load(Ordering::Relaxed);
         out.gauge("http_connections", "Open connections", connections)?;
+        let lanes = http.lanes.load(Ordering::Relaxed);
+        out.gauge("http2_streams", "Requests over HTTP/2 that are not answered yet", lanes)?;
         let sent = http.sent_bytes.load(Ordering::Relaxed);
         out.counter("http_sent_bytes", "Bytes sent to players", sent)?;
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"];

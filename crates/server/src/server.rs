@@ -123,7 +123,8 @@ impl Server {
         let (address, rtsp_address) = (listeners.address, listeners.rtsp_address);
         let (log, log_thread) = Log::start(config.access_log.as_deref())
             .map_err(|e| failed("open the access log", e))?;
-        let tls = config.tls.as_ref().map(|files| ServerTls::new(files, &log)).transpose()?;
+        let secured = |files| ServerTls::new(files, config.http2, &log);
+        let tls = config.tls.as_ref().map(secured).transpose()?;
         notes.extend(tls.iter().flat_map(|tls| tls.notes(SystemTime::now())));
         let mut opened = open_stores(&config, memory)?;
         let (core, events) = CoreHandle::new();

@@ -114,7 +114,9 @@ impl LiveSettings {
 #[derive(Debug, Default)]
 pub(crate) struct HttpCounters {
     pub(crate) connections: AtomicU64,
-    /// The connections of each client.
+    /// Requests over HTTP/2 that are being received or answered.
+    pub(crate) lanes: AtomicU64,
+    /// The connections and lanes of each client.
     pub(crate) clients: Mutex<ClientCounts>,
     pub(crate) sent_bytes: AtomicU64,
     /// Responses by the first digit of their status, from 1.
@@ -128,6 +130,13 @@ pub(crate) struct HttpCounters {
 }
 
 impl HttpCounters {
+    /// Counts a new connection, or a lane of one; returns how many there were before of both.
+    pub(crate) fn count(&self, is_lane: bool) -> u64 {
+        let (connections, lanes) = (&self.connections, &self.lanes);
+        let (new, other) = if is_lane { (lanes, connections) } else { (connections, lanes) };
+        new.fetch_add(1, Ordering::Relaxed) + other.load(Ordering::Relaxed)
+    }
+
     /// Counts a new connection; returns how many its client had before.
     pub(crate) fn connected(&self, client: ClientAddress) -> usize {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! One client connection: received input, the request being answered, and time limits.
+//! One client connection, or one lane of it (HTTP/2): received input, the request being answered,
+//! and time limits.
 //!
 //! State and bookkeeping only; `worker.rs` moves the bytes.
 
@@ -11,6 +12,7 @@ use crate::admin::ApiCall;
 use crate::messages::Manifest;
 use crate::sessions::PlayerSession;
 use crossbeam_channel::Sender;
+use device::sockets::ConnectionId;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,6 +21,8 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
+    /// The connection that it is a lane of (HTTP/2); `None`: it is a connection.
+    pub(super) carrier: Option<ConnectionId>,
     /// Received bytes that have not been parsed.
     pub(super) input: Vec<u8>,
     /// Whether the socket loop holds a receive buffer of this connection.
@@ -53,6 +57,12 @@ pub(super) struct SessionUse {
 pub(super) enum ConnectionState {
     /// Waiting for a request, or for the rest of one.
     Reading,
+    /// Carrying requests of HTTP/2, each in a lane.
+    Carrying {
+        lanes: Vec<ConnectionId>,
+        /// Whether the peer was told to begin no further one.
+        is_retired: bool,
+    },
     /// Taking the body of a request to the admin API.
     ReceivingBody(Exchange, Box<HttpRequest>, Box<IncomingBody>),
     /// Waiting for the opener's or the core's answer.
@@ -154,9 +164,10 @@ impl Exchange {
 }
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr, deadline: Instant) -> Self {
+    pub(super) fn new(peer: SocketAddr, carrier: Option<ConnectionId>, deadline: Instant) -> Self {
         Self {
             peer,
+            carrier,
             input: Vec::new(),
             receiving: false,
             ended: false,
@@ -172,8 +183,8 @@ impl Connection {
 
     /// Whether a request is being answered.
     pub(super) fn is_answering(&self) -> bool {
-        use ConnectionState::{Lingering, Reading, ReceivingBody};
-        !matches!(self.state, Reading | ReceivingBody(..) | Lingering)
+        use ConnectionState::{Carrying, Lingering, Reading, ReceivingBody};
+        !matches!(self.state, Reading | Carrying { .. } | ReceivingBody(..) | Lingering)
     }
 
     /// Whether bytes wait for the peer to take them.
@@ -183,6 +194,7 @@ impl Connection {
             ConnectionState::SendingBody(_, transfer) => transfer.is_sending(),
             ConnectionState::Watching(_, watch) => watch.sending.is_some(),
             ConnectionState::Reading
+            | ConnectionState::Carrying { .. }
             | ConnectionState::ReceivingBody(..)
             | ConnectionState::Waiting(..)
             | ConnectionState::Lingering => false,

@@ -11,8 +11,8 @@
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
 //! (`answer` decides, this file executes), its body requested from the core piece by piece,
 //! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
-//! in `answers`, new connections in `accepting`, the admin API and its bodies in `admin`, clients
-//! that watch in `watching`.
+//! in `answers`, new connections in `accepting`, those of HTTP/2 in `carrying`, the admin API and
+//! its bodies in `admin`, clients that watch in `watching`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
@@ -20,6 +20,7 @@
 mod accepting;
 mod admin;
 mod answers;
+mod carrying;
 mod leaving;
 mod presence;
 mod timeouts;
@@ -38,6 +39,7 @@ use crate::admin::AdminApi;
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
 use crate::engine::{RequestId, SessionId};
+use crate::http2::{HttpEvent, HttpSockets};
 use crate::library::OpenTitle;
 use crate::messages::{
     Caller, CoreHandle, EndOfFill, Event, RequestError, WorkerMessage, next_request_id,
@@ -45,7 +47,7 @@ use crate::messages::{
 use crate::opener::{Opener, Task};
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
-use crate::tls::{ClientSockets, is_clear_text};
+use crate::tls::is_clear_text;
 use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent};
 use leaving::Leaving;
@@ -68,7 +70,7 @@ pub(crate) struct ConnectionLimits {
 
 struct Worker {
     number: usize,
-    sockets: ClientSockets,
+    sockets: HttpSockets,
     messages: Receiver<WorkerMessage>,
     shared: Arc<Shared>,
     core: CoreHandle,
@@ -87,7 +89,7 @@ pub(crate) fn serve(service: ClientService<ConnectionLimits>) {
     let ClientService { number, sockets, messages, shared, core, opener, api, limits } = service;
     let worker = Worker {
         number,
-        sockets,
+        sockets: HttpSockets::new(sockets),
         messages,
         shared,
         core,
@@ -115,7 +117,12 @@ impl Worker {
                 thread::sleep(CHECK_INTERVAL);
             }
             for event in events.drain(..) {
-                self.handle_socket_event(event);
+                match event {
+                    HttpEvent::Socket(event) => self.handle_socket_event(event),
+                    HttpEvent::Carries { carrier } => self.begin_to_carry(carrier),
+                    HttpEvent::Lane { carrier, lane } => self.lane_opened(carrier, lane),
+                    HttpEvent::Over { carrier } => self.carrier_over(carrier),
+                }
             }
             while let Ok(message) = self.messages.try_recv() {
                 if matches!(message, WorkerMessage::Quit) {
@@ -134,7 +141,9 @@ impl Worker {
 
     fn handle_socket_event(&mut self, event: SocketEvent) {
         match event {
-            SocketEvent::Accepted { connection, peer } => self.accepted(connection, peer),
+            SocketEvent::Accepted { connection, peer } => {
+                self.accepted_over(connection, peer, None);
+            }
             SocketEvent::AcceptFailed { error } => {
                 self.shared
                     .log
@@ -214,7 +223,7 @@ impl Worker {
     /// The peer has closed its side of a connection, or all of it.
     fn hung_up(&mut self, id: ConnectionId) {
         let Some(mut connection) = self.connections.remove(&id) else { return };
-        connection.hung_up |= connection.is_answering();
+        connection.hung_up |= self.is_answering(&connection);
         connection.ended = true;
         // Media that nobody is there for must not wait for the disk before its viewer counts as
         // gone.
@@ -576,8 +585,15 @@ impl Worker {
 
     fn close(&mut self, id: ConnectionId) {
         let Some(mut connection) = self.connections.remove(&id) else { return };
+        self.abandon_lanes(&connection.state);
         self.forget_sessions(&mut connection);
-        self.shared.http.connections.fetch_sub(1, Ordering::Relaxed);
+        match connection.carrier {
+            None => self.shared.http.connections.fetch_sub(1, Ordering::Relaxed),
+            Some(carrier) => {
+                self.lane_closed(carrier, id);
+                self.shared.http.lanes.fetch_sub(1, Ordering::Relaxed)
+            }
+        };
         self.shared.http.disconnected(ClientAddress::of(connection.peer.ip()));
         if let ConnectionState::SendingBody(_, transfer) = connection.state {
             // Cancelled only when the kernel has released the buffers: the engine reuses them.

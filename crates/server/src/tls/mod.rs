@@ -1,4 +1,4 @@
-//! TLS for viewers' connections: HTTPS, and RTSP over TLS.
+//! TLS for viewers' connections: HTTPS, and RTSP over TLS. What is spoken inside it is others'.
 //!
 //! ```text
 //!   HTTP or RTSP thread
@@ -24,6 +24,7 @@ mod sealed_buffers;
 mod sockets;
 mod stream;
 
+pub(crate) use sealed_buffers::{PLAIN_BYTES, SealedBuffers};
 pub(crate) use sockets::{ClientSockets, is_clear_text};
 
 use crate::log::Log;
@@ -63,12 +64,13 @@ pub(crate) enum TlsProtocol {
 
 impl ServerTls {
     /// Reads the certificate and its key.
-    pub(crate) fn new(files: &TlsFiles, log: &Log) -> Result<Self, Reason> {
+    pub(crate) fn new(files: &TlsFiles, http2: bool, log: &Log) -> Result<Self, Reason> {
         let certificate = Arc::new(CertificateFiles::open(files, logged(log.clone()))?);
         let rtsp = certificate.config()?;
         let mut http = rtsp.clone();
-        // Clients that also speak HTTP/2 learn here that this server does not.
-        http.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // In the order of preference. Where HTTP/2 is off, clients that speak it learn so here.
+        let protocols = if http2 { &[HTTP2, HTTP11][..] } else { &[HTTP11] };
+        http.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         let (http, rtsp) = (Arc::new(http), Arc::new(rtsp));
         Ok(Self { certificate, http, rtsp, counters: TlsCounters::default(), log: log.clone() })
     }
@@ -95,6 +97,10 @@ impl ServerTls {
         })
     }
 }
+
+/// The names of the protocols in handshakes (ALPN).
+const HTTP2: &[u8] = b"h2";
+const HTTP11: &[u8] = b"http/1.1";
 
 /// What happens to the files, as lines of the log.
 fn logged(log: Log) -> impl Fn(CertificateEvent<'_>) {

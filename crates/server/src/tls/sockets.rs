@@ -2,7 +2,7 @@
 
 use super::sealed_buffers::SealedBuffers;
 use super::stream::{StreamEnd, TlsStream};
-use super::{ServerTls, TlsProtocol};
+use super::{HTTP2, ServerTls, TlsProtocol};
 use device::sockets::{ConnectionId, SendSlice, SocketEvent, Sockets};
 use rustls::{HandshakeKind, ServerConfig as TlsConfig};
 use serde_json::json;
@@ -75,6 +75,12 @@ impl ClientSockets {
     /// Whether connections speak TLS.
     pub(crate) fn is_secure(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// Whether a connection, of which bytes have been received, has agreed on HTTP/2.
+    pub(crate) fn speaks_http2(&self, id: ConnectionId) -> bool {
+        let stream = self.tls.as_ref().and_then(|tls| tls.streams.get(&id));
+        stream.and_then(TlsStream::protocol) == Some(HTTP2)
     }
 
     /// Receives plain bytes, as [`Sockets::recv`]; `buffer` may grow.

@@ -169,6 +169,14 @@ impl TlsStream {
         connection.handshake_kind()
     }
 
+    /// The protocol that was agreed on in the handshake (ALPN).
+    pub(super) fn protocol(&self) -> Option<&[u8]> {
+        match &self.phase {
+            Phase::Tls(connection) => connection.alpn_protocol(),
+            Phase::New | Phase::Clear | Phase::Dead => None,
+        }
+    }
+
     /// Why the handshake has failed, where it has.
     pub(super) fn failed_handshake(&self) -> Option<&io::Error> {
         match &self.end {

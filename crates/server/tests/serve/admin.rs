@@ -46,6 +46,11 @@ impl Administered {
         Self { fixture, serving, operator, viewer, disk }
     }
 
+    /// The token of an operator.
+    pub(crate) fn operator(&self) -> &str {
+        &self.operator
+    }
+
     pub(crate) fn title(&self, name: &str) -> String {
         format!("/api/v1/disks/{}/titles/{name}", self.disk)
     }

@@ -67,6 +67,13 @@ impl Authority {
         config
     }
 
+    /// A client's configuration that asks for HTTP/2 alone.
+    pub(crate) fn http2_config(&self) -> ClientConfig {
+        let mut config = self.config(&TLS13);
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        config
+    }
+
     /// A client that trusts this authority.
     pub(crate) fn client(&self, server: &TestServer) -> TlsClient {
         connect(server.server.address(), &Arc::new(self.config(&TLS13)))

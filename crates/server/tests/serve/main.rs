@@ -27,6 +27,7 @@ mod fixture;
 mod guarantees;
 mod history;
 mod hostile;
+mod http2;
 mod languages;
 mod leaving;
 mod lifecycle;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use units::{BitRate, ByteCount};
 
 /// A store with these files, an authority, and a server with a certificate of it.
-fn secured(
+pub(crate) fn secured(
     files: &[&Path],
     change: impl FnOnce(&mut server::ServerConfig),
 ) -> (TestStore, Authority, TestServer) {

@@ -119,6 +119,7 @@ mod tests {
         ("check a --destroy", "a check overwrites nothing"),
         ("play rtsp://a --bandwidth 1Mbps --rtsp-transport udp", "datagrams are in none"),
         ("play http://a --ca-file a --insecure", "contradict each other"),
+        ("serve a --http2 maybe", "'maybe' is not one of on, off"),
         ("play http://a --key-file a", "--key-file needs --cert-file"),
         ("play http://a --save b --switching hls.js", "--save cannot put several"),
         ("plan --model ssd-sata", "no streams to plan for"),

@@ -131,6 +131,12 @@ pub(crate) struct ServeArgs {
     pub(crate) as_disk: Option<DiskModel>,
     #[command(flatten)]
     pub(crate) certificate: CertificateArgs,
+    /// Whether clients may speak HTTP/2 over TLS.
+    ///
+    /// Browsers then fetch everything over one connection. Off, all speak HTTP/1.1, as caches in
+    /// front of a server do.
+    #[arg(long, default_value = "on", value_parser = words(SWITCH), action = clap::ArgAction::Set)]
+    pub(crate) http2: bool,
     /// Listen on a public address without TLS or without tokens.
     ///
     /// For a server that a firewall, a container or a proxy keeps strangers away from.
@@ -313,6 +319,8 @@ pub(crate) struct TokenArgs {
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
+
+const SWITCH: [(&str, &str, bool); 2] = [("on", "", true), ("off", "", false)];
 
 /// The admission policies that `serve` offers; `simulate` and `plan` have more, for comparison.
 const POLICIES: [(&str, &str, PolicyKind); 5] = [

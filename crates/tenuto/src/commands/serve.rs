@@ -181,6 +181,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         throttle: args.throttle,
         as_disk: args.as_disk.clone(),
         tls: args.certificate.files(),
+        http2: args.http2,
         insecure: args.insecure,
         fills: args.origin,
         tokens: args.tokens.clone(),

@@ -17,6 +17,13 @@
 //! | all clients together open more | 503, and room again when they are gone | `tenuto/tests/hostile/crowds.rs`: `a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone` |
 //! | a head is sent slowly | 10 s | `server/tests/serve/hostile.rs`: `a_slow_request_head_is_answered_with_408` |
 //! | a TLS handshake is made slowly, or is none | 10 s from the connection on; garbage ends its connection, plain HTTP is told | `server/tests/serve/tls.rs`: `a_slow_handshake_is_ended_and_garbage_and_plain_http_are_answered` |
+//! | HTTP/2: streams are begun and reset at once, by the thousand (CVE-2023-44487) | 20 of which nothing was seen, 200 before their answers, then one each 50 ms; the connection ends | `server/src/http2/tests.rs`: `a_thousand_rapid_resets_end_the_connection_and_leave_nothing`; `server/tests/serve/http2.rs`: `rapid_resets_end_the_connection_and_no_other` |
+//! | HTTP/2: header lists that are endless, too long, or short and expand; frames against the rules | 16 KiB; the connection ends | `server/src/http2/tests.rs`: `frames_that_only_cost_memory_or_time_end_their_connection` |
+//! | HTTP/2: pings and settings whose answers are not read | two chunks of 64 KiB wait, then nothing is read | `server/src/http2/tests.rs`: `answers_to_pings_and_settings_do_not_pile_up` |
+//! | HTTP/2: a stream is not read, or its window is never opened | 16 KiB in 20 s, as of a connection; its buffers are free, other streams go on | `server/src/http2/tests.rs`: `a_stream_that_is_not_read_does_not_hold_up_another_one`; `server/tests/serve/http2.rs`: `a_stream_that_is_not_read_ends_alone` |
+//! | HTTP/2: one client begins requests without end over few connections | 100 for each connection; each counts as a connection of the client | `server/src/http2/tests.rs`: `more_streams_than_allowed_are_refused_alone`; `server/tests/serve/http2.rs`: `streams_count_as_connections_of_their_client` |
+//! | HTTP/2: connections without requests | 10 s for the first, then 60 s | `server/tests/serve/http2.rs`: `idle_and_silent_connections_are_ended` |
+//! | HTTP/2: bodies that are sent ahead | 1 MiB for each connection | `server/src/http2/tests.rs`: `bodies_of_requests_wait_for_the_operation_in_a_bounded_window` |
 //! | a response over TLS is not read | 130 KiB of records, the rest is not encrypted | `server/src/tls/stream/tests.rs`: `every_byte_arrives_once_and_sends_are_reported_in_order_with_bounded_memory` |
 //! | a server is put on a public address without thinking | refused without TLS and tokens | `server/tests/serve/tls.rs`: `a_public_address_needs_tls_and_tokens_or_the_word` |
 //! | a response is read by the byte | 16 KiB in 20 s | `server/tests/serve/hostile.rs`: `a_viewer_that_takes_a_few_bytes_from_time_to_time_is_disconnected` |

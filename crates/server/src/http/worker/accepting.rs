@@ -1,4 +1,4 @@
-//! New connections: those above a limit are told so and closed.
+//! New connections, and requests over HTTP/2: those above a limit are told so and closed.
 
 use super::{RETRY_AFTER, Worker};
 use crate::clients::ClientAddress;
@@ -6,19 +6,24 @@ use crate::http::connection::{Connection, Exchange};
 use crate::http::response::Response;
 use device::sockets::ConnectionId;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 impl Worker {
-    pub(super) fn accepted(&mut self, id: ConnectionId, peer: SocketAddr) {
+    /// Takes a connection in, or a request over a carrier.
+    pub(super) fn accepted_over(
+        &mut self,
+        id: ConnectionId,
+        peer: SocketAddr,
+        carrier: Option<ConnectionId>,
+    ) {
         let client = ClientAddress::of(peer.ip());
         let settings = self.shared.settings();
         let most = settings.client_connections.of(client);
         // A connection over a limit is counted, too, because `close` counts all of them down.
-        let open = self.shared.http.connections.fetch_add(1, Ordering::Relaxed);
+        let open = self.shared.http.count(carrier.is_some());
         let held = self.shared.http.connected(client);
         let deadline = Instant::now() + self.limits.head_timeout;
-        self.connections.insert(id, Connection::new(peer, deadline));
+        self.connections.insert(id, Connection::new(peer, carrier, deadline));
         let response = if held >= most.saturating_mul(2) {
             // A client that goes on after so many answers would fill the server with connections
             // that take their answer slowly.

@@ -7,6 +7,8 @@
 //!     (a new connection, half a head)
 //!   waits for the next request           closed now: its player connects again
 //!   watches                              closed now: its client connects again
+//!   carries requests of HTTP/2           its peer is told to begin no further one; ends with the
+//!                                        last one, and without one after FRESH
 //! ```
 
 use super::Worker;
@@ -27,6 +29,7 @@ impl Worker {
     pub(super) fn begin_to_leave(&mut self) {
         self.sockets.stop_accepting();
         self.leaving = Some(Leaving { since: Instant::now(), told: false });
+        self.retire_all(|is_retired, _| !is_retired);
     }
 
     /// Closes what has no request to be answered, and tells the core when nothing else is left.
@@ -44,6 +47,9 @@ impl Worker {
         let idle: Vec<ConnectionId> =
             self.connections.iter().filter(|(_, open)| idle(open)).map(|(id, _)| *id).collect();
         idle.into_iter().for_each(|id| self.end_watch(id));
+        if waited >= FRESH {
+            self.retire_all(|_, lanes| lanes.is_empty());
+        }
         let lingers = |open: &Connection| matches!(open.state, ConnectionState::Lingering);
         if !told && waited >= SETTLED && self.connections.values().all(lingers) {
             self.leaving = Some(Leaving { since, told: true });

@@ -8,6 +8,7 @@
 //!                                                                     a connection for each
 //!   the server closes it, or the request said `Connection: close`     unclear
 //!   it carries requests of several living sessions                    unclear: a proxy's
+//!   the peer ends a request of HTTP/2                                 nothing: it has the connection
 //! ```
 
 use super::Worker;
@@ -21,7 +22,8 @@ use std::sync::Arc;
 impl Worker {
     /// A connection has carried a request of a session, or the one that began it.
     pub(super) fn note_session(&mut self, id: ConnectionId, session: &Arc<PlayerSession>) {
-        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let carrier = self.connections.get(&id).and_then(|connection| connection.carrier);
+        let Some(connection) = self.connections.get_mut(&carrier.unwrap_or(id)) else { return };
         let known = connection.sessions.iter_mut().find(|used| used.session.id == session.id);
         if let Some(used) = known {
             used.requests += 1;

@@ -38,6 +38,9 @@ impl Worker {
                     ConnectionState::Reading | ConnectionState::Lingering => {
                         exceeded.push((*id, Limit::Idle));
                     }
+                    ConnectionState::Carrying { ref lanes, .. } if lanes.is_empty() => {
+                        exceeded.push((*id, Limit::IdleCarrier));
+                    }
                     _ => {}
                 }
             }
@@ -45,6 +48,7 @@ impl Worker {
         for (id, limit) in exceeded {
             match limit {
                 Limit::Idle => self.close(id),
+                Limit::IdleCarrier => self.retire(id),
                 Limit::Head => {
                     let message = "the request head was not complete in time; send it faster";
                     let response = Response::error(408, "request-timeout", message);
@@ -70,6 +74,7 @@ const LEAST_PROGRESS: u64 = 16 * 1024;
 
 enum Limit {
     Idle,
+    IdleCarrier,
     Head,
     Body,
     Send,
