@@ -380,9 +380,9 @@ fn uploads_and_events_go_over_http_2() {
 }
 
 #[test]
-fn a_session_stays_with_its_connection_when_a_request_is_ended() {
+fn a_session_stays_with_its_connection_and_goes_with_it() {
     let (_store, authority, serving) =
-        secured(&[&long()], |config| config.network = Some(BitRate(1_000_000)));
+        secured(&[&long()], |config| config.network = Some(BitRate(5_000_000)));
     let revoked = || {
         let status = authority.client(&serving).get("/status").json();
         status["revoked"].as_u64().expect("a number")
@@ -403,6 +403,12 @@ fn a_session_stays_with_its_connection_when_a_request_is_ended() {
     };
     assert_eq!((refused.status, revoked()), (503, 0), "{refused:?}");
     assert_eq!(refused.json()["resource"], "network");
+    assert!(viewers.len() > 2, "{} have a place", viewers.len());
+    drop(viewers);
+    eventually("the places of those whose connections have ended are taken", || {
+        let _ = Http2Client::connect(&authority, &serving).segments("http2-long");
+        revoked() > 0
+    });
 }
 
 #[test]
