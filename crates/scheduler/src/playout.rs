@@ -26,7 +26,7 @@ pub struct TrackPieces<'a> {
     pub piece: u32,
     /// Bytes of the track; the last piece has what is left.
     pub bytes: u64,
-    /// Its beginning, whose pieces end where segments do.
+    /// The beginning, whose pieces end where segments do.
     pub lead: Lead,
     /// Per piece, nanoseconds that its disk transfers ([`disk::Costs::transfer`]); empty where disk
     /// time is not counted.
@@ -62,7 +62,7 @@ impl<'a> TrackPieces<'a> {
         Self { due: &[], piece, bytes, lead, transfer: &[], followed: &[] }
     }
 
-    /// The same track with the times at which its pieces are due.
+    /// A track whose pieces are due at these times.
     #[must_use]
     pub fn due_at(self, due: &'a [u32]) -> Self {
         Self { due, ..self }

@@ -94,8 +94,8 @@ const MOST_AHEAD: u64 = 60;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// How long a connection lasts at least after which the next one is opened at once: longer than what
-/// is found out of an input when it is opened.
+/// How long a connection lasts at least after which the next one is opened at once: longer than
+/// what is found out of an input when it is opened.
 const STEADY: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::codec::{Bits, SampleEntry};
 /// Looks at the beginning of each LDU of a track.
 #[derive(Debug)]
 pub(super) struct FormWatch {
-    codec: Codec,
+    codec: FormCodec,
     /// The number of LDUs that have been seen whole.
     seen: usize,
     /// Bytes of the present LDU that have not been seen; `None` between two.
@@ -31,7 +31,7 @@ pub(super) struct NewForm {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Codec {
+enum FormCodec {
     Aac,
     Ac3,
     Eac3,
@@ -44,15 +44,15 @@ impl FormWatch {
     pub(super) fn of(sample_entry: &[u8]) -> Option<Self> {
         let entry = SampleEntry(sample_entry);
         let codec = match &entry.kind() {
-            b"ac-3" => Codec::Ac3,
-            b"ec-3" => Codec::Eac3,
+            b"ac-3" => FormCodec::Ac3,
+            b"ec-3" => FormCodec::Eac3,
             b"mp4a" | b"mp4v" => match entry.descriptor()?.object_type {
                 // Low complexity, with spectral band replication and parametric stereo or without.
                 0x40 if matches!(entry.descriptor()?.specific.first()? >> 3, 2 | 5 | 29) => {
-                    Codec::Aac
+                    FormCodec::Aac
                 }
-                0x69 | 0x6b => Codec::MpegAudio,
-                0x60..=0x65 | 0x6a => Codec::MpegVideo,
+                0x69 | 0x6b => FormCodec::MpegAudio,
+                0x60..=0x65 | 0x6a => FormCodec::MpegVideo,
                 _ => return None,
             },
             _ => return None,
@@ -60,7 +60,7 @@ impl FormWatch {
         Some(Self::new(codec))
     }
 
-    fn new(codec: Codec) -> Self {
+    fn new(codec: FormCodec) -> Self {
         Self { codec, seen: 0, left: None, head: Vec::new(), first: None, suspected: None }
     }
 
@@ -116,7 +116,7 @@ impl FormWatch {
     }
 
     fn is_certain(&self) -> bool {
-        let needed = if self.codec == Codec::MpegVideo { 1 } else { AGREEING };
+        let needed = if self.codec == FormCodec::MpegVideo { 1 } else { AGREEING };
         self.suspected.as_ref().is_some_and(|(_, count)| *count >= needed)
     }
 
@@ -129,7 +129,7 @@ impl FormWatch {
     }
 }
 
-impl Codec {
+impl FormCodec {
     /// The form of an LDU that begins with these bytes; `None` if it does not tell it.
     fn form(self, head: &[u8]) -> Option<String> {
         let mut bits = Bits::new(head);
@@ -203,7 +203,7 @@ mod tests {
         let bytes: Vec<u8> =
             elements.iter().flat_map(|element| [[element << 5; 10], [7; 10]].concat()).collect();
         let of_piece = |piece| {
-            let mut watch = FormWatch::new(Codec::Aac);
+            let mut watch = FormWatch::new(FormCodec::Aac);
             bytes.chunks(piece).for_each(|bytes| watch.push(bytes, &index));
             watch.changed().map(|new| new.ldu)
         };
@@ -227,25 +227,29 @@ mod tests {
 
     #[test]
     fn ldus_tell_their_form_in_their_first_bytes() {
-        let table: [(Codec, &[u8], Option<&str>); 9] = [
-            (Codec::Aac, &[0x01, 0x40], Some("sound whose first channel is single")),
-            (Codec::Aac, &[0x21, 0x10], Some("sound whose first channels are a pair")),
+        let table: [(FormCodec, &[u8], Option<&str>); 9] = [
+            (FormCodec::Aac, &[0x01, 0x40], Some("sound whose first channel is single")),
+            (FormCodec::Aac, &[0x21, 0x10], Some("sound whose first channels are a pair")),
             // A fill element is first.
-            (Codec::Aac, &[0xde, 0x02], None),
-            (Codec::Aac, &[], None),
+            (FormCodec::Aac, &[0xde, 0x02], None),
+            (FormCodec::Aac, &[], None),
             (
-                Codec::Ac3,
+                FormCodec::Ac3,
                 &[0x0b, 0x77, 0xc6, 0xa2, 0x14, 0x40, 0x43],
                 Some("sound of 2/0 channels of 48000 Hz"),
             ),
             (
-                Codec::Eac3,
+                FormCodec::Eac3,
                 &[0x0b, 0x77, 0x02, 0xff, 0x3f, 0x86],
                 Some("sound of 3/2 channels of 48000 Hz"),
             ),
-            (Codec::MpegAudio, &[0xff, 0xfd, 0xa4, 0x00], Some("sound of 2 channels of 48000 Hz")),
-            (Codec::MpegVideo, &[0, 0, 1, 0xb3, 0x2d, 0x02, 0x40], Some("pictures of 720x576")),
-            (Codec::MpegVideo, &[0, 0, 1, 0, 0x2d, 0x02, 0x40], None),
+            (
+                FormCodec::MpegAudio,
+                &[0xff, 0xfd, 0xa4, 0x00],
+                Some("sound of 2 channels of 48000 Hz"),
+            ),
+            (FormCodec::MpegVideo, &[0, 0, 1, 0xb3, 0x2d, 0x02, 0x40], Some("pictures of 720x576")),
+            (FormCodec::MpegVideo, &[0, 0, 1, 0, 0x2d, 0x02, 0x40], None),
         ];
         for (codec, head, form) in table {
             assert_eq!(codec.form(head).as_deref(), form, "{codec:?} {head:x?}");

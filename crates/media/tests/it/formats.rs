@@ -1,5 +1,5 @@
-//! A stream whose pictures or sound change their form: what is before the change is read, and nothing
-//! behind it is taken for the same form.
+//! A stream whose pictures or sound change their form: what is before the change is read, and
+//! nothing behind it is taken for the same form.
 
 use crate::footage::{Folder, ffmpeg};
 use media::{FragmentReader, FragmentSink, TrackDescription};

@@ -271,7 +271,7 @@ fn nobody_is_late_for_others_who_know_more_or_less_of_a_title() {
         let mut random = fastrand::Rng::with_seed(seed);
         let policy = [PolicyKind::VbrSim, PolicyKind::TimeDomain][random.usize(0..2)];
         let mut fixture = Fixture::new(EngineConfig { policy, ..config(3, 400) });
-        // Of each viewer the session, the pieces that it knows of, and the next one that it asks for.
+        // Of each viewer the session, the pieces that it knows of, and which it asks for next.
         let mut viewers: Vec<(SessionId, u32, u32)> = Vec::new();
         let mut pauses: Vec<u32> = Vec::new();
         for step in 0..PIECES * 2 {
