@@ -1,5 +1,6 @@
 // The page Library, with a real server: playing, uploads, names.
 
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -35,6 +36,39 @@ test('a title plays to its end with subtitles, without a stall', async ({ page, 
     .evaluate((video: HTMLVideoElement) => video.currentTime);
   expect(played).toBeGreaterThan(FILM_SECONDS - 0.5);
   await expect.poll(() => server.sessions()).toBe(0);
+});
+
+test.describe('over TLS', () => {
+  test.use({ ignoreHTTPSErrors: true });
+
+  test('a title plays to its end over HTTP/2', async ({ page, serve }, info) => {
+    const [certificate, key] = ['certificate.pem', 'key.pem'].map((name) => info.outputPath(name)) as [string, string];
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+    const name = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
+    const files = ['-keyout', key, '-out', certificate];
+    execFileSync('openssl', ['req', '-x509', '-days', '2', ...curve, ...name, ...files], { stdio: 'pipe' });
+    const server = await serve({ options: ['--tls-certificate', certificate, '--tls-key', key] });
+    await page.goto(server.page('#/library'));
+    await page.getByRole('link', { name: 'film' }).click();
+    await page.getByRole('button', { name: 'Play' }).click();
+    const video = page.getByTestId('video');
+    await expect.poll(() => video.evaluate((shown: HTMLVideoElement) => shown.currentTime)).toBeGreaterThan(5);
+    await expect(page.getByTestId('stalls')).toHaveText('0');
+    const state = page.getByTestId('player-state');
+    await expect(state).toHaveAttribute('data-phase', 'ended', { timeout: FILM_SECONDS * 2_000 });
+    const protocols = await page.evaluate(() =>
+      (performance.getEntriesByType('resource') as PerformanceResourceTiming[])
+        .filter(({ name }) => /\.(m3u8|m4s|mp4)\b/.test(name))
+        .map(({ nextHopProtocol }) => nextHopProtocol),
+    );
+    expect(protocols.length).toBeGreaterThan(5);
+    expect(new Set(protocols)).toEqual(new Set(['h2']));
+    const sessions = async () => {
+      const status = await page.request.get(`${server.origin}/status?token=${encodeURIComponent(server.token)}`);
+      return ((await status.json()) as { sessions: number }).sessions;
+    };
+    await expect.poll(sessions).toBe(0);
+  });
 });
 
 test('a title is wound by its key frames, forwards and backwards', async ({ page, serve }) => {

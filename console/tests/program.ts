@@ -56,7 +56,8 @@ export class Server {
   ) {}
 
   get origin(): string {
-    return `http://127.0.0.1:${this.port}`;
+    const scheme = this.options.includes('--tls-certificate') ? 'https' : 'http';
+    return `${scheme}://127.0.0.1:${this.port}`;
   }
 
   /** Starts it, again at the address that it had, and waits until it serves. */
