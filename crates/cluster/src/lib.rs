@@ -19,6 +19,7 @@
 
 #![warn(missing_docs)]
 
+mod awaited;
 mod books;
 mod chance;
 mod director;
@@ -27,6 +28,7 @@ pub mod placement;
 mod records;
 mod view;
 
+pub use awaited::AwaitedCopies;
 pub use books::{AdmissionClass, BooksAnswer, BooksDisk, NodeBooks, StreamNeed};
 pub use chance::Chance;
 pub use director::{

@@ -1,6 +1,5 @@
 //! `cluster`: what etcd knows of the nodes, how to empty one, and how to start all anew.
 
-mod awaited;
 mod upgrade;
 
 use crate::args::director::{ClusterArgs, ClusterCommand, ClusterDrainArgs, ClusterNodesArgs};

@@ -9,12 +9,11 @@
 //! A program that is started anew, in its place or not, registers under another lease: by that a
 //! node that was started anew differs from one that goes on as before.
 
-use super::awaited::AwaitedCopies;
 use super::{LOOK, copies_of, is_known, records};
 use crate::args::director::ClusterUpgradeArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
-use cluster::{ClusterView, NodeId, NodeView};
+use cluster::{AwaitedCopies, ClusterView, NodeId, NodeView};
 use director::operations::{ClusterRecords, NodeLease};
 use serde::Serialize;
 use std::process::{Command, Stdio};

@@ -10,12 +10,13 @@
 //! Placement decides about titles that the bucket has, while a director plans. All other copies are
 //! awaited until they are there.
 
-use cluster::{ClusterView, NodeDisk, NodeId, NodeNumber, NodeView, TitleName};
+use crate::{ClusterView, NodeDisk, NodeId, NodeNumber, NodeView, TitleName};
 use std::collections::BTreeSet;
 use units::index;
 
 /// The copies that a node must have again.
-pub(super) struct AwaitedCopies {
+#[derive(Debug)]
+pub struct AwaitedCopies {
     node: NodeId,
     copies: BTreeSet<(TitleName, NodeDisk)>,
     /// Looks in a row at which the planner could have ordered what is missing, and had not.
@@ -24,7 +25,7 @@ pub(super) struct AwaitedCopies {
 
 impl AwaitedCopies {
     /// The copies that the node has now.
-    pub(super) fn of(view: &ClusterView, number: NodeNumber) -> Self {
+    pub fn of(view: &ClusterView, number: NodeNumber) -> Self {
         let node = view.node(number);
         let mut awaited =
             Self { node: node.id().clone(), copies: ready_on(view, number), looks: 0 };
@@ -32,8 +33,8 @@ impl AwaitedCopies {
         awaited
     }
 
-    /// Whether the node has all copies that are awaited.
-    pub(super) fn are_there(&mut self, view: &ClusterView) -> bool {
+    /// Whether the node has all copies that are awaited. To be asked once a second.
+    pub fn are_there(&mut self, view: &ClusterView) -> bool {
         let Some(number) = view.node_named(&self.node) else { return false };
         let node = view.node(number);
         self.forget_evicted(node);
@@ -100,7 +101,7 @@ mod tests {
     //! awaited.
 
     use super::*;
-    use cluster::{
+    use crate::{
         CapacityShare, ClusterChange, ContentTag, CopyRecord, CopyTarget, NodeDigest, NodeOrders,
         TitleSize, UnlistedTitles,
     };
