@@ -415,14 +415,7 @@ mod tests {
     #[test]
     fn pieces_are_due_a_slot_before_they_are_played_and_never_before_the_first() {
         let due = [0, 0, 4000, 4200, 8000];
-        let curve = TrackPieces {
-            due: &due,
-            piece: 100,
-            bytes: 450,
-            lead: Lead::default(),
-            transfer: &[],
-            followed: &[],
-        };
+        let curve = TrackPieces::of_size(450, 100, Lead::default()).due_at(&due);
         let table: Vec<_> = timing(10_250, 0)
             .pieces(curve, 0)
             .map(|p| (p.piece, p.due.0, p.release.0, p.len))
@@ -521,14 +514,7 @@ mod tests {
     #[test]
     fn where_the_start_is_not_known_pieces_come_early_and_stay_late() {
         let due = [0, 4000, 8000, 12_000];
-        let curve = TrackPieces {
-            due: &due,
-            piece: 100,
-            bytes: 400,
-            lead: Lead::default(),
-            transfer: &[],
-            followed: &[],
-        };
+        let curve = TrackPieces::of_size(400, 100, Lead::default()).due_at(&due);
         let slots = |from_ms, kept_from_ms| -> Vec<_> {
             let timing = PlayoutClock { kept_from_ms, ..timing(0, from_ms) };
             timing.pieces(curve, 0).map(|p| (p.due.0, p.release.0)).collect()
@@ -541,14 +527,7 @@ mod tests {
     #[test]
     fn playing_from_the_middle_starts_with_the_segment_that_holds_it() {
         let due = [0, 0, 4000, 4000, 8000];
-        let curve = TrackPieces {
-            due: &due,
-            piece: 100,
-            bytes: 500,
-            lead: Lead::default(),
-            transfer: &[],
-            followed: &[],
-        };
+        let curve = TrackPieces::of_size(500, 100, Lead::default()).due_at(&due);
         let first: Vec<u32> =
             [0, 3999, 4000, 7999, 8000, 99_999].map(|ms| curve.first_needed(ms)).into();
         assert_eq!(first, [0, 0, 1, 1, 3, 3]);
@@ -556,46 +535,12 @@ mod tests {
 
     #[test]
     fn absurd_tracks_give_defined_answers() {
-        let empty = TrackPieces {
-            due: &[],
-            piece: 100,
-            bytes: 0,
-            lead: Lead::default(),
-            transfer: &[],
-            followed: &[],
-        };
+        let empty = TrackPieces::of_size(0, 100, Lead::default());
         assert_eq!((empty.pieces(), empty.first_needed(5), empty.len(3)), (0, 0, 0));
-        let no_times = TrackPieces {
-            due: &[],
-            piece: 100,
-            bytes: 250,
-            lead: Lead::default(),
-            transfer: &[],
-            followed: &[],
-        };
+        let no_times = TrackPieces::of_size(250, 100, Lead::default());
         assert_eq!((no_times.pieces(), no_times.due(2), no_times.len(2)), (3, 0, 50));
-        assert!(
-            !TrackPieces {
-                due: &[5, 4],
-                piece: 100,
-                bytes: 200,
-                lead: Lead::default(),
-                transfer: &[],
-                followed: &[]
-            }
-            .is_valid()
-        );
-        assert!(
-            !TrackPieces {
-                due: &[],
-                piece: 0,
-                bytes: 200,
-                lead: Lead::default(),
-                transfer: &[],
-                followed: &[]
-            }
-            .is_valid()
-        );
+        assert!(!TrackPieces::of_size(200, 100, Lead::default()).due_at(&[5, 4]).is_valid());
+        assert!(!TrackPieces::of_size(200, 0, Lead::default()).is_valid());
         let far = timing(0, 0).due_slot(u32::MAX);
         assert!(far.0 <= u64::from(MAX_HORIZON_SLOTS) + 4, "{far:?}");
     }

@@ -117,7 +117,7 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     let padded = align_up(track.bytes.min(u64::MAX - BLOCK), BLOCK);
     let piece = u64::from(track.piece);
     let cuts = [track.lead.middle, track.lead.end];
-    if piece == 0 || [piece].iter().chain(&cuts).any(|size| !size.is_multiple_of(BLOCK)) {
+    if piece == 0 || piece % BLOCK != 0 || cuts.iter().any(|cut| cut % BLOCK != 0) {
         return Err(LayoutError::PartialBlocks);
     }
     if piece > read_size {
@@ -153,9 +153,9 @@ pub(super) fn validate(track: &TrackLayout, read_size: u64) -> Result<(), Layout
     }
     // Only the last run may end within a piece: it holds the track's tail.
     let all_but_last = track.runs.len().saturating_sub(1);
-    let lead_goes_on = track.lead.end == 0 || track.lead.middle == piece;
-    let split =
-        runs.take(all_but_last).any(|run| run % piece != 0 || (run == piece && !lead_goes_on));
+    // The second piece of a lead may go on over the end of the first whole piece.
+    let goes_over = track.lead.end > 0 && track.lead.middle < piece;
+    let split = runs.take(all_but_last).any(|run| run % piece != 0 || (run == piece && goes_over));
     if split || track.runs.iter().any(|run| run.start % BLOCK != 0) {
         return Err(LayoutError::SplitPieces);
     }
