@@ -174,13 +174,13 @@ impl ClusterWatcher {
                 RoundEnd::Failed(error) => (format!("etcd cannot be used: {error}"), PAUSE),
                 RoundEnd::Unusable(why) => (why, PAUSE_UNUSABLE),
             };
+            let endpoint = self.client.member().to_string();
+            *locked(&watched.shown) = WatchedFrom { endpoint, error: Some(error.clone()) };
+            watched.confirm();
             if !self.is_troubled {
                 self.is_troubled = true;
                 (self.say)(&error);
             }
-            let endpoint = self.client.member().to_string();
-            *locked(&watched.shown) = WatchedFrom { endpoint, error: Some(error) };
-            watched.confirm();
             drop(watched);
             std::thread::sleep(pause);
         }
