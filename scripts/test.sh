@@ -3,15 +3,18 @@
 #
 # The large test programs wait for servers, players and disks longer than they compute, and at the
 # end of each a slow test runs alone. `cargo test` runs one program after another; this script runs
-# two at a time, the slowest first, with one thread for each processor, and beside them, at the
-# lowest priority, the programs that only compute. It prints the output of a program when the
-# program has ended, and that of failed tests again at the end.
+# two at a time, the slowest first, with one thread for each processor (half as many more where a
+# program waits most of the time), and beside them, at the lowest priority, the programs that only
+# compute. It prints the output of a program when the program has ended, and that of failed tests
+# again at the end.
 #
 # With LINT_WITH_BUILD=1, clippy compiles the tests, so that each crate is compiled once for both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-slowest='playback cli console documents hostile serve'
+slowest='cli playback console documents hostile serve'
+# Wait for programs and players for more than half of their time.
+waiting='cli playback emulated'
 # In virtual time, or in no time: nothing in them depends on when they run.
 computing='worlds studies it popular slow brim scenarios model absurd power_cut'
 
@@ -23,6 +26,9 @@ run() { # runs a program in the directory of its package, as cargo does: DIRECTO
   local directory program start=$SECONDS
   IFS=$'\t' read -r directory program <<<"$1"
   local output=$outputs/${program##*/} name=${program##*/} used
+  if [[ " $waiting " == *" ${name%-*} "* ]]; then
+    RUST_TEST_THREADS=$((RUST_TEST_THREADS + (RUST_TEST_THREADS + 1) / 2))
+  fi
   name="${directory##*/}: ${name%-*}"
   (cd "$directory" && CARGO_MANIFEST_DIR=$directory exec "$program") >"$output" 2>&1 ||
     echo "$name" >"$output.failed"
@@ -33,6 +39,7 @@ run() { # runs a program in the directory of its package, as cargo does: DIRECTO
   flock "$outputs" sh -c 'echo "     Ran $1 ($2 s, processor time $4)"; cat "$3"' - \
     "$name" $((SECONDS - start)) "$output" "$used"
 }
+export waiting
 export -f run
 
 if [ -n "${LINT_WITH_BUILD:-}" ] && cargo clippy --version >/dev/null 2>&1; then
