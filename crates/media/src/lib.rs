@@ -30,9 +30,9 @@ pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ConstantRate, ContentKey,
     ContentSteering, CueClock, DrmSystem, Encryption, EncryptionScheme, Excerpt, ExcerptError,
-    GrowingFile, Growth, LATE_TRACK, Links, NoSegmentIndex, NoTransportForm, Packaging,
-    PackagingError, PackagingOptions, PacketBlock, PacketWriter, PushedLdu, Slice, TextForm,
-    TransportCounters, TransportPush, TransportUnit, settled, uuid,
+    GrowingFile, Growth, HlsSignaling, KeyAccess, LATE_TRACK, Links, NoSegmentIndex,
+    NoTransportForm, Packaging, PackagingError, PackagingOptions, PacketBlock, PacketWriter,
+    PushedLdu, Slice, TextForm, TransportCounters, TransportPush, TransportUnit, settled, uuid,
 };
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;

@@ -110,6 +110,8 @@ pub(crate) enum OpenError {
     NotYet,
     /// The title is to be encrypted, and its recording goes on: it would be sent in the clear.
     NotEncryptedYet,
+    /// The title is to be encrypted, and its key server gave no keys; the reason.
+    NoKeys(String),
     /// Sessions have reserved all disk time, and the index could not be read in time.
     DiskBusy,
     /// The store failed; the reason.
@@ -192,10 +194,20 @@ impl Library {
         names
     }
 
+    /// The names of media titles that are opened before somebody plays them: a key server is not
+    /// asked for the keys of a whole library.
+    pub(crate) fn without_key_server(&self) -> Vec<String> {
+        let mut names = self.playable();
+        if let Some(keys) = &self.title_keys {
+            names.retain(|name| !keys.asks_for(name));
+        }
+        names
+    }
+
     /// Opens titles for a few seconds, before the server has sessions.
     pub(crate) fn open_first(&self) {
         let until = Instant::now() + OPEN_FIRST_TIME;
-        for name in self.playable() {
+        for name in self.without_key_server() {
             // A failure is reported to the first request for the title.
             let _ = self.open_within(&name, &Unlimited, Duration::ZERO);
             if self.is_full() || Instant::now() >= until {
@@ -256,8 +268,10 @@ impl Library {
         let index = self.index(&found, reads, timeout)?;
         let (_, record) = &found[0];
         let content = record.content().to_string();
-        let keys = self.title_keys.as_ref();
-        let encryption = keys.and_then(|keys| keys.encryption(name, &content)).map(Arc::new);
+        let encryption = match &self.title_keys {
+            Some(keys) => keys.encryption(name, &content).map_err(OpenError::NoKeys)?.map(Arc::new),
+            None => None,
+        };
         let version = self.version(&content, encryption.as_deref());
         let options = PackagingOptions { encryption, ..self.packaging.clone() };
         let packaging = Packaging::new(index, &options).map_err(OpenError::NotPlayable)?;
@@ -313,7 +327,7 @@ impl Library {
 
     /// Whether the title of this name is encrypted for players.
     pub(crate) fn is_encrypted(&self, name: &str) -> bool {
-        self.title_keys.as_ref().is_some_and(|keys| keys.encryption(name, "").is_some())
+        self.title_keys.as_ref().is_some_and(|keys| keys.is_encrypted(name))
     }
 
     /// The index of the first copy whose index can be read.

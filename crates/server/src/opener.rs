@@ -10,6 +10,7 @@ use crate::playback_params::PlaybackParams;
 use crate::presentation::{BuiltFile, Presentation};
 use crate::shared::Shared;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use serde_json::json;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ pub(crate) fn spawn(
             let connection = caller.connection;
             workers[caller.worker].send(WorkerMessage::Opened { connection, result });
         };
-        let mut ahead: VecDeque<_> = shared.content.playable().into();
+        let mut ahead: VecDeque<_> = shared.content.without_key_server().into();
         let mut pause = Duration::ZERO;
         while !ahead.is_empty() && !shared.content.is_full() {
             // Players' requests come first: a title is opened ahead only if none waits.
@@ -96,7 +97,13 @@ fn perform(
     core: &CoreHandle,
 ) -> (Caller, Result<Arc<OpenTitle>, OpenError>) {
     match task {
-        Task::Open { caller, name } => (caller, shared.content.open(&name, core)),
+        Task::Open { caller, name } => {
+            let opened = shared.content.open(&name, core);
+            if let Err(OpenError::NoKeys(why)) = &opened {
+                shared.log.line(|| json!({ "event": "no-keys", "title": name, "error": why }));
+            }
+            (caller, opened)
+        }
         Task::Look { caller, copy, name } => (caller, shared.content.look(copy, &name, core)),
         Task::BuildFile { caller, title, presentation, file } => {
             presentation.build_file(&file);

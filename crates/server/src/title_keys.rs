@@ -1,7 +1,8 @@
 //! Which titles are encrypted for players, and with which keys.
 //!
 //! A [`KeyProvider`] is asked when a title is opened; whatever it does takes place on the opener
-//! thread, so that it may ask another machine. There is one provider, a file ([`TitleKeyFile`]):
+//! thread, so that it may ask another machine. There is one provider, a file ([`TitleKeyFile`]), which
+//! has keys, or names a key server that has them ([`speke`]):
 //!
 //! ```toml
 //! [[key]]
@@ -12,15 +13,25 @@
 //! address = "https://..."         # where players get the key; without it from this server
 //! audio = { key_id = "...", key = "...", address = "..." }      # where sound has another key
 //! systems = [{ pssh = "AAAA...base64" }]                        # of DRM systems
+//!
+//! [[key]]
+//! titles = "series/*"
+//! scheme = "cbcs"
+//! server = "https://keys.example/speke/v2.0/copyProtection"     # SPEKE 2.0
+//! authorization = "Bearer ..."                                  # the field that it wants
+//! systems = [{ id = "edef8ba9-79d6-4ace-a3c8-27dcd51d21ed" }]   # of which it is asked
 //! ```
 //!
 //! Keys are in no log line, no error, no status and no metric: errors name the place in the file.
 
+mod speke;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use media::{ContentKey, DrmSystem, Encryption, EncryptionScheme};
+use media::{ContentKey, DrmSystem, Encryption, EncryptionScheme, HlsSignaling, KeyAccess};
 use ring::digest::{Context, SHA256};
 use serde::Deserialize;
+use speke::{GivenKeys, KeyServer};
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -29,8 +40,17 @@ use units::Reason;
 
 /// Gives the keys of titles.
 pub(crate) trait KeyProvider: fmt::Debug + Send + Sync {
+    /// Whether the title `name` is encrypted.
+    fn is_encrypted(&self, name: &str) -> bool;
+
+    /// Whether another machine is asked for the keys of the title `name`.
+    fn asks_for(&self, name: &str) -> bool;
+
     /// How the title `name` with this content is encrypted; `None`: it is sent in the clear.
-    fn encryption(&self, name: &str, content: &str) -> Option<Encryption>;
+    ///
+    /// # Errors
+    /// It is to be encrypted, and there are no keys; the reason.
+    fn encryption(&self, name: &str, content: &str) -> Result<Option<Encryption>, String>;
 }
 
 /// Keys of a file, which is read once.
@@ -47,9 +67,12 @@ impl fmt::Debug for TitleKeyFile {
 struct Entry {
     titles: String,
     scheme: EncryptionScheme,
-    video: ContentKey,
-    audio: ContentKey,
-    systems: Vec<DrmSystem>,
+    source: KeySource,
+}
+
+enum KeySource {
+    File(GivenKeys),
+    Server(KeyServer),
 }
 
 #[derive(Deserialize)]
@@ -64,10 +87,12 @@ struct FileForm {
 struct EntryForm {
     titles: String,
     scheme: String,
-    key_id: String,
-    key: String,
+    key_id: Option<String>,
+    key: Option<String>,
     address: Option<String>,
     audio: Option<KeyForm>,
+    server: Option<String>,
+    authorization: Option<String>,
     #[serde(default)]
     systems: Vec<SystemForm>,
 }
@@ -83,10 +108,15 @@ struct KeyForm {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SystemForm {
-    pssh: String,
+    pssh: Option<String>,
+    id: Option<String>,
 }
 
 impl TitleKeyFile {
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| matches(&entry.titles, name))
+    }
+
     /// Reads a file of keys.
     pub(crate) fn read(path: &Path) -> Result<Self, Reason> {
         let shown = path.display();
@@ -129,7 +159,11 @@ impl TitleKeyFile {
 
 /// Two keys with one number would leave a player with the wrong one.
 fn one_key_for_each_id(entries: &[Entry]) -> Result<(), String> {
-    let keys: Vec<&ContentKey> = entries.iter().flat_map(|it| [&it.video, &it.audio]).collect();
+    let of_file = entries.iter().filter_map(|entry| match &entry.source {
+        KeySource::File(given) => Some([&given.video, &given.audio]),
+        KeySource::Server(_) => None,
+    });
+    let keys: Vec<&ContentKey> = of_file.flatten().collect();
     for (i, key) in keys.iter().enumerate() {
         if keys[..i].iter().any(|other| other.id == key.id && other.key != key.key) {
             return Err(format!("key_id {} stands for two keys", media::uuid(&key.id)));
@@ -139,15 +173,22 @@ fn one_key_for_each_id(entries: &[Entry]) -> Result<(), String> {
 }
 
 impl KeyProvider for TitleKeyFile {
-    fn encryption(&self, name: &str, content: &str) -> Option<Encryption> {
-        let entry = self.entries.iter().find(|entry| matches(&entry.titles, name))?;
-        Some(Encryption {
-            scheme: entry.scheme,
-            video: entry.video.clone(),
-            audio: entry.audio.clone(),
-            systems: entry.systems.clone(),
-            content: content.to_owned(),
-        })
+    fn is_encrypted(&self, name: &str) -> bool {
+        self.entry(name).is_some()
+    }
+
+    fn asks_for(&self, name: &str) -> bool {
+        self.entry(name).is_some_and(|entry| matches!(entry.source, KeySource::Server(_)))
+    }
+
+    fn encryption(&self, name: &str, content: &str) -> Result<Option<Encryption>, String> {
+        let Some(entry) = self.entry(name) else { return Ok(None) };
+        let GivenKeys { video, audio, systems } = match &entry.source {
+            KeySource::File(given) => given.clone(),
+            KeySource::Server(server) => server.keys(entry.scheme, name, content)?,
+        };
+        let (scheme, content) = (entry.scheme, content.to_owned());
+        Ok(Some(Encryption { scheme, video, audio, systems, content }))
     }
 }
 
@@ -161,16 +202,53 @@ impl Entry {
             "cbcs" => EncryptionScheme::Cbcs,
             _ => return Err("scheme is \"cbcs\" or \"cenc\"".to_owned()),
         };
-        let video = content_key(&form.key_id, &form.key, form.address.as_ref())?;
-        let audio = form.audio.as_ref().map_or_else(
+        let source = match &form.server {
+            Some(server) => KeySource::Server(form.key_server(server)?),
+            None => KeySource::File(form.keys()?),
+        };
+        Ok(Self { titles: form.titles.clone(), scheme, source })
+    }
+}
+
+impl EntryForm {
+    fn key_server(&self, url: &str) -> Result<KeyServer, String> {
+        let of_keys = [&self.key_id, &self.key, &self.address];
+        if of_keys.iter().any(|it| it.is_some()) || self.audio.is_some() {
+            return Err("the key server gives key_id, key, address and audio".to_owned());
+        }
+        let ids = self.systems.iter().map(|form| {
+            let id = form.id.as_deref().filter(|_| form.pssh.is_none()).and_then(bytes);
+            id.ok_or("systems: of a key server each has an id, a UUID")
+        });
+        let ids = ids.collect::<Result<Vec<_>, _>>()?;
+        if ids.is_empty() {
+            return Err("systems is missing: players get the keys from these alone".to_owned());
+        }
+        KeyServer::new(url, self.authorization.clone(), ids)
+            .map_err(|why| format!("server: {} {why}", url.escape_debug()))
+    }
+
+    fn keys(&self) -> Result<GivenKeys, String> {
+        if self.authorization.is_some() {
+            return Err("authorization is of a server, and none is named".to_owned());
+        }
+        let given = |name: &str, value: &Option<String>| {
+            value.clone().ok_or_else(|| format!("{name} is missing, or a server that gives it"))
+        };
+        let (id, key) = (given("key_id", &self.key_id)?, given("key", &self.key)?);
+        let video = content_key(&id, &key, self.address.as_ref())?;
+        let audio = self.audio.as_ref().map_or_else(
             || Ok(video.clone()),
             |it| {
                 content_key(&it.key_id, &it.key, it.address.as_ref())
                     .map_err(|why| format!("audio: {why}"))
             },
         )?;
-        let systems = form.systems.iter().map(|it| system(&it.pssh)).collect::<Result<_, _>>()?;
-        Ok(Self { titles: form.titles.clone(), scheme, video, audio, systems })
+        let systems = self.systems.iter().map(|form| match (&form.pssh, &form.id) {
+            (Some(pssh), None) => system(pssh).map_err(|why| format!("systems: {why}")),
+            _ => Err("systems: each has a pssh".to_owned()),
+        });
+        Ok(GivenKeys { video, audio, systems: systems.collect::<Result<_, _>>()? })
     }
 }
 
@@ -189,7 +267,8 @@ fn content_key(id: &str, key: &str, address: Option<&String>) -> Result<ContentK
         let why = "address is no absolute URL in ASCII without quotes, <, > and &";
         return Err(why.to_owned());
     }
-    Ok(ContentKey { id, key, address: address.cloned() })
+    let access = address.cloned().map_or(KeyAccess::Server, KeyAccess::Address);
+    Ok(ContentKey { id, key, access })
 }
 
 /// 16 bytes in hexadecimal digits, which may be grouped with `-` as a UUID.
@@ -202,13 +281,13 @@ fn bytes(text: &str) -> Option<[u8; 16]> {
 
 /// A system by its `pssh` box (ISO/IEC 23001-7, 8.1).
 fn system(pssh: &str) -> Result<DrmSystem, String> {
-    let wrong = || "systems: pssh is not one pssh box in base64".to_owned();
+    let wrong = || "pssh is not one pssh box in base64".to_owned();
     let pssh = BASE64_STANDARD.decode(pssh).map_err(|_| wrong())?;
     let size = u32::try_from(pssh.len()).map_err(|_| wrong())?;
     let is_box = pssh.starts_with(&size.to_be_bytes()) && pssh.get(4..8) == Some(b"pssh");
     let id = pssh.get(12..28).filter(|_| is_box && pssh.len() >= SHORTEST_PSSH);
     let id = id.and_then(|id| id.try_into().ok()).ok_or_else(wrong)?;
-    Ok(DrmSystem { id, pssh })
+    Ok(DrmSystem { id, key_id: None, pssh, hls: None })
 }
 
 /// Whether a title's name is what a pattern describes, in which `*` is any characters.
@@ -230,10 +309,17 @@ pub(crate) fn version(encryption: &Encryption) -> String {
     for key in [&encryption.video, &encryption.audio] {
         hash.update(&key.id);
         hash.update(&key.key);
-        hash.update(key.address.as_deref().unwrap_or_default().as_bytes());
+        if let KeyAccess::Address(address) = &key.access {
+            hash.update(address.as_bytes());
+        }
         hash.update(&[0]);
     }
-    encryption.systems.iter().for_each(|system| hash.update(&system.pssh));
+    for system in &encryption.systems {
+        hash.update(&system.pssh);
+        if let Some(HlsSignaling { media, multivariant }) = &system.hls {
+            hash.update(format!("{media}\n{multivariant}\n").as_bytes());
+        }
+    }
     let hash = hash.finish();
     let digits: String = hash.as_ref()[..6].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{}-{digits}", encryption.scheme.name())
@@ -249,15 +335,16 @@ mod tests {
     const ENTRY: &str = "[[key]]\ntitles = \"film*\"\nscheme = \"cbcs\"\n\
         key_id = \"00000000-0000-0000-0000-0000000000aa\"\n\
         key = \"5ec2e7000000000000000000000000ff\"\n";
+    const SYSTEM: &str = "systems = [{ id = \"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed\" }]\n";
 
     #[test]
     fn the_first_entry_that_matches_counts() {
         let other = ENTRY.replace("film*", "*").replace("cbcs", "cenc").replace("aa\"", "bb\"");
         let keys = TitleKeyFile::parse(&format!("{ENTRY}{other}")).unwrap();
-        let scheme = |name| keys.encryption(name, "").unwrap().scheme;
+        let scheme = |name| keys.encryption(name, "").unwrap().unwrap().scheme;
         assert_eq!(scheme("film one"), EncryptionScheme::Cbcs);
         assert_eq!(scheme("a film"), EncryptionScheme::Cenc);
-        assert!(TitleKeyFile::parse(ENTRY).unwrap().encryption("a film", "").is_none());
+        assert!(!TitleKeyFile::parse(ENTRY).unwrap().is_encrypted("a film"));
         let shown = format!("{keys:?} {:?}", keys.encryption("film", ""));
         assert!(!shown.to_lowercase().contains("5ec2"), "{shown}");
         assert!(!shown.contains("94, 194"), "{shown}");
@@ -280,7 +367,7 @@ mod tests {
     #[test]
     fn the_version_changes_with_each_part_and_shows_no_key() {
         let of = |text: &str| {
-            version(&TitleKeyFile::parse(text).unwrap().encryption("film", "").unwrap())
+            version(&TitleKeyFile::parse(text).unwrap().encryption("film", "").unwrap().unwrap())
         };
         let first = of(ENTRY);
         for (from, to) in [("cbcs", "cenc"), ("aa\"", "ab\""), ("ff\"", "fe\"")] {
@@ -293,6 +380,9 @@ mod tests {
     #[test]
     fn each_mistake_of_a_file_is_named_without_the_key() {
         let with = |line: &str| format!("{ENTRY}{line}\n");
+        let server = |lines: &str| {
+            format!("[[key]]\ntitles = \"*\"\nscheme = \"cbcs\"\nserver = \"https://a/b\"\n{lines}")
+        };
         let audio = "audio = { key_id = \"00000000-0000-0000-0000-0000000000aa\", \
                      key = \"5ec2e7000000000000000000000000fe\" }";
         let table = [
@@ -312,6 +402,15 @@ mod tests {
             (with("audio = { key_id = \"1\", key = \"5ec2\" }"), "audio: key_id is not 16 bytes"),
             (with("systems = [{ pssh = \"AAAA\" }]"), "not one pssh box"),
             (with("systems = [{ pssh = \"?\" }]"), "not one pssh box"),
+            (with("systems = [{ id = \"?\" }]"), "each has a pssh"),
+            (with("authorization = \"5ec2\""), "none is named"),
+            (with("server = \"https://a/\""), "the key server gives key_id"),
+            (ENTRY.replace("key = ", "#"), "key is missing"),
+            (server(""), "systems is missing"),
+            (server("systems = [{ pssh = \"AAAA\" }]"), "each has an id"),
+            (server(SYSTEM).replace("https", "http"), "is not https"),
+            (server(SYSTEM).replace("https:", "mailto:"), "begins neither with"),
+            (server(&format!("{SYSTEM}authorization = \"5ec2\\n\"\n")), "not one line of ASCII"),
         ];
         for (text, wanted) in table {
             let said = TitleKeyFile::parse(&text).unwrap_err();

@@ -43,7 +43,7 @@ mod transport;
 pub use body::{Body, Slice};
 pub use encryption::{
     ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ContentKey, DrmSystem, Encryption,
-    EncryptionScheme, uuid,
+    EncryptionScheme, HlsSignaling, KeyAccess, uuid,
 };
 pub use excerpt::{Excerpt, ExcerptError};
 pub use growing::{Growth, settled};
@@ -563,6 +563,7 @@ impl Packaging {
         self.target_duration = ((longest + 500_000) / 1_000_000).max(1);
         let growth = self.growth;
         let complete = growth == Growth::Complete;
+        let clear_keys = self.encryption.as_ref().is_none_or(|it| it.has_clear_keys());
         if !complete {
             self.target_duration = self.target_duration.max(growing::target_duration(self.target));
         }
@@ -595,10 +596,12 @@ impl Packaging {
                         track.description.kind == TrackKind::Audio
                     },
                     iframes: if complete { IFrames::of(track, line, &segments, by) } else { None },
-                    form: if complete {
+                    form: if !complete {
+                        Err(NoTransportForm::growing(track.description.kind))
+                    } else if clear_keys {
                         StreamForm::of(track).map(Arc::new)
                     } else {
-                        Err(NoTransportForm::growing(track.description.kind))
+                        Err(NoTransportForm::without_key(track.description.kind))
                     },
                     init: media_segment::init(track, line, ManifestKind::Hls, of).into(),
                     cipher: cipher.map(|(_, cipher)| Arc::new(cipher)),

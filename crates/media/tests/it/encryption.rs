@@ -3,7 +3,7 @@
 
 use crate::footage::{Folder, Title, chained, encrypted, ffmpeg, make, read, remux};
 use crate::playback::{Frame, decode, frames, from_earliest};
-use media::{ContentKey, Encryption, EncryptionScheme, Packaging, Slice};
+use media::{ContentKey, Encryption, EncryptionScheme, KeyAccess, Packaging, Slice};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const KEY: [u8; 16] = [7; 16];
 const KEY_HEX: &str = "07070707070707070707070707070707";
 
 fn how(scheme: EncryptionScheme) -> Encryption {
-    let key = ContentKey { id: [0x1d; 16], key: KEY, address: None };
+    let key = ContentKey { id: [0x1d; 16], key: KEY, access: KeyAccess::Server };
     let content = "a title".to_owned();
     Encryption { scheme, video: key.clone(), audio: key, systems: Vec::new(), content }
 }

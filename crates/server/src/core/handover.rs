@@ -225,6 +225,7 @@ fn why_not_open(why: &OpenError) -> String {
         OpenError::NoTitle { .. } => "there is no such title any more".to_owned(),
         OpenError::NotPlayable(why) => why.to_string(),
         OpenError::NotEncryptedYet => "it is to be encrypted, and is being recorded".to_owned(),
+        OpenError::NoKeys(why) => why.clone(),
         OpenError::NotYet => "its recording has just begun".to_owned(),
         OpenError::DiskBusy => "its disk is busy".to_owned(),
         OpenError::Failed(why) => why.clone(),

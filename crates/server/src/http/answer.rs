@@ -24,8 +24,8 @@ use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
 use media::{
-    ContentSteering, CueClock, Links, NoSegmentIndex, NoTransportForm, Packaging, PackagingError,
-    TextForm, TrackKind,
+    ContentSteering, CueClock, KeyAccess, Links, NoSegmentIndex, NoTransportForm, Packaging,
+    PackagingError, TextForm, TrackKind,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -257,6 +257,12 @@ pub(crate) fn open_failed(name: &str, why: &OpenError) -> Response {
             403,
             "encrypted",
             "this title is to be encrypted, which is done when its recording has ended; play it then",
+        ),
+        OpenError::NoKeys(_) => Response::unavailable(
+            "no-keys",
+            "this title is encrypted, and its key server does not give its keys; try again in a \
+             few seconds",
+            NO_KEYS_RETRY,
         ),
         OpenError::NotYet => Response::unavailable(
             "not-yet",
@@ -700,8 +706,9 @@ fn find_session(
 /// The key of this number, for a player of a session of a title that is encrypted with it.
 pub(super) fn key(presentation: &Presentation, id: &str) -> Response {
     let encryption = presentation.packaging.encryption();
-    let found = encryption
-        .and_then(|it| it.keys().find(|key| key.address.is_none() && media::uuid(&key.id) == id));
+    let found = encryption.and_then(|it| {
+        it.keys().find(|key| key.access == KeyAccess::Server && media::uuid(&key.id) == id)
+    });
     found.map_or_else(not_found, |key| {
         uncached(Response::new(200, "application/octet-stream", key.key))
     })
@@ -828,5 +835,7 @@ const UNPLAYED_RETRY: Duration = Duration::from_secs(2);
 /// A segment takes some seconds.
 const NOT_YET_RETRY: Duration = Duration::from_secs(2);
 const BUSY_RETRY: Duration = Duration::from_secs(2);
+/// After this long the key server is asked again.
+const NO_KEYS_RETRY: Duration = Duration::from_secs(10);
 /// A restart takes some seconds.
 const STOPPING_RETRY: Duration = Duration::from_secs(10);

@@ -32,7 +32,7 @@ use crate::messages::{Manifest, PlayRequest};
 use crate::playback_params;
 use crate::presentation::{BuiltFile, Presentation};
 use crate::shared::Shared;
-use media::{CueClock, Encryption, Links, Slice, TextForm};
+use media::{CueClock, Encryption, KeyAccess, Links, Slice, TextForm};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ fn may_be_kept(name: &str, title: &OpenTitle, route: &Route) -> Result<(), Decis
     if matches!(route, Route::Progressive { .. }) {
         clear_file(name, packaging)?;
     }
-    let is_without = |it: &Arc<Encryption>| it.keys().any(|key| key.address.is_none());
+    let is_without = |it: &Arc<Encryption>| it.keys().any(|key| key.access == KeyAccess::Server);
     if packaging.encryption().is_some_and(is_without) {
         let message = "this title is encrypted, and its keys are given to sessions only";
         let hint = format!(

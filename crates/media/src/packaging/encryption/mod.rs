@@ -74,8 +74,19 @@ pub struct ContentKey {
     pub id: [u8; 16],
     /// The key itself.
     pub key: [u8; 16],
-    /// Where players get it; `None`: from this server.
-    pub address: Option<String>,
+    /// How players get it.
+    pub access: KeyAccess,
+}
+
+/// How players get a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyAccess {
+    /// From this server, for their session.
+    Server,
+    /// From this address.
+    Address(String),
+    /// From DRM systems alone.
+    Systems,
 }
 
 impl fmt::Debug for ContentKey {
@@ -89,8 +100,21 @@ impl fmt::Debug for ContentKey {
 pub struct DrmSystem {
     /// The system's number.
     pub id: [u8; 16],
-    /// The whole `pssh` box.
+    /// The number of the key that this is about; `None`: of all keys of the title.
+    pub key_id: Option<[u8; 16]>,
+    /// The whole `pssh` box; empty for a system that has none.
     pub pssh: Vec<u8>,
+    /// What the provider states for HLS; `None`: the `pssh` box says it.
+    pub hls: Option<HlsSignaling>,
+}
+
+/// Attributes of a key's tags in HLS playlists, as the provider of a system states them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HlsSignaling {
+    /// Behind `#EXT-X-KEY:`.
+    pub media: String,
+    /// Behind `#EXT-X-SESSION-KEY:`.
+    pub multivariant: String,
 }
 
 /// How a title is encrypted.
@@ -115,6 +139,16 @@ impl Encryption {
             TrackKind::Audio => &self.audio,
             _ => &self.video,
         }
+    }
+
+    /// What systems state of this key.
+    fn systems_of(&self, key: &ContentKey) -> impl Iterator<Item = &DrmSystem> {
+        self.systems.iter().filter(|system| system.key_id.is_none_or(|id| id == key.id))
+    }
+
+    /// Whether players without a DRM system get the keys.
+    pub fn has_clear_keys(&self) -> bool {
+        self.keys().all(|key| key.access != KeyAccess::Systems)
     }
 
     /// The keys, each once.

@@ -124,7 +124,7 @@ fn subsamples_are_stated_as_each_scheme_wants_them() {
 #[test]
 fn no_key_is_shown() {
     let key: [u8; 16] = bytes(KEY).try_into().unwrap();
-    let key = ContentKey { id: [1; 16], key, address: None };
+    let key = ContentKey { id: [1; 16], key, access: KeyAccess::Server };
     let shown = format!("{key:?} {:?}", cipher(EncryptionScheme::Cenc, true, [0; 16]));
     assert!(shown.contains("01010101-0101") && !shown.contains("2b7e") && !shown.contains("43,"));
 }

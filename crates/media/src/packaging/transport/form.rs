@@ -46,6 +46,8 @@ enum Reason {
     NoAdts(&'static str),
     #[error("the title is, or was, played while it is recorded")]
     Growing,
+    #[error("DRM systems alone give its key, and none does so for transport streams")]
+    Key,
     #[error("a packet has {0} bytes, more than a frame of the codec can have")]
     LargePacket(u32),
 }
@@ -54,6 +56,11 @@ impl NoTransportForm {
     /// The reason for a track of a title that is, or was, played while it is recorded.
     pub(in crate::packaging) fn growing(kind: TrackKind) -> Self {
         Self { kind, why: Reason::Growing }
+    }
+
+    /// The reason for a track whose key DRM systems alone give to players.
+    pub(in crate::packaging) fn without_key(kind: TrackKind) -> Self {
+        Self { kind, why: Reason::Key }
     }
 }
 

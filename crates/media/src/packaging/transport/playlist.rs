@@ -71,8 +71,10 @@ pub(super) fn media(packaging: &Packaging, rendition: &Rendition, query: &str) -
     line(&mut text, format_args!("#EXT-X-PLAYLIST-TYPE:VOD"));
     if let Some(encryption) = packaging.encryption() {
         let key = encryption.key(packaging.description(number).kind);
-        let address = key_address(key, query.into());
-        line(&mut text, format_args!("#EXT-X-KEY:METHOD=AES-128,URI=\"{address}\""));
+        // Without an address there are no transport streams.
+        if let Some(address) = key_address(key, query.into()) {
+            line(&mut text, format_args!("#EXT-X-KEY:METHOD=AES-128,URI=\"{address}\""));
+        }
     }
     write_segments(&mut text, rendition.lengths.iter().copied(), |text, k| {
         line(text, format_args!("{number}/{k}.ts{query}"));
