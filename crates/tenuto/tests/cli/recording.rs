@@ -264,12 +264,6 @@ fn a_served_store_records_and_serves() {
     command.args(["record", "a.store", "stage", &input, "--rate", "4Mbps"]);
     let mut recording =
         Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    // The sender may not listen yet.
-    std::thread::sleep(Duration::from_millis(500));
-    while recording.0.try_wait().unwrap().is_some() {
-        recording = Running(command.spawn().unwrap());
-        std::thread::sleep(Duration::from_millis(500));
-    }
     let more = "does not hold 10 Gb/s more: it would hold ";
     dir.fails("record a.store wall live.ts --rate 10Gbps", 3, more);
     let until = Instant::now() + Duration::from_secs(60);
@@ -282,6 +276,10 @@ fn a_served_store_records_and_serves() {
             break;
         }
         assert!(Instant::now() < until, "nothing is committed: {recordings}");
+        // The sender may not have listened yet.
+        if recording.0.try_wait().unwrap().is_some() {
+            recording = Running(command.spawn().unwrap());
+        }
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(dir.ok("info a.store").contains("recording   'stage' since "));
