@@ -16,7 +16,7 @@ use super::picture::DensestSecond;
 use super::segments::{Segments, target_ticks};
 use super::timeline::{REORDERED, Timeline, longest_preroll, shown_until, ticks};
 use super::{
-    Packaging, PackagingError, PackagingOptions, CutTrack, manifest, media_segment, partition,
+    CutTrack, Packaging, PackagingError, PackagingOptions, manifest, media_segment, partition,
 };
 use crate::{CHECKSUM_SPAN, TitleIndex, TrackIndex, TrackKind};
 use std::sync::Arc;
