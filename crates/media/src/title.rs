@@ -111,6 +111,28 @@ impl TrackDescription {
         let (width, height) = if turned { (height, width) } else { (width, height) };
         (width > 0 && height > 0).then_some((width, height))
     }
+
+    /// The ending of the name of a picture file, where each LDU of the track is one (`jpg`, for
+    /// example). JPEG 2000 may also be without the file format that its ending `jp2` means.
+    pub fn picture_file(&self) -> Option<&'static str> {
+        let entry = SampleEntry(&self.sample_entry);
+        match &entry.kind() {
+            b"jpeg" => Some("jpg"),
+            b"png " => Some("png"),
+            b"mjp2" => Some("jp2"),
+            b"dpx " => Some("dpx"),
+            b"exr " => Some("exr"),
+            b"tiff" => Some("tiff"),
+            // Object types of ISO/IEC 14496-1.
+            b"mp4v" => match entry.descriptor()?.object_type {
+                0x6c => Some("jpg"),
+                0x6d => Some("png"),
+                0x6e => Some("jp2"),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// One logical data unit: a video frame, an audio packet.
