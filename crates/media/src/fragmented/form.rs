@@ -360,8 +360,8 @@ mod tests {
             ),
             (FormCodec::MpegVideo, &[0, 0, 1, 0xb3, 0x2d, 0x02, 0x40], Some("pictures of 720x576")),
             (FormCodec::MpegVideo, &[0, 0, 1, 0, 0x2d, 0x02, 0x40], None),
-            // From FFmpeg with libvpx: testsrc2, 4:2:0 and 4:4:4 of ten bits; a frame that is no key
-            // frame, and one that shows another.
+            // From FFmpeg with libvpx: 4:2:0, and 4:4:4 of ten bits; a frame that is no key frame,
+            // and one that shows another.
             (
                 FormCodec::Vp9,
                 &[0x82, 0x49, 0x83, 0x42, 0x00, 0x13, 0xf0, 0x0b, 0x36, 0x04],
