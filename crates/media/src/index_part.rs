@@ -106,7 +106,7 @@ impl IndexPart {
             description.edits.insert(0, Edit { duration: Some(wait), media_time: None });
         }
         self.append_to(&mut track.ldus)?;
-        track.checksums.extend(&self.checksums);
+        track.checksums.extend(self.checksums.iter().copied());
         track.data_len = track.ldus.data_len();
         Ok(())
     }

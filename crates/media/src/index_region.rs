@@ -30,7 +30,7 @@ use crate::subsamples::SubsampleMap;
 use crate::title::{
     CHECKSUM_SPAN, Edit, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
 };
-use crate::{TextTrack, Thumbnails};
+use crate::{Checksums, TextTrack, Thumbnails};
 use units::{Decoder, Encoder, Malformed, MediaTime, Timescale};
 
 /// The reason why bytes are no index region.
@@ -382,7 +382,7 @@ fn decode_edit(reader: &mut Decoder<'_>) -> Result<Edit, Malformed> {
     Ok(Edit { duration, media_time })
 }
 
-fn decode_checksums(reader: &mut Decoder<'_>) -> Result<(u64, Vec<u32>), Malformed> {
+fn decode_checksums(reader: &mut Decoder<'_>) -> Result<(u64, Checksums), Malformed> {
     let data_len = reader.u64()?;
     let count = reader.count32(4)?;
     let checksums = (0..count).map(|_| reader.u32()).collect::<Result<_, _>>()?;

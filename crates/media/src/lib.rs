@@ -19,6 +19,7 @@ mod language_names;
 mod ldu_coding;
 mod packaging;
 pub mod rtp;
+mod shared_list;
 mod subsamples;
 mod text;
 mod thumbnails;
@@ -32,11 +33,13 @@ pub use packaging::{
     ContentSteering, CueClock, DrmSystem, Encryption, EncryptionScheme, Excerpt, ExcerptError,
     GrowingFile, Growth, HlsSignaling, KeyAccess, LATE_TRACK, Links, NoSegmentIndex,
     NoTransportForm, Packaging, PackagingError, PackagingOptions, PacketBlock, PacketWriter,
-    PushedLdu, Slice, TextForm, TransportCounters, TransportPush, TransportUnit, settled, uuid,
+    PushedLdu, SettledSegments, Slice, TextForm, TransportCounters, TransportPush, TransportUnit,
+    uuid,
 };
+pub use shared_list::SharedList;
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;
 pub use title::{
-    CHECKSUM_SPAN, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex,
-    TrackKind,
+    CHECKSUM_SPAN, Checksums, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription,
+    TrackIndex, TrackKind,
 };

@@ -4,7 +4,7 @@
 
 use crate::codec::SampleEntry;
 use crate::subsamples::SubsampleMap;
-use crate::{TextTrack, Thumbnails};
+use crate::{SharedList, TextTrack, Thumbnails};
 use std::ops::Range;
 use units::{Malformed, MediaTime, Timescale};
 
@@ -111,6 +111,28 @@ impl TrackDescription {
         let (width, height) = if turned { (height, width) } else { (width, height) };
         (width > 0 && height > 0).then_some((width, height))
     }
+
+    /// The ending of the name of a picture file, where each LDU of the track is one (`jpg`, for
+    /// example). JPEG 2000 may also be without the file format that its ending `jp2` means.
+    pub fn picture_file(&self) -> Option<&'static str> {
+        let entry = SampleEntry(&self.sample_entry);
+        match &entry.kind() {
+            b"jpeg" => Some("jpg"),
+            b"png " => Some("png"),
+            b"mjp2" => Some("jp2"),
+            b"dpx " => Some("dpx"),
+            b"exr " => Some("exr"),
+            b"tiff" => Some("tiff"),
+            // Object types of ISO/IEC 14496-1.
+            b"mp4v" => match entry.descriptor()?.object_type {
+                0x6c => Some("jpg"),
+                0x6d => Some("png"),
+                0x6e => Some("jp2"),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// One logical data unit: a video frame, an audio packet.
@@ -133,24 +155,34 @@ pub struct Ldu {
 }
 
 /// The LDUs of one track in decode order, back to back: an LDU starts where the one before ends.
+/// A copy shares all but the last LDUs, so that it costs the same however many there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LduIndex {
-    // Structure of arrays: 3 h of video at 25 fps are 270,000 entries with 21 bytes each; an array
-    // of `Ldu` would take 32.
-    sizes: Vec<u32>,
-    ends: Vec<u64>,
-    durations: Vec<u32>,
-    composition_offsets: Vec<i32>,
-    flags: Vec<u8>,
+    entries: SharedList<Entry, BLOCK>,
     // Decode time of every 64th LDU, so that any other is at most 63 additions away.
-    sparse_times: Vec<u64>,
+    sparse_times: SharedList<u64, BLOCK>,
     duration_ticks: u64,
     subsamples: Option<SubsampleMap>,
+}
+
+/// An LDU in memory. 3 h of video at 25 fps are 270,000 of them: packed they have 21 bytes each;
+/// aligned, as an [`Ldu`], they would take 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(Rust, packed)]
+struct Entry {
+    end: u64,
+    size: u32,
+    duration: u32,
+    composition_offset: i32,
+    flags: u8,
 }
 
 const SYNC: u8 = 1;
 const DROPPABLE: u8 = 2;
 const SPARSE: usize = 64;
+/// LDUs that copies of an index share as one: some 86 KB, so that a copy of a day of pictures has
+/// some 500 references.
+const BLOCK: usize = 4096;
 
 impl LduIndex {
     /// Appends the next LDU; `offset` and `decode_time` follow from those before it.
@@ -163,23 +195,22 @@ impl LduIndex {
         droppable: bool,
     ) {
         // Before the LDU is added: this is the decode time at which it begins.
-        if self.sizes.len().is_multiple_of(SPARSE) {
+        if self.len().is_multiple_of(SPARSE) {
             self.sparse_times.push(self.duration_ticks);
         }
-        self.ends.push(self.data_len() + u64::from(size));
-        self.sizes.push(size);
-        self.durations.push(duration);
-        self.composition_offsets.push(composition_offset);
-        self.flags.push((u8::from(sync) * SYNC) | (u8::from(droppable) * DROPPABLE));
+        let end = self.data_len() + u64::from(size);
+        let flags = (u8::from(sync) * SYNC) | (u8::from(droppable) * DROPPABLE);
+        self.entries.push(Entry { end, size, duration, composition_offset, flags });
         self.duration_ticks += u64::from(duration);
     }
 
     /// Corrects the duration of the last LDU, once the time of the next one is known.
     pub(crate) fn set_last_duration(&mut self, duration: u32) {
         // `sparse_times` stays valid: none of its entries lies after the last LDU.
-        if let Some(last) = self.durations.last_mut() {
-            self.duration_ticks = self.duration_ticks - u64::from(*last) + u64::from(duration);
-            *last = duration;
+        if let Some(last) = self.entries.last_mut() {
+            let before = last.duration;
+            self.duration_ticks = self.duration_ticks - u64::from(before) + u64::from(duration);
+            last.duration = duration;
         }
     }
 
@@ -187,9 +218,9 @@ impl LduIndex {
     pub fn end(&mut self) {
         if let Some(last) = self.len().checked_sub(1)
             && last > 0
-            && self.durations[last] == 0
+            && self.duration(last) == 0
         {
-            self.set_last_duration(self.durations[last - 1]);
+            self.set_last_duration(self.duration(last - 1));
         }
     }
 
@@ -215,6 +246,17 @@ impl LduIndex {
         part
     }
 
+    /// The first LDUs, as an index of their own. It shares them with this one.
+    pub(crate) fn first(&self, count: usize) -> Self {
+        let count = count.min(self.len());
+        Self {
+            entries: self.entries.prefix(count),
+            sparse_times: self.sparse_times.prefix(count.div_ceil(SPARSE)),
+            duration_ticks: self.begin(count),
+            subsamples: self.subsamples.as_ref().map(|map| map.first(count)),
+        }
+    }
+
     /// Appends the LDUs of another index.
     pub(crate) fn append(&mut self, more: &Self) -> Result<(), Malformed> {
         if more.is_empty() {
@@ -234,22 +276,22 @@ impl LduIndex {
 
     /// The number of LDUs.
     pub fn len(&self) -> usize {
-        self.sizes.len()
+        self.entries.len()
     }
 
     /// Whether there are no LDUs.
     pub fn is_empty(&self) -> bool {
-        self.sizes.is_empty()
+        self.entries.is_empty()
     }
 
     /// The bytes of all LDUs together.
     pub fn data_len(&self) -> u64 {
-        self.ends.last().copied().unwrap_or(0)
+        self.entries.last().map_or(0, |last| last.end)
     }
 
     /// The number of LDUs that end within the first `bytes` of the data.
     pub(crate) fn count_within(&self, bytes: u64) -> usize {
-        self.ends.partition_point(|end| *end <= bytes)
+        self.entries.partition_point(|entry| entry.end <= bytes)
     }
 
     /// The sum of all durations, in ticks.
@@ -259,25 +301,32 @@ impl LduIndex {
 
     /// The `i`th LDU. Panics beyond the end, like a slice.
     pub fn get(&self, i: usize) -> Ldu {
-        Ldu {
-            offset: self.ends[i] - u64::from(self.sizes[i]),
-            size: self.sizes[i],
-            decode_time: self.decode_time(i),
-            duration: self.durations[i],
-            composition_offset: self.composition_offsets[i],
-            sync: self.flags[i] & SYNC != 0,
-            droppable: self.flags[i] & DROPPABLE != 0,
+        self.entries[i].ldu(self.decode_time(i))
+    }
+
+    /// The offset of the `i`th LDU in the track's data; for the LDU after the last one, the end of
+    /// the data. Panics beyond that, like a slice.
+    pub(crate) fn offset(&self, i: usize) -> u64 {
+        if i == self.len() {
+            return self.data_len();
         }
+        let entry = self.entries[i];
+        entry.end - u64::from(entry.size)
     }
 
     /// The duration of the `i`th LDU. Panics beyond the end, like a slice.
     pub(crate) fn duration(&self, i: usize) -> u32 {
-        self.durations[i]
+        self.entries[i].duration
+    }
+
+    /// The decode time of the `i`th LDU; for the LDU after the last one, the end of the last.
+    pub(crate) fn begin(&self, i: usize) -> u64 {
+        if i == self.len() { self.duration_ticks } else { self.decode_time(i) }
     }
 
     fn decode_time(&self, i: usize) -> u64 {
-        let from = i - i % SPARSE;
-        let run: u64 = self.durations[from..i].iter().copied().map(u64::from).sum();
+        let run: u64 =
+            self.entries.range(i - i % SPARSE..i).map(|entry| u64::from(entry.duration)).sum();
         self.sparse_times[i / SPARSE] + run
     }
 
@@ -290,17 +339,11 @@ impl LduIndex {
     pub fn range(&self, ldus: Range<usize>) -> impl Iterator<Item = Ldu> + '_ {
         // Looked up once and then added up: a look-up per LDU costs up to 63 additions.
         let mut decode_time = if ldus.is_empty() { 0 } else { self.decode_time(ldus.start) };
-        ldus.map(move |i| {
-            let ldu = Ldu {
-                offset: self.ends[i] - u64::from(self.sizes[i]),
-                size: self.sizes[i],
-                decode_time,
-                duration: self.durations[i],
-                composition_offset: self.composition_offsets[i],
-                sync: self.flags[i] & SYNC != 0,
-                droppable: self.flags[i] & DROPPABLE != 0,
-            };
-            decode_time += u64::from(self.durations[i]);
+        self.entries.range(ldus).map(move |entry| {
+            let ldu = entry.ldu(decode_time);
+            decode_time += u64::from(entry.duration);
+            #[cfg(test)]
+            visits::add(1);
             ldu
         })
     }
@@ -308,7 +351,52 @@ impl LduIndex {
     /// The memory of the index in bytes.
     pub fn memory(&self) -> u64 {
         let subsamples = self.subsamples.as_ref().map_or(0, SubsampleMap::memory);
-        (self.sizes.len() * 21 + self.sparse_times.len() * 8) as u64 + subsamples
+        (self.len() * size_of::<Entry>() + self.sparse_times.len() * 8) as u64 + subsamples
+    }
+
+    /// The bytes of LDUs that a copy of the index does not share with it.
+    #[cfg(test)]
+    pub(crate) fn unshared_bytes(&self) -> usize {
+        self.entries.unshared() * size_of::<Entry>() + self.sparse_times.unshared() * 8
+    }
+}
+
+impl Entry {
+    fn ldu(&self, decode_time: u64) -> Ldu {
+        Ldu {
+            offset: self.end - u64::from(self.size),
+            size: self.size,
+            decode_time,
+            duration: self.duration,
+            composition_offset: self.composition_offset,
+            sync: self.flags & SYNC != 0,
+            droppable: self.flags & DROPPABLE != 0,
+        }
+    }
+}
+
+/// The CRC-32C of each [`CHECKSUM_SPAN`] bytes of a track's data. A copy shares all but the last
+/// ones.
+pub type Checksums = SharedList<u32, BLOCK>;
+
+/// The LDUs that a test has walked over.
+#[cfg(test)]
+pub(crate) mod visits {
+    use std::cell::Cell;
+
+    thread_local! {
+        static VISITS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn add(ldus: u64) {
+        VISITS.set(VISITS.get() + ldus);
+    }
+
+    /// The number of LDUs that `work` walks over in this thread.
+    pub(crate) fn of<T>(work: impl FnOnce() -> T) -> (u64, T) {
+        let before = VISITS.get();
+        let result = work();
+        (VISITS.get() - before, result)
     }
 }
 
@@ -322,7 +410,7 @@ pub struct TrackIndex {
     /// The bytes of data in the store (for media: `ldus.data_len()`).
     pub data_len: u64,
     /// The CRC-32C of each [`CHECKSUM_SPAN`] bytes of data.
-    pub checksums: Vec<u32>,
+    pub checksums: Checksums,
 }
 
 /// A title's index region: the data needed to read and package it.
@@ -345,7 +433,7 @@ mod tests {
     #[test]
     fn any_ldu_equals_the_one_found_by_iterating() {
         let mut index = LduIndex::default();
-        for i in 0..1000u32 {
+        for i in 0..10_000u32 {
             index.push(i % 7, 40 + i % 3, 0, i % 25 == 0, i % 2 == 1);
         }
         let walked: Vec<Ldu> = index.iter().collect();
@@ -353,7 +441,14 @@ mod tests {
             assert_eq!(index.get(i), *ldu);
         }
         assert!(index.range(130..870).eq(walked[130..870].iter().copied()));
-        let last = walked[999];
+        for count in (0..=index.len()).step_by(64).chain([1, 63, 4095, 4096, 4097, 9999]) {
+            let mut first = LduIndex::default();
+            for ldu in &walked[..count] {
+                first.push(ldu.size, ldu.duration, 0, ldu.sync, ldu.droppable);
+            }
+            assert_eq!(index.first(count), first, "the first {count}");
+        }
+        let last = walked[9999];
         assert_eq!(last.offset + u64::from(last.size), index.data_len());
         assert_eq!(last.decode_time + u64::from(last.duration), index.duration_ticks());
     }

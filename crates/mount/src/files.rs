@@ -7,6 +7,7 @@
 //! The lock is held for lookups only, never while the store reads or writes.
 
 use crate::draft::Draft;
+use crate::frames::Frames;
 use crate::ldu_table::ldu_table;
 use crate::nodes::{Nodes, Unlinked};
 use crate::reserved::{HandleReservation, IfReserved, NotChanged, TitleReservations};
@@ -53,6 +54,8 @@ struct FilesState {
     leaving: HashSet<TitleId>,
     /// The lengths of the files of media titles.
     lengths: HashMap<TitleId, u64>,
+    /// The frames of those media titles that were asked for them.
+    frames: HashMap<TitleId, Option<Frames>>,
     /// The latest media files that were opened, the last one last.
     recent: Vec<Arc<TitleFile>>,
     /// The files of titles that are being recorded.
@@ -84,6 +87,11 @@ pub(crate) enum OpenFile {
         /// The inode number: the path is there until the recording ends.
         number: u64,
     },
+    /// A frame of a title: these bytes of a track.
+    Frame {
+        file: Box<TitleFile>,
+        body: Body,
+    },
     /// A text that was made when it was opened.
     Text(String),
     Draft {
@@ -106,7 +114,7 @@ impl OpenFile {
         match self {
             Self::Draft { draft, .. } => Some(draft),
             Self::Title { draft, .. } => draft.get(),
-            Self::Growing { .. } | Self::Text(_) | Self::Folder(_) => None,
+            Self::Growing { .. } | Self::Frame { .. } | Self::Text(_) | Self::Folder(_) => None,
         }
     }
 }
@@ -117,9 +125,20 @@ pub(crate) enum FilePlace {
     Title(TitleRecord),
     /// The table of a title's LDUs.
     Table(TitleRecord),
+    /// The folder of a title's frames.
+    Frames(TitleRecord),
+    /// A frame of a title, by the number of its LDU.
+    Frame(TitleRecord, usize),
     /// A title that is being recorded.
     Growing(Arc<GrowingFile>),
     Draft(Arc<Draft>),
+}
+
+impl FilePlace {
+    /// Whether it is made of a title beside its file, and goes with it.
+    fn is_made(&self) -> bool {
+        matches!(self, Self::Table(_) | Self::Frames(_) | Self::Frame(..))
+    }
 }
 
 /// The attributes of a file that FUSE asks for.
@@ -154,6 +173,7 @@ impl StoreFiles {
             readers: HashMap::new(),
             leaving: HashSet::new(),
             lengths: HashMap::new(),
+            frames: HashMap::new(),
             recent: Vec::new(),
             growing: HashMap::new(),
         };
@@ -265,6 +285,17 @@ impl StoreFiles {
                 let can_write = title.kind == TitleKind::File && !self.options.read_only;
                 file(self.length(&title)?, time_of(&title), can_write)
             }
+            FilePlace::Frames(title) => About {
+                kind: FileType::Directory,
+                bytes: 0,
+                time: time_of(&title),
+                can_write: false,
+                grows,
+            },
+            FilePlace::Frame(title, ldu) => {
+                let bytes = self.frame(&title, ldu)?.1.len();
+                file(bytes, time_of(&title), false)
+            }
             // It is made when it is opened; as in /proc, its length is not known before.
             FilePlace::Table(title) => file(0, time_of(&title), false),
         })
@@ -291,10 +322,47 @@ impl StoreFiles {
             return Ok(FilePlace::Title(title));
         }
         let of_media = |title: &TitleRecord| title.kind == TitleKind::Media;
-        match path.strip_suffix(TABLE_ENDING).and_then(title).filter(of_media) {
-            Some(title) => Ok(FilePlace::Table(title)),
-            None => Err(Errno::ENOENT),
+        if let Some(title) = path.strip_suffix(TABLE_ENDING).and_then(title).filter(of_media) {
+            return Ok(FilePlace::Table(title));
         }
+        let (folder, name) = split(path);
+        let whole = path.strip_suffix(FRAMES_ENDING).and_then(title).filter(of_media);
+        let part = folder.strip_suffix(FRAMES_ENDING).and_then(title).filter(of_media);
+        // The index is read without the lock.
+        drop(state);
+        if let Some(title) = whole
+            && self.frames(&title)?.is_some()
+        {
+            return Ok(FilePlace::Frames(title));
+        }
+        if let Some(title) = part
+            && let Some(ldu) = self.frames(&title)?.and_then(|frames| frames.find(name))
+        {
+            return Ok(FilePlace::Frame(title, ldu));
+        }
+        Err(Errno::ENOENT)
+    }
+
+    /// The frames of a title that are files.
+    fn frames(&self, title: &TitleRecord) -> FsResult<Option<Frames>> {
+        if let Some(frames) = locked(&self.state).frames.get(&title.id) {
+            return Ok(*frames);
+        }
+        let TitleFile { reader, .. } = self.title_file(title)?;
+        let frames = Frames::of(reader.index(), |track| {
+            let head = reader.piece(track, 0, FRAME_HEAD);
+            head.map(|head| head.to_vec()).map_err(|error| self.failed(&title.name, &error))
+        })?;
+        locked(&self.state).frames.insert(title.id, frames);
+        Ok(frames)
+    }
+
+    /// A frame of a title, and the file that it is.
+    fn frame(&self, title: &TitleRecord, ldu: usize) -> FsResult<(TitleFile, Body)> {
+        let frames = self.frames(title)?.ok_or(Errno::ENOENT)?;
+        let file = self.title_file(title)?;
+        let bytes = frames.bytes(file.reader.index(), ldu).ok_or(Errno::ENOENT)?;
+        Ok((file, Body::of_track(frames.track, bytes)))
     }
 
     /// The file of a recording as it is now.
@@ -371,8 +439,26 @@ impl StoreFiles {
             let path = self.path(number)?;
             let open = match self.place(&path)? {
                 FilePlace::Folder => OpenFile::Folder(self.list(&path)),
-                FilePlace::Table(_) | FilePlace::Growing(_) if access.writes => {
+                FilePlace::Table(_) | FilePlace::Frame(..) | FilePlace::Growing(_)
+                    if access.writes =>
+                {
                     return Err(Errno::EPERM);
+                }
+                FilePlace::Frames(title) => {
+                    let frames = self.frames(&title)?.ok_or(Errno::ENOENT)?;
+                    let names = frames.names().map(|name| (name, FileType::RegularFile));
+                    OpenFile::Folder(names.collect())
+                }
+                FilePlace::Frame(title, ldu) => {
+                    let (file, body) = self.frame(&title, ldu)?;
+                    let mut state = self.state();
+                    // The title may have been removed meanwhile.
+                    if self.store().record_of(title.id).is_none() {
+                        return Err(Errno::ENOENT);
+                    }
+                    *state.readers.entry(title.id).or_default() += 1;
+                    let open = OpenFile::Frame { file: Box::new(file), body };
+                    return Ok((state.add(open), Caching::Anew));
                 }
                 FilePlace::Growing(file) => {
                     let mut state = locked(&self.state);
@@ -429,9 +515,7 @@ impl StoreFiles {
                 Some(draft) => draft,
                 None => return Ok(None),
             },
-            FilePlace::Folder | FilePlace::Table(_) | FilePlace::Growing(_) => {
-                return Err(Errno::EISDIR);
-            }
+            _ => return Err(Errno::EISDIR),
         };
         let handle = {
             let mut state = locked(&self.state);
@@ -558,6 +642,7 @@ impl StoreFiles {
                 let look = self.looked(file)?;
                 look.read(at, most).map_err(|error| self.failed(look.name(), &error))
             }
+            OpenFile::Frame { file, body } => self.copy(&file.reader, body, at, most),
             OpenFile::Folder(_) => Err(Errno::EISDIR),
             OpenFile::Title { .. } | OpenFile::Draft { .. } => {
                 let draft = file.draft().expect("matched above");
@@ -592,7 +677,7 @@ impl StoreFiles {
         // Of a file title nothing can be reserved.
         let rate = self.options.rate.filter(|_| title.kind == TitleKind::Media);
         if let Some(guaranteed) = self.reservations.of_handle(reserved, owner, title, body, rate) {
-            let read = guaranteed.read(range.clone(), &mut |piece| {
+            let read = guaranteed.read(range, &mut |piece| {
                 bytes.extend_from_slice(piece);
                 Ok(())
             });
@@ -605,11 +690,24 @@ impl StoreFiles {
                 }
             }
         }
-        let read = reader.copy(body, range, &mut |piece| {
+        self.copy(reader, body, at, most)
+    }
+
+    /// Reads a part of a file of this title, best effort.
+    fn copy(
+        &self,
+        reader: &TitleReader<Arc<dyn TitleOwner>>,
+        body: &Body,
+        at: u64,
+        most: usize,
+    ) -> FsResult<Vec<u8>> {
+        let end = at.saturating_add(most as u64).min(body.len());
+        let mut bytes = Vec::with_capacity(most);
+        let read = reader.copy(body, at.min(end)..end, &mut |piece| {
             bytes.extend_from_slice(piece);
             Ok(())
         });
-        read.map_err(|error| self.failed(&title.name, &error))?;
+        read.map_err(|error| self.failed(&reader.record().name, &error))?;
         Ok(bytes)
     }
 
@@ -630,8 +728,10 @@ impl StoreFiles {
         let access = FileAccess { writes: true, truncates: length == 0 };
         let handle = loop {
             let place = match self.place(&path)? {
-                FilePlace::Folder => return Err(Errno::EISDIR),
-                FilePlace::Table(_) | FilePlace::Growing(_) => return Err(Errno::EPERM),
+                FilePlace::Folder | FilePlace::Frames(_) => return Err(Errno::EISDIR),
+                FilePlace::Table(_) | FilePlace::Frame(..) | FilePlace::Growing(_) => {
+                    return Err(Errno::EPERM);
+                }
                 FilePlace::Title(title) if title.kind == TitleKind::Media => {
                     return Err(Errno::EPERM);
                 }
@@ -691,6 +791,14 @@ impl StoreFiles {
                     self.owner.free_hidden(id);
                 }
             }
+            OpenFile::Frame { file, .. } => {
+                let id = file.reader.record().id;
+                let (is_last, is_over) = locked(&self.state).has_read(id);
+                self.reservations.closed(id, &HandleReservation::default(), is_last);
+                if is_over {
+                    self.owner.free_hidden(id);
+                }
+            }
             OpenFile::Growing { file, .. } => {
                 let (_, is_over) = locked(&self.state).has_read(file.id());
                 if is_over {
@@ -732,16 +840,18 @@ impl StoreFiles {
         self.refuse_if_read_only()?;
         let about = self.about(path)?;
         let place = self.place(path)?;
-        locked(&self.state).keep_folders(path);
+        let keep_folders = || locked(&self.state).keep_folders(path);
         let draft = match place {
-            FilePlace::Folder => return Err(Errno::EISDIR),
-            FilePlace::Table(_) => return Err(Errno::EPERM),
+            FilePlace::Folder | FilePlace::Frames(_) => return Err(Errno::EISDIR),
+            FilePlace::Table(_) | FilePlace::Frame(..) => return Err(Errno::EPERM),
             FilePlace::Growing(_) => return Err(Errno::EBUSY),
             FilePlace::Title(title) => {
+                keep_folders();
                 self.remove(&title.name)?;
                 None
             }
             FilePlace::Draft(draft) => {
+                keep_folders();
                 draft.unlink();
                 locked(&self.state).let_go(path, &draft);
                 // The title that it has become, or that it was to replace.
@@ -770,6 +880,7 @@ impl StoreFiles {
     fn let_go_of(&self, title: &TitleRecord) {
         let mut state = locked(&self.state);
         state.lengths.remove(&title.id);
+        state.frames.remove(&title.id);
         state.recent.retain(|file| file.reader.record().id != title.id);
         let is_read = state.readers.contains_key(&title.id);
         if is_read {
@@ -828,9 +939,11 @@ impl StoreFiles {
         if !self.state().is_folder(split(new).0, &self.options) {
             return Err(Errno::ENOENT);
         }
+        if from.is_made() || to.as_ref().is_ok_and(FilePlace::is_made) {
+            return Err(Errno::EPERM);
+        }
         locked(&self.state).keep_folders(old);
         match (from, to) {
-            (FilePlace::Table(_), _) | (_, Ok(FilePlace::Table(_))) => return Err(Errno::EPERM),
             (FilePlace::Growing(_), _) | (_, Ok(FilePlace::Growing(_))) => {
                 return Err(Errno::EBUSY);
             }
@@ -844,6 +957,9 @@ impl StoreFiles {
                 self.rename_title(&title, &name, new, to.ok())?;
             }
             (FilePlace::Draft(draft), to) => self.rename_draft(&draft, old, new, to.ok())?,
+            (FilePlace::Table(_) | FilePlace::Frames(_) | FilePlace::Frame(..), _) => {
+                return Err(Errno::EPERM);
+            }
         }
         locked(&self.state).nodes.rename(old, new);
         Ok(())
@@ -1298,6 +1414,12 @@ const INGEST: &str = ".ingest";
 
 /// The ending of the table of a title's LDUs.
 const TABLE_ENDING: &str = ".index";
+
+/// The ending of the folder of a title's frames.
+const FRAMES_ENDING: &str = ".frames";
+
+/// The bytes of a track that tell which files its frames are.
+const FRAME_HEAD: usize = 2;
 
 /// The prefix of the names of extended attributes.
 const ATTRIBUTES: &str = "user.tenuto.";

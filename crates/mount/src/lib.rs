@@ -10,8 +10,9 @@
 //! header; a file title is its own bytes. Slashes in titles' names are folders. A file that is
 //! copied in becomes a file title when it is closed; in the folder `.ingest` it becomes a media
 //! title. Beside each media file `NAME.mp4.index` can be opened, which is not listed: the places of
-//! all LDUs in the file. A title that is being recorded is the file `NAME.growing.mp4`, which only
-//! grows: the kernel keeps neither its bytes nor its size.
+//! all LDUs in the file; and so can the folder `NAME.mp4.frames` of a title whose frames are
+//! picture files: each of them as a file. A title that is being recorded is the file
+//! `NAME.growing.mp4`, which only grows: the kernel keeps neither its bytes nor its size.
 //!
 //! Reads are best effort: those of a served store wait for time that no session has reserved,
 //! unless a rate is reserved for them. Damaged bytes are never returned: a read of them fails with
@@ -21,6 +22,7 @@
 
 mod draft;
 mod files;
+mod frames;
 mod ldu_table;
 mod nodes;
 mod reserved;

@@ -321,7 +321,8 @@ fn first_damage(job: &ReadJob, bytes: &[u8]) -> Option<u64> {
     let span = usize::try_from(CHECKSUM_SPAN).expect("small");
     let data = &bytes[..usize::try_from(length).expect("within the buffer")];
     let first = usize::try_from(start / CHECKSUM_SPAN).expect("as many as checksums");
-    let wanted = track.checksums.iter().skip(first);
+    let known = track.checksums.len();
+    let wanted = track.checksums.range(first.min(known)..known);
     // Data for which the index has no checksum counts as damaged.
     let mut spans = data.chunks(span).zip(wanted.map(Some).chain(std::iter::repeat(None)));
     let damaged = spans.position(|(bytes, sum)| sum != Some(&media::checksum(bytes)));

@@ -16,7 +16,8 @@ use crate::layout::{CopyLocation, LARGEST_PIECE, SMALLEST_PIECE, floor_power};
 use crate::library::{IndexReads, Library, OpenError, OpenStore, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
 use media::{
-    Growth, LATE_TRACK, LduIndex, Packaging, PackagingOptions, TitleIndex, TrackIndex, TrackKind,
+    Checksums, Growth, LATE_TRACK, LduIndex, Packaging, PackagingOptions, SettledSegments,
+    TitleIndex, TrackIndex, TrackKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -37,6 +38,7 @@ pub(crate) struct GrowingTitles {
 #[derive(Debug)]
 struct GrowingReader {
     reader: RecordingReader,
+    segments: SettledSegments,
     /// The tracks that had nothing to play when others had [`LATE_TRACK`].
     late: BTreeSet<usize>,
 }
@@ -82,8 +84,8 @@ impl Library {
         (has_ended || at.elapsed() < time_of_look(*took)).then(|| result.clone())
     }
 
-    /// Looks at a recording. May wait for the disk, and takes time in proportion to the length of
-    /// the recording: the longer it takes, the later is the next.
+    /// Looks at a recording. May wait for the disk. It takes time in proportion to what is new, and
+    /// to the number of segments: the longer it takes, the later is the next.
     pub(crate) fn look(&self, copy: StoredCopy, name: &str, reads: &dyn IndexReads) -> LookResult {
         let mut readers = locked(&self.growing.readers);
         // Another player's look may have been made while this one waited.
@@ -93,7 +95,11 @@ impl Library {
         let last = |last: &LastLook| last.result.clone().ok();
         let before = locked(&self.growing.newest).get(&copy).and_then(last);
         let begun = Instant::now();
-        let new = || GrowingReader { reader: RecordingReader::new(copy.id), late: BTreeSet::new() };
+        let new = || GrowingReader {
+            reader: RecordingReader::new(copy.id),
+            segments: SettledSegments::new(self.segment()),
+            late: BTreeSet::new(),
+        };
         let reader = readers.entry(copy).or_insert_with(new);
         let look = match self.is_encrypted(name) {
             true => Err(OpenError::NotEncryptedYet),
@@ -103,7 +109,7 @@ impl Library {
             // What is known goes on to be played.
             (Err(OpenError::DiskBusy), Some(before)) => Ok(before),
             (Ok(look), Some(before)) if !is_more(&before, &look) => Ok(before),
-            (look, _) => look.and_then(|look| self.open_look(copy, name, look)),
+            (look, _) => look.and_then(|look| self.open_look(copy, name, look, &reader.segments)),
         };
         let mut newest = locked(&self.growing.newest);
         newest.retain(|_, last| last.at.elapsed() < KEPT);
@@ -116,7 +122,7 @@ impl Library {
     fn look_at(
         &self,
         copy: StoredCopy,
-        GrowingReader { reader, late }: &mut GrowingReader,
+        GrowingReader { reader, segments, late }: &mut GrowingReader,
         reads: &dyn IndexReads,
     ) -> Result<Look, OpenError> {
         let opened = &self.stores[copy.store];
@@ -140,22 +146,25 @@ impl Library {
             return Ok(Look { index, runs, pieces, growth, record: Some(record) });
         };
         let mut pieces = self.pieces(opened, &snapshot.index, late);
-        let mut index = snapshot.settled(self.segment(), &pieces);
         let has_begun = |track: &TrackIndex| {
             let last = track.ldus.len().checked_sub(1).map(|last| track.ldus.get(last));
             last.is_some_and(|last| decoded_at(track, last.decode_time) >= self.beginning())
         };
-        let all = index.tracks.iter().zip(&snapshot.index.tracks).enumerate();
-        let can_play = |(number, (settled, known)): &(usize, (&TrackIndex, &TrackIndex))| {
-            !settled.ldus.is_empty() && (late.contains(number) || has_begun(known))
+        // A track is cut into its pieces only once their size is known.
+        let known = snapshot.index.tracks.iter().enumerate();
+        let can_begin = known.map(|(number, known)| late.contains(&number) || has_begun(known));
+        let can_begin: Vec<bool> = can_begin.collect();
+        let mut index = snapshot.settled(segments, &pieces, &can_begin);
+        let all = index.tracks.iter().enumerate();
+        let can_play = |(number, settled): &(usize, &TrackIndex)| {
+            !settled.ldus.is_empty() && can_begin[*number]
         };
         let (ready, missing): (Vec<_>, Vec<_>) = all.partition(can_play);
-        let ends = ready
-            .iter()
-            .map(|(_, (settled, _))| decoded_at(settled, settled.ldus.duration_ticks()));
+        let ends =
+            ready.iter().map(|(_, settled)| decoded_at(settled, settled.ldus.duration_ticks()));
         let is_far = ends.max().is_some_and(|end| end >= LATE_TRACK.since_start());
         let is_late = |settled: &TrackIndex| is_far && settled.description.kind == TrackKind::Audio;
-        if !missing.iter().all(|(_, (settled, _))| is_late(settled)) {
+        if !missing.iter().all(|(_, settled)| is_late(settled)) {
             return Err(OpenError::NotYet);
         }
         let missing: Vec<usize> = missing.into_iter().map(|(number, _)| number).collect();
@@ -166,7 +175,7 @@ impl Library {
             index.tracks[number] = TrackIndex {
                 ldus: LduIndex::default(),
                 data_len: 0,
-                checksums: Vec::new(),
+                checksums: Checksums::default(),
                 ..index.tracks[number].clone()
             };
         }
@@ -191,7 +200,13 @@ impl Library {
         self.segment() / 2
     }
 
-    fn open_look(&self, copy: StoredCopy, name: &str, look: Look) -> LookResult {
+    fn open_look(
+        &self,
+        copy: StoredCopy,
+        name: &str,
+        look: Look,
+        segments: &SettledSegments,
+    ) -> LookResult {
         let opened = &self.stores[copy.store];
         let Look { index, runs, pieces, growth, record } = look;
         // Names this look: playlists change from one to the next.
@@ -200,9 +215,16 @@ impl Library {
             Some(record) => record.content().to_string(),
             None => format!("{:x}-{bytes:x}", copy.id.0),
         };
-        let options = PackagingOptions { segment: self.segment(), encryption: None, growth };
-        let packaging =
-            Packaging::new(Arc::new(index), &options).map_err(OpenError::NotPlayable)?;
+        let index = Arc::new(index);
+        let packaging = match growth {
+            Growth::Growing { began } => segments.packaging(index, began),
+            Growth::Complete | Growth::Grown => {
+                let options =
+                    PackagingOptions { segment: self.segment(), encryption: None, growth };
+                Packaging::new(index, &options)
+            }
+        };
+        let packaging = packaging.map_err(OpenError::NotPlayable)?;
         let location = CopyLocation {
             disk: opened.disk,
             read_size: opened.read_size,
@@ -258,7 +280,7 @@ mod tests {
         let mut index = LduIndex::default();
         (0..ldus).for_each(|i| index.push(if i < 50 { size } else { 100 }, 1, 0, true, false));
         let description = TrackDescription::plain(TrackKind::Video, Timescale(25));
-        let (data_len, checksums) = (index.data_len(), Vec::new());
+        let (data_len, checksums) = (index.data_len(), Checksums::default());
         TrackIndex { description, ldus: index, data_len, checksums }
     }
 

@@ -300,7 +300,7 @@ impl EngineReader {
         state.next = None;
         let end = range.end;
         let wanted = self.file.range(range);
-        let parts: Vec<Part> = wanted.slices().iter().filter_map(part_of).collect();
+        let parts: Vec<Part> = wanted.slices().filter_map(part_of).collect();
         let request = next_request_id();
         if !parts.is_empty() {
             let (caller, session) = (self.place.caller(), self.session.id);
@@ -470,7 +470,7 @@ fn part_of(slice: &Slice) -> Option<Part> {
 /// The tracks that a file has bytes of.
 fn tracks_of(file: &Body) -> Vec<u16> {
     let mut tracks: Vec<u16> = Vec::new();
-    for part in file.slices().iter().filter_map(part_of) {
+    for part in file.slices().filter_map(part_of) {
         if !tracks.contains(&part.track) {
             tracks.push(part.track);
         }

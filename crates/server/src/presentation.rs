@@ -813,7 +813,7 @@ mod tests {
         let data_len = ldus.data_len();
         let spans = usize::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap();
         let description = TrackDescription::plain(TrackKind::Video, Timescale(25));
-        let track = TrackIndex { description, ldus, data_len, checksums: vec![0; spans] };
+        let track = TrackIndex { description, ldus, data_len, checksums: vec![0; spans].into() };
         let index = TitleIndex {
             kind: TitleKind::Media,
             tracks: vec![track],

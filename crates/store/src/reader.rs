@@ -229,7 +229,8 @@ impl<A> fmt::Debug for TitleReader<A> {
 fn damaged_spans(index: &TrackIndex, start: u64, bytes: &[u8]) -> Vec<u64> {
     let first = start / CHECKSUM_SPAN;
     let first = usize::try_from(first).expect("checksums are in memory");
-    let spans = bytes.chunks(SPAN).zip(&index.checksums[first..]).enumerate();
+    let expected = index.checksums.range(first..index.checksums.len());
+    let spans = bytes.chunks(SPAN).zip(expected).enumerate();
     spans
         .filter(|(_, (span, expected))| checksum(span) != **expected)
         .map(|(i, _)| start + i as u64 * CHECKSUM_SPAN)

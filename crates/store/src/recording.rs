@@ -192,7 +192,7 @@ impl Store {
         if track.checksums.len() < whole {
             return Err(damaged(log, "has fewer checksums than data"));
         }
-        track.checksums.truncate(whole);
+        track.checksums = track.checksums.prefix(whole);
         let start = whole as u64 * CHECKSUM_SPAN;
         if let Ok(length @ 1..) = usize::try_from(track.data_len - start) {
             let mut bytes = vec![0; length.next_multiple_of(BLOCK_SIZE)];

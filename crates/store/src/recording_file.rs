@@ -17,7 +17,8 @@ use crate::{
     time_of_look,
 };
 use media::{
-    Body, CHECKSUM_SPAN, GrowingFile, Growth, Packaging, PackagingOptions, TitleIndex, TitleKind,
+    Body, CHECKSUM_SPAN, GrowingFile, Growth, Packaging, PackagingOptions, SettledSegments,
+    TitleIndex, TitleKind,
 };
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -33,6 +34,7 @@ pub struct RecordingFile<A> {
 
 struct RecordingFileState<A> {
     reader: RecordingReader,
+    segments: SettledSegments,
     file: GrowingFile,
     latest: Option<Arc<RecordingLook<A>>>,
     /// When the latest look was made, and how long it took.
@@ -54,7 +56,8 @@ impl<A: StoreAccess + Clone> RecordingFile<A> {
     pub fn new(access: A, id: TitleId) -> Self {
         let (reader, file) = (RecordingReader::new(id), GrowingFile::default());
         let (at, took) = (Instant::now(), Duration::ZERO);
-        let state = RecordingFileState { reader, file, latest: None, at, took };
+        let segments = SettledSegments::new(FRAGMENT);
+        let state = RecordingFileState { reader, segments, file, latest: None, at, took };
         Self { access, id, state: Mutex::new(state) }
     }
 
@@ -64,7 +67,7 @@ impl<A: StoreAccess + Clone> RecordingFile<A> {
     }
 
     /// The newest look. Looks again where it is time for that; a look takes time in proportion to
-    /// the length of the recording, and the longer it takes, the later is the next
+    /// what is new, and to the number of segments. The longer it takes, the later is the next
     /// ([`time_of_look`]).
     ///
     /// # Errors
@@ -104,8 +107,9 @@ impl<A: StoreAccess + Clone> RecordingFile<A> {
             Some(snapshot) => {
                 // Spans have checksums: what is between two is read later.
                 let piece = u32::try_from(CHECKSUM_SPAN).expect("64 KiB");
-                let index = snapshot.settled(FRAGMENT, &vec![piece; snapshot.index.tracks.len()]);
-                let index = Arc::new(index);
+                let count = snapshot.index.tracks.len();
+                let (pieces, all) = (vec![piece; count], vec![true; count]);
+                let index = Arc::new(snapshot.settled(&mut state.segments, &pieces, &all));
                 let tracks = index.tracks.iter().zip(snapshot.extents);
                 let tracks =
                     tracks.map(|(track, extents)| TrackRecord { bytes: track.data_len, extents });
@@ -124,7 +128,17 @@ impl<A: StoreAccess + Clone> RecordingFile<A> {
         };
         let has_ended = growth == Growth::Grown;
         let before = state.file.body().len();
-        extend(&mut state.file, index, growth);
+        let packaging = match growth {
+            Growth::Growing { began } => state.segments.packaging(index, began),
+            _ => {
+                let options = PackagingOptions { segment: FRAGMENT, encryption: None, growth };
+                Packaging::new(index, &options)
+            }
+        };
+        // A recording of which nothing is settled yet is no error.
+        if let Ok(packaging) = packaging {
+            state.file.extend(&packaging);
+        }
         let duration = state.file.duration();
         let modified = match &state.latest {
             Some(latest) if state.file.body().len() == before => latest.modified,
@@ -136,15 +150,6 @@ impl<A: StoreAccess + Clone> RecordingFile<A> {
         };
         let body = state.file.body().clone();
         Ok(RecordingLook { reader, body, duration, modified, has_ended })
-    }
-}
-
-/// Appends the segments of this index to the file, if it has any.
-fn extend(file: &mut GrowingFile, index: Arc<TitleIndex>, growth: Growth) {
-    let options = PackagingOptions { segment: FRAGMENT, encryption: None, growth };
-    // A recording of which nothing is settled yet is no error.
-    if let Ok(packaging) = Packaging::new(index, &options) {
-        file.extend(&packaging);
     }
 }
 

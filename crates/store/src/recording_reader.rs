@@ -14,7 +14,7 @@ use crate::catalogue::RecordingLog;
 use crate::format::record::{RecordingRegion, TrackProgress};
 use crate::recording::damaged;
 use crate::{Store, StoreError, TitleId};
-use media::{CHECKSUM_SPAN, IndexPart, TitleIndex, settled};
+use media::{CHECKSUM_SPAN, IndexPart, SettledSegments, TitleIndex};
 use std::ops::Range;
 use std::time::Duration;
 use units::{Extent, align_up};
@@ -53,22 +53,30 @@ impl RecordingSnapshot {
         self.extents.iter().map(|extents| runs(extents, self.chunk)).collect()
     }
 
-    /// The segments of about this length that are final whatever follows, and whose bytes can be
-    /// read and verified in whole pieces of `pieces` bytes of each track: multiples of
-    /// [`CHECKSUM_SPAN`]. The data of each track ends with a piece.
-    pub fn settled(&self, segment: Duration, pieces: &[u32]) -> TitleIndex {
+    /// The segments that are final whatever follows, and whose bytes can be read and verified in
+    /// whole pieces of `pieces` bytes of each track: multiples of [`CHECKSUM_SPAN`]. The data of
+    /// each track ends with a piece. `segments` has those of earlier looks; of tracks that may not
+    /// begin none are added.
+    pub fn settled(
+        &self,
+        segments: &mut SettledSegments,
+        pieces: &[u32],
+        may_begin: &[bool],
+    ) -> TitleIndex {
         let tracks = self.index.tracks.iter().zip(&self.in_place).zip(pieces);
         let held: Vec<u64> = tracks
-            .map(|((track, in_place), piece)| {
+            .zip(may_begin)
+            .map(|(((track, in_place), piece), may_begin)| {
                 let known = (*in_place).min(track.checksums.len() as u64 * CHECKSUM_SPAN);
-                known - known % u64::from(*piece)
+                if *may_begin { known - known % u64::from(*piece) } else { 0 }
             })
             .collect();
-        let mut index = settled(&self.index, segment, &held);
+        segments.extend(&self.index, &held);
+        let mut index = segments.index(&self.index);
         for ((track, all), piece) in index.tracks.iter_mut().zip(&self.index.tracks).zip(pieces) {
             track.data_len = align_up(track.ldus.data_len(), u64::from(*piece));
             let spans = usize::try_from(track.data_len / CHECKSUM_SPAN).unwrap_or(usize::MAX);
-            track.checksums = all.checksums.iter().take(spans).copied().collect();
+            track.checksums = all.checksums.prefix(spans);
         }
         index
     }

@@ -374,7 +374,7 @@ impl<'a> TitleWriter<'a> {
                 let what = format!("track {i} has {written} bytes and an index of {said}");
                 return Err(StoreError::Mismatch { what });
             }
-            let checksums = std::mem::take(&mut self.tracks[i].checksums);
+            let checksums = std::mem::take(&mut self.tracks[i].checksums).into();
             described.push(TrackIndex { description, ldus, data_len: written, checksums });
         }
         let texts = std::mem::take(&mut self.texts);

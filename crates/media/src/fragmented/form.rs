@@ -1,5 +1,6 @@
-//! The form of the LDUs of a track, where each LDU tells it in its first bytes: sound, and pictures
-//! of MPEG-2. One track has one header, so a stream in which it changes is read up to there.
+//! The form of the LDUs of a track, where LDUs tell it in their first bytes: sound, and pictures of
+//! MPEG-2, VP9 and AV1. One track has one header, so a stream in which it changes is read up to
+//! there.
 //!
 //! Of AAC in MP4 the LDUs tell only whether one channel or a pair comes first; the sampling rate,
 //! and whether five channels follow one or none do, is not seen. Other codecs are not looked at.
@@ -37,6 +38,8 @@ enum FormCodec {
     Eac3,
     MpegAudio,
     MpegVideo,
+    Vp9,
+    Av1,
 }
 
 impl FormWatch {
@@ -46,6 +49,8 @@ impl FormWatch {
         let codec = match &entry.kind() {
             b"ac-3" => FormCodec::Ac3,
             b"ec-3" => FormCodec::Eac3,
+            b"vp09" => FormCodec::Vp9,
+            b"av01" => FormCodec::Av1,
             b"mp4a" | b"mp4v" => match entry.descriptor()?.object_type {
                 // Low complexity, with spectral band replication and parametric stereo or without.
                 0x40 if matches!(entry.descriptor()?.specific.first()? >> 3, 2 | 5 | 29) => {
@@ -116,7 +121,7 @@ impl FormWatch {
     }
 
     fn is_certain(&self) -> bool {
-        let needed = if self.codec == FormCodec::MpegVideo { 1 } else { AGREEING };
+        let needed = if self.codec.is_video() { 1 } else { AGREEING };
         self.suspected.as_ref().is_some_and(|(_, count)| *count >= needed)
     }
 
@@ -130,6 +135,10 @@ impl FormWatch {
 }
 
 impl FormCodec {
+    fn is_video(self) -> bool {
+        matches!(self, Self::MpegVideo | Self::Vp9 | Self::Av1)
+    }
+
     /// The form of an LDU that begins with these bytes; `None` if it does not tell it.
     fn form(self, head: &[u8]) -> Option<String> {
         let mut bits = Bits::new(head);
@@ -172,8 +181,108 @@ impl FormCodec {
                 (bits.take(32)? == 0x0000_01b3).then_some(())?;
                 Some(format!("pictures of {}x{}", bits.take(12)?, bits.take(12)?))
             }
+            Self::Vp9 => vp9_key_frame(&mut bits),
+            Self::Av1 => av1_sequence(head),
         }
     }
+}
+
+/// The form of pictures by the header of a key frame of VP9 (VP9 bitstream specification, 6.2);
+/// other frames do not tell it.
+fn vp9_key_frame(bits: &mut Bits<'_>) -> Option<String> {
+    (bits.take(2)? == 2).then_some(())?;
+    let profile = bits.take(1)? | bits.take(1)? << 1;
+    if profile == 3 {
+        bits.take(1)?;
+    }
+    let shows_another = bits.take(1)? == 1;
+    let is_key = bits.take(1)? == 0;
+    (!shows_another && is_key).then_some(())?;
+    bits.take(2)?;
+    (bits.take(24)? == 0x49_8342).then_some(())?;
+    let depth = match profile {
+        0 | 1 => 8,
+        _ => 10 + 2 * bits.take(1)?,
+    };
+    let is_rgb = bits.take(3)? == 7;
+    let has_subsampling = profile & 1 == 1;
+    match (is_rgb, has_subsampling) {
+        (true, true) => bits.take(1)?,
+        (true, false) => 0,
+        (false, true) => bits.take(4)?,
+        (false, false) => bits.take(1)?,
+    };
+    let (width, height) = (bits.take(16)? + 1, bits.take(16)? + 1);
+    Some(format!("pictures of {width}x{height} ({depth} bit, profile {profile})"))
+}
+
+/// The form of pictures by the sequence header of AV1 (AV1 specification, 5.5), which is in front
+/// of a key frame; frames without one do not tell it.
+fn av1_sequence(mut head: &[u8]) -> Option<String> {
+    loop {
+        let (header, rest) = head.split_first()?;
+        let (kind, is_extended, has_size) = (header >> 3 & 15, header & 4 != 0, header & 2 != 0);
+        let rest = rest.get(usize::from(is_extended)..)?;
+        // A unit without a size goes on to the end of the LDU.
+        let (size, unit) = if has_size { leb128(rest)? } else { (rest.len(), rest) };
+        if kind == 1 {
+            return av1_sequence_header(&mut Bits::new(unit));
+        }
+        head = unit.get(size..)?;
+    }
+}
+
+/// A number in groups of seven bits, the lowest first, and the bytes behind it.
+fn leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let end = bytes.iter().take(4).position(|byte| byte & 0x80 == 0)?;
+    let value =
+        bytes[..=end].iter().rev().fold(0, |value, byte| value << 7 | usize::from(byte & 0x7f));
+    Some((value, &bytes[end + 1..]))
+}
+
+fn av1_sequence_header(bits: &mut Bits<'_>) -> Option<String> {
+    let profile = bits.take(3)?;
+    bits.take(1)?;
+    let is_reduced = bits.take(1)? == 1;
+    if is_reduced {
+        bits.take(5)?;
+    } else {
+        let mut delay_bits = None;
+        if bits.take(1)? == 1 {
+            bits.take(64)?;
+            if bits.take(1)? == 1 {
+                // A number behind as many zeros as it has bits but the first.
+                let mut zeros = 0;
+                while bits.take(1)? == 0 {
+                    zeros += 1;
+                }
+                bits.take(zeros)?;
+            }
+            if bits.take(1)? == 1 {
+                delay_bits = Some(usize::try_from(bits.take(5)?).ok()? + 1);
+                bits.take(32 + 5 + 5)?;
+            }
+        }
+        let has_display_delay = bits.take(1)? == 1;
+        for _ in 0..=bits.take(5)? {
+            bits.take(12)?;
+            if bits.take(5)? > 7 {
+                bits.take(1)?;
+            }
+            if let Some(delay_bits) = delay_bits
+                && bits.take(1)? == 1
+            {
+                bits.take(2 * delay_bits + 1)?;
+            }
+            if has_display_delay && bits.take(1)? == 1 {
+                bits.take(4)?;
+            }
+        }
+    }
+    let of_width = usize::try_from(bits.take(4)?).ok()? + 1;
+    let of_height = usize::try_from(bits.take(4)?).ok()? + 1;
+    let (width, height) = (bits.take(of_width)? + 1, bits.take(of_height)? + 1);
+    Some(format!("pictures of {width}x{height} (profile {profile})"))
 }
 
 /// The form of AC-3, with the number of its mode of channels (ETSI TS 102 366, 4.4.2.3).
@@ -189,8 +298,9 @@ const RATES: [u32; 3] = [48_000, 44_100, 32_000];
 /// pictures one is enough, because their header is at the beginning of a packet of its own.
 const AGREEING: u32 = 16;
 
-/// Bytes of an LDU in which it tells its form.
-const HEAD: usize = 8;
+/// Bytes of an LDU in which it tells its form: the longest is the sequence header of AV1, in front
+/// of which metadata may be.
+const HEAD: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -227,7 +337,7 @@ mod tests {
 
     #[test]
     fn ldus_tell_their_form_in_their_first_bytes() {
-        let table: [(FormCodec, &[u8], Option<&str>); 9] = [
+        let table: &[(FormCodec, &[u8], Option<&str>)] = &[
             (FormCodec::Aac, &[0x01, 0x40], Some("sound whose first channel is single")),
             (FormCodec::Aac, &[0x21, 0x10], Some("sound whose first channels are a pair")),
             // A fill element is first.
@@ -250,9 +360,37 @@ mod tests {
             ),
             (FormCodec::MpegVideo, &[0, 0, 1, 0xb3, 0x2d, 0x02, 0x40], Some("pictures of 720x576")),
             (FormCodec::MpegVideo, &[0, 0, 1, 0, 0x2d, 0x02, 0x40], None),
+            // From FFmpeg with libvpx: 4:2:0, and 4:4:4 of ten bits; a frame that is no key frame,
+            // and one that shows another.
+            (
+                FormCodec::Vp9,
+                &[0x82, 0x49, 0x83, 0x42, 0x00, 0x13, 0xf0, 0x0b, 0x36, 0x04],
+                Some("pictures of 320x180 (8 bit, profile 0)"),
+            ),
+            (
+                FormCodec::Vp9,
+                &[0xb1, 0x24, 0xc1, 0xa1, 0x00, 0x01, 0x3f, 0x80, 0xb3, 0xb0],
+                Some("pictures of 640x360 (10 bit, profile 3)"),
+            ),
+            (FormCodec::Vp9, &[0x86, 0x00, 0x40, 0x92, 0x9c, 0x44, 0x40, 0x0d, 0x10, 0x00], None),
+            (FormCodec::Vp9, &[0x88], None),
+            // From FFmpeg with libaom: with a temporal delimiter in front, and as it is in MP4.
+            (
+                FormCodec::Av1,
+                &[0x12, 0, 0x0a, 0x0b, 0, 0, 0, 4, 0x3c, 0xfe, 0xcc, 0xff, 0xf9, 0x80, 0x40],
+                Some("pictures of 320x180 (profile 0)"),
+            ),
+            (
+                FormCodec::Av1,
+                &[0x0a, 0x0b, 0, 0, 0, 4, 0x3c, 0xfe, 0xcc, 0xfb, 0xf9, 0x00, 0x40],
+                Some("pictures of 320x180 (profile 0)"),
+            ),
+            // A frame, and a sequence header that is cut short.
+            (FormCodec::Av1, &[0x32, 0x03, 0x14, 0, 0xa3, 0x12, 0], None),
+            (FormCodec::Av1, &[0x0a, 0x0b, 0, 0, 0, 4], None),
         ];
         for (codec, head, form) in table {
-            assert_eq!(codec.form(head).as_deref(), form, "{codec:?} {head:x?}");
+            assert_eq!(codec.form(head).as_deref(), *form, "{codec:?} {head:x?}");
         }
     }
 }

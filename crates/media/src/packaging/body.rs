@@ -14,6 +14,7 @@
 //! ```
 
 use super::{ChainedSegment, CipherBlock, PacketBlock};
+use crate::SharedList;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -104,13 +105,17 @@ impl Slice {
     }
 }
 
-/// The content of one response, in order.
+/// The content of one response, in order. A copy shares all but the last slices, so that a file
+/// that grows can be copied at each look at it.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Body {
-    slices: Vec<Slice>,
+    slices: SharedList<Slice, BLOCK>,
     /// The end of each slice, counted from the start of the body.
-    ends: Vec<u64>,
+    ends: SharedList<u64, BLOCK>,
 }
+
+/// Slices that copies of a body share as one: those of eight minutes of a growing file.
+const BLOCK: usize = 1024;
 
 impl Body {
     /// The body with these bytes of a track's data, as they are stored.
@@ -131,13 +136,18 @@ impl Body {
     }
 
     /// The slices in order.
-    pub fn slices(&self) -> &[Slice] {
-        &self.slices
+    pub fn slices(&self) -> impl DoubleEndedIterator<Item = &Slice> + ExactSizeIterator + Clone {
+        self.slices.iter()
+    }
+
+    /// A slice by its number; `None` beyond the end.
+    pub fn slice(&self, number: usize) -> Option<&Slice> {
+        self.slices.get(number)
     }
 
     /// The end of the slice that has the byte at this place; the end of the body if none has.
     pub fn slice_end(&self, at: u64) -> u64 {
-        let slice = self.ends.partition_point(|&end| end <= at);
+        let slice = self.ends.partition_point(|end| *end <= at);
         self.ends.get(slice).copied().unwrap_or_else(|| self.len())
     }
 
@@ -148,7 +158,7 @@ impl Body {
         let mut at = bytes.start;
         // No slice is empty, so that ends grow strictly and the first one beyond `at` is the right
         // one.
-        let mut i = self.ends.partition_point(|&e| e <= at);
+        let mut i = self.ends.partition_point(|end| *end <= at);
         while at < end {
             let slice_start = self.ends[i] - self.slices[i].len();
             part.push(self.slices[i].part(at - slice_start, end - at));
@@ -211,7 +221,7 @@ impl fmt::Debug for Slice {
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:>12} {:>12}  slice", "at", "bytes")?;
-        for (slice, end) in self.slices.iter().zip(&self.ends) {
+        for (slice, end) in self.slices.iter().zip(self.ends.iter()) {
             writeln!(f, "{:>12} {:>12}  {slice:?}", end - slice.len(), slice.len())?;
         }
         write!(f, "{:>12}", self.len())
@@ -260,7 +270,7 @@ mod tests {
                 let part = body.range(from..to);
                 let clip = |at: u64| usize::try_from(at.min(body.len())).unwrap();
                 assert_eq!(materialise(&part), whole[clip(from)..clip(to)], "{from}..{to}");
-                assert!(part.slices().iter().all(|s| !s.is_empty()), "{part:?}");
+                assert!(part.slices().all(|s| !s.is_empty()), "{part:?}");
             }
         }
     }

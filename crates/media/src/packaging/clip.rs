@@ -144,7 +144,7 @@ const SOUND_PREROLL: MediaTime = MediaTime(80_000_000);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LduIndex, TrackDescription};
+    use crate::{Checksums, LduIndex, TrackDescription};
     use units::Timescale;
 
     /// A track of these LDUs, by duration and composition offset, with a group each 4; its edit
@@ -158,7 +158,7 @@ mod tests {
         let mut description = TrackDescription::plain(kind, Timescale(scale));
         description.edits = vec![Edit { duration: None, media_time: Some(media_time) }];
         let data_len = index.data_len();
-        TrackIndex { description, ldus: index, data_len, checksums: Vec::new() }
+        TrackIndex { description, ldus: index, data_len, checksums: Checksums::default() }
     }
 
     fn milliseconds(time: MediaTime) -> i64 {

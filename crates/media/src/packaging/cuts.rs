@@ -16,7 +16,7 @@ pub(super) fn nearest_cuts(places: &[i64], end: i64, target: i64) -> Vec<usize> 
     let target = target.max(1);
     let Some(&start) = places.first() else { return Vec::new() };
     // The end is the cut at a multiple to which it is as near as the place.
-    let cuts = nearest_places(places, target, |multiple, place| {
+    let cuts = nearest_places(places, start, target, |multiple, place| {
         distance(end - start, multiple, target) <= place
     });
     let mut cuts = divide_gaps(places, &cuts, end, target);
@@ -27,23 +27,24 @@ pub(super) fn nearest_cuts(places: &[i64], end: i64, target: i64) -> Vec<usize> 
 /// The cuts of a title that is played while it is recorded. They differ from [`nearest_cuts`] at
 /// the end only, where a short rest stays a segment: the end counts like any other place, so that
 /// the places before one of the [`final_cuts`] are cut the same with that place as their end.
-pub(super) fn growing_cuts(places: &[i64], end: i64, target: i64) -> Vec<usize> {
+///
+/// Multiples count from `origin`: the first place of the title, or of places that begin with a
+/// final cut the one with which the title begins.
+pub(super) fn growing_cuts(places: &[i64], origin: i64, end: i64, target: i64) -> Vec<usize> {
     let target = target.max(1);
-    let Some(&start) = places.first() else { return Vec::new() };
-    let last = nearest_multiple(end - start, target);
-    let cuts = nearest_places(places, target, |multiple, place| {
-        multiple == last && distance(end - start, multiple, target) < place
+    let last = nearest_multiple(end - origin, target);
+    let cuts = nearest_places(places, origin, target, |multiple, place| {
+        multiple == last && distance(end - origin, multiple, target) < place
     });
     divide_gaps(places, &cuts, end, target)
 }
 
 /// The cuts among [`growing_cuts`] that stay whatever places follow at `known` or later, without
 /// those that divide a gap between them.
-pub(super) fn final_cuts(places: &[i64], known: i64, target: i64) -> Vec<usize> {
+pub(super) fn final_cuts(places: &[i64], origin: i64, known: i64, target: i64) -> Vec<usize> {
     let target = target.max(1);
-    let Some(&start) = places.first() else { return Vec::new() };
-    let open = nearest_multiple(known - start, target);
-    nearest_places(places, target, |multiple, _| multiple >= open)
+    let open = nearest_multiple(known - origin, target);
+    nearest_places(places, origin, target, |multiple, _| multiple >= open)
 }
 
 /// The first place, and for each multiple of the target the nearest of the places that compete for
@@ -51,15 +52,16 @@ pub(super) fn final_cuts(places: &[i64], known: i64, target: i64) -> Vec<usize> 
 /// from its multiple is no candidate.
 fn nearest_places(
     places: &[i64],
+    origin: i64,
     target: i64,
     is_left_out: impl Fn(i64, u64) -> bool,
 ) -> Vec<usize> {
     let Some(&start) = places.first() else { return Vec::new() };
     let mut cuts = vec![0];
-    let mut last_multiple = 0;
+    let mut last_multiple = nearest_multiple(start - origin, target);
     for (i, place) in places.iter().enumerate().skip(1) {
-        let multiple = nearest_multiple(place - start, target);
-        let from_multiple = |place: i64| distance(place - start, multiple, target);
+        let multiple = nearest_multiple(place - origin, target);
+        let from_multiple = |place: i64| distance(place - origin, multiple, target);
         if is_left_out(multiple, from_multiple(*place)) {
             continue;
         }
@@ -191,12 +193,23 @@ mod tests {
                 at += random.i64(1..12);
             }
             let target = random.i64(1..10);
-            let whole = growing_cuts(&places, at + random.i64(0..12), target);
+            let end = at + random.i64(0..12);
+            let whole = growing_cuts(&places, 0, end, target);
             let known = random.usize(0..places.len());
-            for cut in final_cuts(&places[..known], places[known], target) {
+            for cut in final_cuts(&places[..known], 0, places[known], target) {
                 let before = whole.iter().position(|&it| it == cut).unwrap();
-                let part = growing_cuts(&places[..cut], places[cut], target);
-                assert_eq!(part, whole[..before], "seed {seed}: {cut} of {whole:?}, {places:?}");
+                let part = growing_cuts(&places[..cut], 0, places[cut], target);
+                let what = format!("seed {seed}: {cut} of {whole:?}, {places:?}");
+                assert_eq!(part, whole[..before], "{what}");
+                // What follows needs nothing of what is before.
+                let mut rest = growing_cuts(&places[cut..], 0, end, target);
+                rest.iter_mut().for_each(|it| *it += cut);
+                assert_eq!(rest, whole[before..], "{what}");
+                let of_whole = final_cuts(&places[..known], 0, places[known], target);
+                let mut of_rest = final_cuts(&places[cut..known], 0, places[known], target);
+                of_rest.iter_mut().for_each(|it| *it += cut);
+                assert!(of_whole.ends_with(&of_rest), "{what}");
+                assert_eq!(of_rest.first(), Some(&cut), "{what}");
             }
         }
     }

@@ -118,7 +118,8 @@ impl Packaging {
             // Of a title that still grows: a part of what was recorded until now.
             growth: Growth::Complete,
         };
-        excerpt.package(all_segments);
+        let cuts = all_segments.into_iter().enumerate();
+        excerpt.package(cuts.map(|(number, it)| excerpt.measured(number, it)).collect());
         Ok(excerpt)
     }
 

@@ -8,23 +8,22 @@
 //! ended        |-------|------|---------|------|---|  a short rest stays a segment
 //! ```
 //! Players keep the segments that they have been told of, so each presentation of the recording
-//! begins with all segments of those before. [`settled`] is the part of the index that has such
-//! segments only. Its end is the end of a segment, and all rules here give that part the same
+//! begins with all segments of those before. [`super::SettledSegments`] has the part of the index
+//! that has such segments only. The part ends with a segment, and all rules here give it the same
 //! segments with any continuation:
 //!
 //! - Pictures are cut by [`growing_cuts`]; a cut is settled when no later picture can be nearer to
-//!   its multiple of the target ([`final_cuts`]).
+//!   its multiple of the target ([`super::cuts::final_cuts`]).
 //! - A segment begins where the one before ends ([`Segments::back_to_back`]).
 //! - Sound beside pictures is cut at the boundaries of the first video track, and is settled where
 //!   the first packet of the next segment is known.
 //! - Nothing that is stated beside the segments may need to be taken back: that they are
 //!   independent, for example.
 
-use super::cuts::{final_cuts, growing_cuts};
-use super::partition;
+use super::cuts::growing_cuts;
 use super::segments::{Segments, VideoCuts, audio_firsts, video_firsts};
-use super::timeline::{REORDERED, Timeline, longest_preroll};
-use crate::{CHECKSUM_SPAN, TitleIndex, TrackIndex, TrackKind};
+use super::timeline::Timeline;
+use crate::{TrackIndex, TrackKind};
 use std::time::Duration;
 use units::MediaTime;
 
@@ -35,7 +34,7 @@ pub enum Growth {
     #[default]
     Complete,
     /// A recording that goes on: more segments will follow those of this index, which has settled
-    /// ones only ([`settled`]).
+    /// ones only ([`super::SettledSegments`]).
     Growing {
         /// The start of the recording in Unix seconds.
         began: u64,
@@ -43,42 +42,6 @@ pub enum Growth {
     /// A recording that has ended, cut as while it grew, so that players that have its first
     /// segments can go on.
     Grown,
-}
-
-/// The part of a growing title whose segments of about this length are final whatever follows, and
-/// whose bytes of track `i` all lie below `held[i]` (zero if there is no such entry). It has whole
-/// segments only, of some tracks or of all of them none, and neither texts nor thumbnails. The last
-/// known LDU of a track is never in it: its duration may change.
-///
-/// Nothing is settled before 16 pictures of each video track are known: pictures that are hidden by
-/// an edit list are among these, and move all tracks.
-pub fn settled(index: &TitleIndex, segment: Duration, held: &[u64]) -> TitleIndex {
-    let title_lines: Vec<Timeline> = index.tracks.iter().map(Timeline::new).collect();
-    let preroll = longest_preroll(&index.tracks, &title_lines);
-    let lines: Vec<Timeline> = title_lines.iter().map(|line| line.beginning(preroll)).collect();
-    let held = |i: usize| held.get(i).copied().unwrap_or(0);
-    let is_video = |track: &TrackIndex| track.description.kind == TrackKind::Video;
-    let mut tracks: Vec<TrackIndex> = Vec::with_capacity(index.tracks.len());
-    for (i, (track, line)) in index.tracks.iter().zip(&lines).enumerate() {
-        let count = if is_video(track) { settled_video(track, line, segment, held(i)) } else { 0 };
-        tracks.push(first_ldus(track, count));
-    }
-    // What the edit lists hide is the same in every later part, and in the whole recording.
-    let is_known = |track: &TrackIndex| track.ldus.len() >= REORDERED;
-    let has_all_hidden = index.tracks.iter().filter(|track| is_video(track)).all(is_known)
-        && longest_preroll(&tracks, &title_lines) == preroll;
-    if has_all_hidden {
-        let pictures = pictures(&tracks, &lines, segment);
-        for (i, (track, line)) in index.tracks.iter().zip(&lines).enumerate() {
-            if track.description.kind == TrackKind::Audio {
-                let count = settled_audio(track, line, pictures.as_ref(), segment, held(i));
-                tracks[i] = first_ldus(track, count);
-            }
-        }
-    } else {
-        tracks = index.tracks.iter().map(|track| first_ldus(track, 0)).collect();
-    }
-    TitleIndex { kind: index.kind, tracks, texts: Vec::new(), thumbnails: None }
 }
 
 /// The segments of each track of a title that is, or was, played while it is recorded.
@@ -105,60 +68,35 @@ pub(super) fn target_duration(segment: Duration) -> u64 {
 
 /// The segments of the video track that sound follows. It is the first one even while it has no
 /// pictures yet.
-fn pictures(tracks: &[TrackIndex], lines: &[Timeline], target: Duration) -> Option<Segments> {
+pub(super) fn pictures(
+    tracks: &[TrackIndex],
+    lines: &[Timeline],
+    target: Duration,
+) -> Option<Segments> {
     let mut pairs = tracks.iter().zip(lines);
     let (track, line) = pairs.find(|(track, _)| track.description.kind == TrackKind::Video)?;
     Some(cut_video(track, line, target))
 }
 
 fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration) -> Segments {
-    let firsts = video_firsts(track, line, target, 0..track.ldus.len(), growing_cuts);
+    let cuts = |places: &[i64], end, target| growing_cuts(places, 0, end, target);
+    let firsts = video_firsts(track, line, target, 0..track.ldus.len(), cuts);
     Segments::back_to_back(&firsts, track, line)
-}
-
-/// The number of LDUs in the settled segments of a video track.
-fn settled_video(track: &TrackIndex, line: &Timeline, target: Duration, held: u64) -> usize {
-    // What follows is decoded when the last known LDU is, or later.
-    let Some(last) = track.ldus.len().checked_sub(1) else { return 0 };
-    let firsts = video_firsts(track, line, target, 0..last, final_cuts);
-    let within = track.ldus.count_within(held);
-    firsts.into_iter().rfind(|&first| first <= within).unwrap_or(0)
-}
-
-/// The number of LDUs in the settled segments of an audio track beside settled pictures.
-fn settled_audio(
-    track: &TrackIndex,
-    line: &Timeline,
-    pictures: Option<&Segments>,
-    target: Duration,
-    held: u64,
-) -> usize {
-    let all = 0..track.ldus.len();
-    let within = track.ldus.count_within(held);
-    let Some(pictures) = pictures else {
-        let none = VideoCuts { segments: None, from: MediaTime::ZERO };
-        let firsts = audio_firsts(track, line, &none, target, all);
-        return firsts.into_iter().rfind(|&first| first <= within).unwrap_or(0);
-    };
-    let ends = (0..pictures.count()).rev().map(|k| pictures.time(k).end);
-    let mut firsts = ends.map(|end| partition(all.clone(), |i| line.begins(track, i) < end));
-    firsts.find(|&first| first < all.end && first <= within).unwrap_or(0)
-}
-
-/// The track with its first LDUs only.
-fn first_ldus(track: &TrackIndex, count: usize) -> TrackIndex {
-    let ldus = track.ldus.part(0..count, track.ldus.subsamples());
-    let data_len = ldus.data_len();
-    let spans = usize::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap_or(usize::MAX);
-    let checksums = track.checksums.iter().copied().take(spans).collect();
-    TrackIndex { description: track.description.clone(), ldus, data_len, checksums }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packaging::{GrowingFile, LATE_TRACK, Packaging, PackagingOptions};
-    use crate::{Edit, LduIndex, NoSegmentIndex, Slice, TitleKind, TrackDescription};
+    use crate::packaging::settled::first_ldus;
+    use crate::packaging::settled::oracle::{settled, settled_video};
+    use crate::packaging::{
+        GrowingFile, LATE_TRACK, PackagedTrack, Packaging, PackagingOptions, SettledSegments,
+    };
+    use crate::title::visits;
+    use crate::{
+        CHECKSUM_SPAN, Edit, LduIndex, NoSegmentIndex, Slice, TitleIndex, TitleKind,
+        TrackDescription,
+    };
     use fastrand::Rng;
     use std::ops::Range;
     use std::sync::Arc;
@@ -335,6 +273,38 @@ mod tests {
         assert_eq!((file.body(), file.duration()), (anew.body(), anew.duration()), "{what}");
     }
 
+    /// What is kept from look to look gives the part that is found anew, and its packaging.
+    fn assert_same_as(
+        state: &SettledSegments,
+        known: &TitleIndex,
+        part: &TitleIndex,
+        segment: Duration,
+        what: &str,
+    ) {
+        let kept = state.index(known);
+        let anew = growing(part.clone(), segment);
+        let packaging = state.packaging(Arc::new(kept.clone()), 0).ok();
+        let Some(anew) = anew else {
+            // Nothing is found anew while settled pictures alone do not tell what edits hide.
+            assert!(
+                packaging.is_none() || part.tracks.iter().all(|it| it.ldus.is_empty()),
+                "{what}"
+            );
+            return;
+        };
+        assert_eq!(kept, *part, "{what}");
+        let packaging = packaging.unwrap();
+        for (track, wanted) in packaging.tracks.iter().zip(&anew.tracks) {
+            let shown = |it: &PackagedTrack| (it.segments.clone(), it.boundaries.clone());
+            assert_eq!(shown(track), shown(wanted), "{what}");
+            let measured = |it: &PackagedTrack| (it.sizes.clone(), it.rates, it.frame_rate);
+            assert_eq!(measured(track), measured(wanted), "{what}");
+        }
+        let lines = |it: &Packaging| (it.lines.clone(), it.segment_lines.clone(), it.duration);
+        assert_eq!(lines(&packaging), lines(&anew), "{what}");
+        assert_eq!(packaging.dash_manifest(&[0, 1], ""), anew.dash_manifest(&[0, 1], ""), "{what}");
+    }
+
     #[test]
     fn segments_stay_the_same_while_a_title_grows_and_when_it_has_grown() {
         let (mut listed, mut told, mut in_file, mut of_file, mut late) = (0, 0, 0, 0, 0);
@@ -348,6 +318,7 @@ mod tests {
             let mut held = vec![0; whole.tracks.len()];
             let (mut before, mut was_listed) = (None, 0);
             let (mut file, mut is_late) = (GrowingFile::default(), false);
+            let mut state = SettledSegments::new(segment);
             let pauses = random.bool().then(|| random.usize(0..whole.tracks.len()));
             for step in 0..8 {
                 for (i, track) in whole.tracks.iter().enumerate() {
@@ -361,7 +332,10 @@ mod tests {
                     held = whole.tracks.iter().map(|track| track.data_len).collect();
                 }
                 let what = format!("seed {seed}, step {step}");
-                let part = settled(&known(&whole, &counts, &mut random), segment, &held);
+                let known = known(&whole, &counts, &mut random);
+                let part = settled(&known, segment, &held);
+                state.extend(&known, &held);
+                assert_same_as(&state, &known, &part, segment, &what);
                 for (i, track) in part.tracks.iter().enumerate() {
                     assert!(track.ldus.is_empty() || track.ldus.len() < counts[i], "{what}");
                     assert!(track.data_len <= held[i], "{what}");
@@ -385,7 +359,7 @@ mod tests {
             for (i, track) in (0..).zip(&whole.tracks) {
                 let is_of =
                     |slice: &&Slice| matches!(slice, Slice::Stored { track, .. } if *track == i);
-                let stored = file.body().slices().iter().filter(is_of).map(Slice::len);
+                let stored = file.body().slices().filter(is_of).map(Slice::len);
                 assert_eq!(stored.sum::<u64>(), track.data_len, "seed {seed}, track {i}");
             }
         }
@@ -397,7 +371,7 @@ mod tests {
 
     /// The numbers of the tracks of a file's fragments, in order.
     fn order(file: &GrowingFile) -> String {
-        let stored = file.body().slices().iter().filter_map(|slice| match slice {
+        let stored = file.body().slices().filter_map(|slice| match slice {
             Slice::Stored { track, .. } => Some(char::from(b'0' + u8::try_from(*track).unwrap())),
             _ => None,
         });
@@ -431,7 +405,7 @@ mod tests {
         for track in [0, 1] {
             let of =
                 |slice: &&Slice| matches!(slice, Slice::Stored { track: it, .. } if *it == track);
-            let stored: u64 = file.body().slices().iter().filter(of).map(Slice::len).sum();
+            let stored: u64 = file.body().slices().filter(of).map(Slice::len).sum();
             assert_eq!(stored, [1_250_000, 720_000][usize::from(track)]);
         }
     }
@@ -546,5 +520,43 @@ mod tests {
         let given = millis.map(|it| target_duration(Duration::from_millis(it)));
         assert_eq!(given, [0, 1, 3, 5, 5, 6, 15]);
         assert_eq!(target_duration(Duration::MAX), u64::from(u32::MAX));
+    }
+
+    /// Pictures in groups of two seconds beside sound, for so many hours.
+    fn hours(count: u32) -> TitleIndex {
+        title(vec![groups(&vec![50; count as usize * 1800]), sound(count * 168_750)])
+    }
+
+    /// Prints the table of `docs/reference/figures.md`:
+    /// `cargo test -p media --lib a_look_costs_what_is_new -- --nocapture`
+    #[test]
+    #[expect(clippy::print_stdout, reason = "the table, with --nocapture")]
+    fn a_look_costs_what_is_new() {
+        let target = Duration::from_secs(4);
+        println!("length       LDUs   walked anew   walked, kept   bytes of LDUs copied");
+        let mut all = Vec::new();
+        for length in [1, 24] {
+            let whole = hours(length);
+            let ldus = whole.tracks.iter().map(|track| track.ldus.len()).sum::<usize>();
+            // Ten seconds before the end.
+            let counts = [250, 469].into_iter().zip(&whole.tracks);
+            let counts: Vec<usize> = counts.map(|(new, it)| it.ldus.len() - new).collect();
+            let known = known(&whole, &counts, &mut Rng::with_seed(1));
+            let mut state = SettledSegments::new(target);
+            state.extend(&known, ALL);
+            let (kept, looked) = visits::of(|| {
+                state.extend(&whole, ALL);
+                let index = state.index(&whole);
+                state.packaging(Arc::new(index), 0).unwrap()
+            });
+            let (anew, _) = visits::of(|| growing(settled(&whole, target, ALL), target).unwrap());
+            let copied = looked.index().tracks.iter().map(|track| track.ldus.unshared_bytes());
+            let copied: usize = copied.sum();
+            println!("{length:>4} h {ldus:>11} {anew:>13} {kept:>14} {copied:>22}");
+            all.push((kept, copied));
+        }
+        // Two or three segments of both tracks, a few times each.
+        assert!(all.iter().all(|(kept, _)| *kept < 10_000), "{all:?}");
+        assert!(all.iter().all(|(_, copied)| *copied < 400_000), "{all:?}");
     }
 }

@@ -547,6 +547,44 @@ pub(super) fn boundaries(
     segments: &Segments,
     growth: Growth,
 ) -> Vec<u64> {
+    let mut boundaries = Vec::with_capacity(segments.count() + 1);
+    if growth != Growth::Complete {
+        continue_boundaries(&mut boundaries, track, line, segments);
+        return boundaries;
+    }
+    for number in 0..segments.count() {
+        push_boundary(&mut boundaries, earliest(track, line, segments, number));
+    }
+    push_boundary(&mut boundaries, nearest(segments.end(), line.scale));
+    boundaries
+}
+
+/// Appends the boundaries of further segments of a growing title. The end of a manifest's last
+/// segment must not change when the next one is known, so each begins where the one before ends.
+pub(super) fn continue_boundaries(
+    boundaries: &mut Vec<u64>,
+    track: &TrackIndex,
+    line: &Timeline,
+    segments: &Segments,
+) {
+    for number in boundaries.len().saturating_sub(1)..segments.count() {
+        if number == 0 {
+            push_boundary(boundaries, earliest(track, line, segments, number));
+        }
+        push_boundary(boundaries, nearest(segments.time(number).end, line.scale));
+    }
+}
+
+fn push_boundary(boundaries: &mut Vec<u64>, at: i64) {
+    // What begins before zero is cut off there by the edit list.
+    let at = u64::try_from(at).unwrap_or(0);
+    let least = boundaries.last().map_or(0, |last| last + 1);
+    boundaries.push(at.max(least));
+}
+
+/// The time at which the first picture of a segment is shown: pictures that are decoded later may
+/// be shown earlier.
+fn earliest(track: &TrackIndex, line: &Timeline, segments: &Segments, number: usize) -> i64 {
     let shown = |ldu: crate::Ldu| {
         let delay = match track.description.kind {
             TrackKind::Video => i64::from(ldu.composition_offset),
@@ -554,26 +592,9 @@ pub(super) fn boundaries(
         };
         line.place(ticks(ldu.decode_time).saturating_add(delay))
     };
-    // Pictures that are decoded later may be shown earlier.
-    let earliest = |run: &LduRun| {
-        let first = run.ldus.clone().take(REORDERED).map(|ldu| shown(track.ldus.get(ldu))).min();
-        first.unwrap_or(0).saturating_sub(run.earlier)
-    };
-    let starts = (0..segments.count()).filter_map(|k| {
-        let first = segments.parts(k)?.first()?;
-        let follows = k > 0 && growth != Growth::Complete;
-        // The end of a manifest's last segment must not change when the next one is known.
-        Some(if follows { nearest(segments.time(k).start, line.scale) } else { earliest(first) })
-    });
-    let end = nearest(segments.end(), line.scale);
-    let mut boundaries: Vec<u64> = Vec::with_capacity(segments.count() + 1);
-    for at in starts.chain([end]) {
-        // What begins before zero is cut off there by the edit list.
-        let at = u64::try_from(at).unwrap_or(0);
-        let least = boundaries.last().map_or(0, |last| last + 1);
-        boundaries.push(at.max(least));
-    }
-    boundaries
+    let Some(run) = segments.parts(number).and_then(<[LduRun]>::first) else { return 0 };
+    let first = run.ldus.clone().take(REORDERED).map(|ldu| shown(track.ldus.get(ldu))).min();
+    first.unwrap_or(0).saturating_sub(run.earlier)
 }
 
 /// A rate in pictures per 1000 s as a number or ratio: `25`, `30000/1001`, `2997/125`.

@@ -304,11 +304,18 @@ pub(super) fn sizes(
     segments: &Segments,
     cipher: Option<&TrackCipher>,
 ) -> Vec<u64> {
-    let of_segment = |number| {
-        let parts = segments.parts(number).unwrap_or_default();
-        parts.iter().map(|part| size(index, part, cipher)).sum()
-    };
-    (0..segments.count()).map(of_segment).collect()
+    (0..segments.count()).map(|number| segment_size(index, segments, number, cipher)).collect()
+}
+
+/// The bytes of a segment, headers included.
+pub(super) fn segment_size(
+    index: &LduIndex,
+    segments: &Segments,
+    number: usize,
+    cipher: Option<&TrackCipher>,
+) -> u64 {
+    let parts = segments.parts(number).unwrap_or_default();
+    parts.iter().map(|part| size(index, part, cipher)).sum()
 }
 
 /// The bytes of a part in a media segment, headers included.

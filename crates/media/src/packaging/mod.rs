@@ -33,6 +33,7 @@ mod progressive;
 mod pushed;
 mod rates;
 mod segments;
+mod settled;
 mod steering;
 mod text;
 mod thumbnails;
@@ -46,10 +47,11 @@ pub use encryption::{
     EncryptionScheme, HlsSignaling, KeyAccess, uuid,
 };
 pub use excerpt::{Excerpt, ExcerptError};
-pub use growing::{Growth, settled};
+pub use growing::Growth;
 pub use growing_file::{GrowingFile, LATE_TRACK};
 pub use on_demand::NoSegmentIndex;
 pub use pushed::PushedLdu;
+pub use settled::SettledSegments;
 pub use text::{CueClock, TextForm};
 pub use transport::{
     ConstantRate, NoTransportForm, PacketBlock, PacketWriter, TransportCounters, TransportPush,
@@ -216,6 +218,18 @@ struct PackagedTrack {
     form: Result<Arc<StreamForm>, NoTransportForm>,
 }
 
+/// The segments of a track, with what follows from them.
+#[derive(Debug)]
+struct CutTrack {
+    segments: Segments,
+    /// The boundaries of the segments in ticks, exactly.
+    boundaries: Vec<u64>,
+    /// The bytes of each segment, headers included.
+    sizes: Vec<u64>,
+    /// The largest frame rate of video in pictures per 1000 s.
+    frame_rate: Option<u64>,
+}
+
 impl Packaging {
     /// Plans the segments. Fails only for a title without media, for example a growing one of which
     /// no segment is settled.
@@ -230,6 +244,19 @@ impl Packaging {
         }
         let lines: Vec<_> = index.tracks.iter().map(Timeline::new).collect();
         let preroll = timeline::longest_preroll(&index.tracks, &lines);
+        let packaging = Self::unpackaged(index, lines, preroll, options);
+        let cuts = packaging.cut_tracks().into_iter().enumerate();
+        let cuts = cuts.map(|(number, segments)| packaging.measured(number, segments)).collect();
+        packaging.packaged(cuts)
+    }
+
+    /// A title on these timelines, in segments `preroll` later, that has no segments yet.
+    fn unpackaged(
+        index: Arc<TitleIndex>,
+        lines: Vec<Timeline>,
+        preroll: MediaTime,
+        options: &PackagingOptions,
+    ) -> Self {
         let segment_lines = lines.iter().map(|line| line.beginning(preroll)).collect();
         let end = lines.iter().map(|line| line.time(line.end)).max();
         let duration = end.unwrap_or_default().since_start();
@@ -241,7 +268,7 @@ impl Packaging {
             // Neither may change while the title grows.
             _ => (picture::all_videos(&index), options.segment),
         };
-        let mut packaging = Self {
+        Self {
             index,
             lines,
             segment_lines,
@@ -258,12 +285,16 @@ impl Packaging {
             file_clip: None,
             encryption: options.encryption.clone(),
             growth: options.growth,
-        };
-        packaging.package(packaging.cut_tracks());
-        if packaging.playable(None).next().is_none() {
+        }
+    }
+
+    /// The title in these segments.
+    fn packaged(mut self, cuts: Vec<CutTrack>) -> Result<Self, PackagingError> {
+        self.package(cuts);
+        if self.playable(None).next().is_none() {
             return Err(PackagingError::NoTracks);
         }
-        Ok(packaging)
+        Ok(self)
     }
 
     /// The index from which it was built.
@@ -554,62 +585,68 @@ impl Packaging {
             .collect()
     }
 
+    /// What follows from the segments of a track and is in proportion to its length.
+    fn measured(&self, number: usize, segments: Segments) -> CutTrack {
+        let (track, line) = (&self.index.tracks[number], &self.segment_lines[number]);
+        let cipher = self.new_cipher(number);
+        CutTrack {
+            boundaries: manifest::boundaries(track, line, &segments, self.growth),
+            sizes: media_segment::sizes(&track.ldus, &segments, cipher.as_ref()),
+            frame_rate: picture::frame_rate(track),
+            segments,
+        }
+    }
+
+    /// How a track of the title is to be encrypted, if it is.
+    fn new_cipher(&self, number: usize) -> Option<TrackCipher> {
+        let track = &self.index.tracks[number];
+        TrackCipher::of(self.encryption.as_deref()?, track, u16::try_from(number).ok()?)
+    }
+
     /// Computes everything that follows from the segments of each track.
-    fn package(&mut self, segments: Vec<Segments>) {
-        let lengths = segments.iter().flat_map(Segments::lengths);
+    fn package(&mut self, cuts: Vec<CutTrack>) {
+        let lengths = cuts.iter().flat_map(|cut| cut.segments.lengths());
         // One value for all media playlists of a title (RFC 8216, 6.2.4), at least each length
         // rounded to the nearest second (4.3.3.1).
         let longest = lengths.max().unwrap_or(0);
         self.target_duration = ((longest + 500_000) / 1_000_000).max(1);
-        let growth = self.growth;
-        let complete = growth == Growth::Complete;
+        let complete = self.growth == Growth::Complete;
         let clear_keys = self.encryption.as_ref().is_none_or(|it| it.has_clear_keys());
         if !complete {
             self.target_duration = self.target_duration.max(growing::target_duration(self.target));
         }
-        let pairs = self.index.tracks.iter().zip(&self.segment_lines);
-        let encryption = self.encryption.as_deref();
-        let tracks =
-            (0u16..).zip(pairs.zip(segments)).map(|(number, ((track, line), segments))| {
-                let boundaries = manifest::boundaries(track, line, &segments, growth);
-                let cipher =
-                    encryption.and_then(|of| Some((of, TrackCipher::of(of, track, number)?)));
-                let of = cipher.as_ref().map(|(encryption, cipher)| (*encryption, cipher));
-                let by = of.map(|(_, cipher)| cipher);
-                let sizes = media_segment::sizes(&track.ldus, &segments, by);
-                let (lengths, scale) =
-                    (segments.lengths().collect::<Vec<_>>(), track.description.timescale);
-                PackagedTrack {
-                    rates: Rates::of_sizes(
-                        &sizes,
-                        &lengths,
-                        &boundaries,
-                        scale,
-                        self.target_duration,
-                    ),
-                    frame_rate: picture::frame_rate(track),
-                    independent: if complete {
-                        segments::are_independent(&segments, track)
-                    } else {
-                        // Of pictures to come that is not known, and an EVENT playlist cannot take
-                        // it back.
-                        track.description.kind == TrackKind::Audio
-                    },
-                    iframes: if complete { IFrames::of(track, line, &segments, by) } else { None },
-                    form: if !complete {
-                        Err(NoTransportForm::growing(track.description.kind))
-                    } else if clear_keys {
-                        StreamForm::of(track).map(Arc::new)
-                    } else {
-                        Err(NoTransportForm::without_key(track.description.kind))
-                    },
-                    init: media_segment::init(track, line, ManifestKind::Hls, of).into(),
-                    cipher: cipher.map(|(_, cipher)| Arc::new(cipher)),
-                    segments,
-                    boundaries,
-                    sizes,
-                }
-            });
+        let tracks = cuts.into_iter().enumerate().map(|(number, cut)| {
+            let CutTrack { segments, boundaries, sizes, frame_rate } = cut;
+            let (track, line) = (&self.index.tracks[number], &self.segment_lines[number]);
+            let cipher = self.new_cipher(number);
+            let (by, of) = (cipher.as_ref(), self.encryption.as_deref().zip(cipher.as_ref()));
+            let (lengths, scale) =
+                (segments.lengths().collect::<Vec<_>>(), track.description.timescale);
+            PackagedTrack {
+                rates: Rates::of_sizes(&sizes, &lengths, &boundaries, scale, self.target_duration),
+                frame_rate,
+                independent: if complete {
+                    segments::are_independent(&segments, track)
+                } else {
+                    // Of pictures to come that is not known, and an EVENT playlist cannot take
+                    // it back.
+                    track.description.kind == TrackKind::Audio
+                },
+                iframes: if complete { IFrames::of(track, line, &segments, by) } else { None },
+                form: if !complete {
+                    Err(NoTransportForm::growing(track.description.kind))
+                } else if clear_keys {
+                    StreamForm::of(track).map(Arc::new)
+                } else {
+                    Err(NoTransportForm::without_key(track.description.kind))
+                },
+                init: media_segment::init(track, line, ManifestKind::Hls, of).into(),
+                cipher: cipher.map(Arc::new),
+                segments,
+                boundaries,
+                sizes,
+            }
+        });
         self.tracks = tracks.collect();
         self.text_rates = self.rates_of_texts();
     }

@@ -52,7 +52,7 @@ impl Packaging {
         for (number, size) in (0..).zip(&packaged.sizes) {
             let segment = self.segment(track, number)?;
             debug_assert_eq!(segment.len(), *size, "the size of segment {number}");
-            segment.slices().iter().for_each(|slice| body.push(slice.clone()));
+            segment.slices().for_each(|slice| body.push(slice.clone()));
         }
         Some(body)
     }

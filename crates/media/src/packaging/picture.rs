@@ -55,35 +55,65 @@ pub(super) fn video_range(track: &TrackDescription) -> Option<&'static str> {
 /// The largest frame rate in pictures per 1000 s: the mean rate, or the rate of the densest second
 /// where that is clearly higher. (Containers round times, so that single distances mislead.)
 pub(super) fn frame_rate(track: &TrackIndex) -> Option<u64> {
-    let (count, length) = (track.ldus.len() as u64, track.ldus.duration_ticks());
-    if track.description.kind != TrackKind::Video || length == 0 {
-        return None;
-    }
-    let scale = u64::from(track.description.timescale.0);
-    let rate = |pictures: u64, length: u64| {
-        let pictures = u128::from(pictures) * u128::from(scale) * 1000;
-        let length = u128::from(length);
-        u64::try_from((pictures + length / 2) / length).unwrap_or(u64::MAX)
-    };
-    let mean = rate(count, length);
-    let mut densest = mean;
-    let (mut first, mut first_time) = (0, 0);
-    for (i, ldu) in (1..).zip(track.ldus.iter()) {
-        let end = ticks(ldu.decode_time) + i64::from(ldu.duration);
-        // The shortest run of pictures that ends here and lasts a second.
-        loop {
-            let next = first_time + i64::from(track.ldus.duration(first));
-            if end - next < i64::from(track.description.timescale.0) {
-                break;
+    let mut seconds = DensestSecond::default();
+    seconds.extend(track, track.ldus.len());
+    seconds.frame_rate(track)
+}
+
+/// The densest second of a track's first LDUs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DensestSecond {
+    /// The number of these LDUs.
+    known: usize,
+    /// The first LDU of the shortest run of them that ends with the last and lasts a second, and
+    /// the time at which it is decoded.
+    first: usize,
+    first_time: i64,
+    /// Pictures per 1000 s.
+    rate: u64,
+}
+
+impl DensestSecond {
+    /// Adds the LDUs before `until`.
+    pub(super) fn extend(&mut self, track: &TrackIndex, until: usize) {
+        if track.description.kind != TrackKind::Video {
+            return;
+        }
+        let scale = track.description.timescale.0;
+        for (i, ldu) in (self.known + 1..).zip(track.ldus.range(self.known..until)) {
+            let end = ticks(ldu.decode_time) + i64::from(ldu.duration);
+            // The shortest run of pictures that ends here and lasts a second.
+            loop {
+                let next = self.first_time + i64::from(track.ldus.duration(self.first));
+                if end - next < i64::from(scale) {
+                    break;
+                }
+                (self.first, self.first_time) = (self.first + 1, next);
             }
-            (first, first_time) = (first + 1, next);
+            let lasts = u64::try_from(end - self.first_time).unwrap_or(0);
+            if lasts >= u64::from(scale) {
+                self.rate = self.rate.max(per_1000_s((i - self.first) as u64, lasts, scale));
+            }
         }
-        let lasts = u64::try_from(end - first_time).unwrap_or(0);
-        if lasts >= scale {
-            densest = densest.max(rate(i - first as u64, lasts));
-        }
+        self.known = until;
     }
-    Some(if densest > mean + mean / ROUNDING { densest } else { mean })
+
+    /// The largest frame rate of a track that has these LDUs and no others, as [`frame_rate`].
+    pub(super) fn frame_rate(&self, track: &TrackIndex) -> Option<u64> {
+        let (count, length) = (track.ldus.len() as u64, track.ldus.duration_ticks());
+        if track.description.kind != TrackKind::Video || length == 0 {
+            return None;
+        }
+        let mean = per_1000_s(count, length, track.description.timescale.0);
+        Some(if self.rate > mean + mean / ROUNDING { self.rate } else { mean })
+    }
+}
+
+/// The rate of so many pictures in so many ticks.
+fn per_1000_s(pictures: u64, length: u64, scale: u32) -> u64 {
+    let pictures = u128::from(pictures) * u128::from(scale) * 1000;
+    let length = u128::from(length);
+    u64::try_from((pictures + length / 2) / length).unwrap_or(u64::MAX)
 }
 
 /// The difference between the ends of variants that is always allowed: a few pictures.
@@ -95,8 +125,8 @@ const ROUNDING: u64 = 20;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LduIndex;
     use crate::boxes::write_box;
+    use crate::{Checksums, LduIndex};
     use units::Timescale;
 
     fn video(size: (u32, u32), ldus: LduIndex, boxes: &[(&[u8; 4], &[u8])]) -> TrackIndex {
@@ -112,7 +142,7 @@ mod tests {
         let (width, height) = size;
         let plain = TrackDescription::plain(TrackKind::Video, Timescale(1000));
         let description = TrackDescription { sample_entry, width, height, ..plain };
-        TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Vec::new() }
+        TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Checksums::default() }
     }
 
     fn pictures(durations: impl IntoIterator<Item = u32>) -> LduIndex {

@@ -63,6 +63,21 @@ impl Segments {
     /// Segments of one part each, of all LDUs of the title. Each begins where the one before ends,
     /// by the LDUs before it alone: its start is known before its own first LDU is.
     pub(super) fn back_to_back(firsts: &[usize], track: &TrackIndex, line: &Timeline) -> Self {
+        let mut segments = Self::default();
+        segments.append(firsts, track.ldus.len(), track, line);
+        segments
+    }
+
+    /// Appends segments of one part each to such as are [`Self::back_to_back`]: `firsts` are their
+    /// first LDUs, of which the first one is the LDU after the last segment, and `end` is the LDU
+    /// after the last.
+    pub(super) fn append(
+        &mut self,
+        firsts: &[usize],
+        end: usize,
+        track: &TrackIndex,
+        line: &Timeline,
+    ) {
         let shown_until = |ldu: crate::Ldu| {
             let delay = match track.description.kind {
                 TrackKind::Video => i64::from(ldu.composition_offset),
@@ -71,21 +86,22 @@ impl Segments {
             let decoded_until = ticks(ldu.decode_time).saturating_add(i64::from(ldu.duration));
             line.time(line.place(decoded_until.saturating_add(delay)))
         };
-        let after = firsts.iter().copied().skip(1).chain([track.ldus.len()]);
-        let parts: Vec<LduRun> =
-            firsts.iter().zip(after).map(|(&a, b)| LduRun { ldus: a..b, earlier: 0 }).collect();
-        let ends = parts.iter().scan(MediaTime::ZERO, |end, part| {
-            let last = track.ldus.range(part.ldus.clone()).map(shown_until).max();
-            *end = last.unwrap_or_default().max(*end);
-            Some(*end)
-        });
-        let mut times = Vec::with_capacity(parts.len() + 1);
-        if !parts.is_empty() {
-            times.push(MediaTime::ZERO);
-            times.extend(ends);
+        if self.parts.is_empty() && !firsts.is_empty() {
+            self.times.push(MediaTime::ZERO);
+            self.cuts.push(0);
         }
-        let cuts = if parts.is_empty() { Vec::new() } else { (0..=parts.len()).collect() };
-        Self { parts, cuts, times }
+        let after = firsts.iter().copied().skip(1).chain([end]);
+        for (&first, after) in firsts.iter().zip(after) {
+            let last = track.ldus.range(first..after).map(shown_until).max();
+            self.times.push(last.unwrap_or_default().max(self.end()));
+            self.parts.push(LduRun { ldus: first..after, earlier: 0 });
+            self.cuts.push(self.parts.len());
+        }
+    }
+
+    /// The LDU after the last part.
+    pub(super) fn end_ldu(&self) -> usize {
+        self.parts.last().map_or(0, |part| part.ldus.end)
     }
 
     /// Segments of these parts, each with its play-out time, of about the length `target`.
@@ -146,6 +162,11 @@ impl Segments {
         &self.times[..self.count()]
     }
 
+    /// The ends of all segments.
+    pub(super) fn ends(&self) -> &[MediaTime] {
+        self.times.get(1..).unwrap_or_default()
+    }
+
     /// The end of the last segment.
     pub(super) fn end(&self) -> MediaTime {
         self.times.last().copied().unwrap_or_default()
@@ -164,7 +185,7 @@ pub(super) fn video_firsts(
     line: &Timeline,
     target: Duration,
     ldus: Range<usize>,
-    cut: fn(&[i64], i64, i64) -> Vec<usize>,
+    cut: impl Fn(&[i64], i64, i64) -> Vec<usize>,
 ) -> Vec<usize> {
     let (mut firsts, mut starts, mut end) = (Vec::new(), Vec::new(), 0);
     for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
@@ -262,8 +283,7 @@ pub(super) fn has_leading(track: &TrackIndex, ldus: Range<usize>) -> bool {
 
 /// The bytes of the track's data in a run of LDUs.
 pub(super) fn data(index: &LduIndex, ldus: Range<usize>) -> Range<u64> {
-    let at = |i| if i == index.len() { index.data_len() } else { index.get(i).offset };
-    at(ldus.start)..at(ldus.end)
+    index.offset(ldus.start)..index.offset(ldus.end)
 }
 
 /// Microseconds since the start, rounded.
@@ -271,7 +291,8 @@ pub(super) fn micros(time: MediaTime) -> u64 {
     u64::try_from(time.0).unwrap_or(0).saturating_add(500) / 1000
 }
 
-fn target_ticks(line: &Timeline, target: Duration) -> i64 {
+/// The length of a segment in a track's ticks.
+pub(super) fn target_ticks(line: &Timeline, target: Duration) -> i64 {
     let ticks = target.as_nanos() * u128::from(line.scale.0) / 1_000_000_000;
     i64::try_from(ticks).unwrap_or(i64::MAX)
 }
@@ -279,13 +300,13 @@ fn target_ticks(line: &Timeline, target: Duration) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Edit, TrackDescription};
+    use crate::{Checksums, Edit, TrackDescription};
     use units::Timescale;
 
     fn track(kind: TrackKind, scale: u32, ldus: LduIndex, edits: Vec<Edit>) -> TrackIndex {
         let description =
             TrackDescription { edits, ..TrackDescription::plain(kind, Timescale(scale)) };
-        TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Vec::new() }
+        TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Checksums::default() }
     }
 
     /// A video track; `sync` tells at which frames decoding may start.

@@ -8,7 +8,8 @@
 //! FFmpeg's remux leaves at most two edits: a wait, then one that runs from `media_start`. For
 //! longer lists segments use the first two; a progressive file has the whole list.
 
-use crate::{TrackIndex, TrackKind};
+use crate::{TrackDescription, TrackIndex, TrackKind};
+use std::ops::Range;
 use units::{MediaTime, Timescale};
 
 /// One track's timeline. All numbers are in its ticks.
@@ -25,20 +26,20 @@ pub(super) struct Timeline {
 
 impl Timeline {
     pub(super) fn new(track: &TrackIndex) -> Self {
-        let scale = track.description.timescale;
-        let edits = &track.description.edits;
+        // The LDU that is shown last need not be the one that is decoded last.
+        let end = shown_until(track, 0..track.ldus.len()).unwrap_or(0);
+        Self::until(&track.description, end)
+    }
+
+    /// The timeline of a track that is shown until this time of its own.
+    pub(super) fn until(track: &TrackDescription, end: i64) -> Self {
+        let scale = track.timescale;
+        let edits = &track.edits;
         let waits = edits.iter().take_while(|edit| edit.media_time.is_none());
         let wait = waits.map(|edit| nearest(edit.duration.unwrap_or_default(), scale)).sum();
         let media_start = edits.iter().find_map(|edit| edit.media_time).unwrap_or(0);
-        let shown_until = |ldu: crate::Ldu| {
-            ticks(ldu.decode_time)
-                .saturating_add(i64::from(ldu.duration))
-                .saturating_add(i64::from(ldu.composition_offset))
-        };
-        // The LDU that is shown last need not be the one that is decoded last.
-        let last = track.ldus.iter().map(shown_until).max().unwrap_or(0);
         let mut line = Self { scale, wait, media_start, end: 0 };
-        line.end = line.place(last).max(0);
+        line.end = line.place(end).max(0);
         line
     }
 
@@ -93,6 +94,17 @@ impl Timeline {
         };
         self.time(self.place(ticks(ldu.decode_time).saturating_add(shown)))
     }
+}
+
+/// The latest time of a track, in ticks, until which one of these LDUs is shown; `None` of
+/// no LDUs.
+pub(super) fn shown_until(track: &TrackIndex, ldus: Range<usize>) -> Option<i64> {
+    let until = |ldu: crate::Ldu| {
+        ticks(ldu.decode_time)
+            .saturating_add(i64::from(ldu.duration))
+            .saturating_add(i64::from(ldu.composition_offset))
+    };
+    track.ldus.range(ldus).map(until).max()
 }
 
 /// The time by which all tracks begin later in segments than in the title: that of the longest

@@ -16,6 +16,7 @@ mod scan;
 
 pub(crate) use scan::SubsampleScanner;
 
+use crate::SharedList;
 use std::ops::Range;
 use units::{Decoder, Encoder, Malformed};
 
@@ -26,36 +27,31 @@ pub(crate) struct Subsample {
     pub(crate) protected: u32,
 }
 
-/// The subsamples of the LDUs of a track, in order.
-#[derive(Clone, Debug, Default)]
+/// The subsamples of the LDUs of a track, in order. A copy shares all but those of the last LDUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SubsampleMap {
-    /// For each LDU the number of subsamples, then the two numbers of bytes of each, as varints.
-    codes: Encoder,
-    /// Where the codes of every 64th LDU begin.
-    sparse: Vec<usize>,
+    /// For every 64 LDUs one run: for each LDU the number of subsamples, then the two numbers of
+    /// bytes of each, as varints.
+    runs: SharedList<Vec<u8>, RUNS>,
     ldus: usize,
+    bytes: usize,
 }
-
-impl PartialEq for SubsampleMap {
-    fn eq(&self, other: &Self) -> bool {
-        self.codes.written() == other.codes.written()
-    }
-}
-
-impl Eq for SubsampleMap {}
 
 impl SubsampleMap {
     /// Appends the subsamples of the next LDU.
     pub(crate) fn push(&mut self, subsamples: &[Subsample]) {
         if self.ldus.is_multiple_of(SPARSE) {
-            self.sparse.push(self.codes.len());
+            self.runs.push(Vec::new());
         }
         self.ldus += 1;
-        self.codes.varint(u32::try_from(subsamples.len()).expect("fewer than bytes of an LDU"));
+        let mut codes = Encoder::default();
+        codes.varint(u32::try_from(subsamples.len()).expect("fewer than bytes of an LDU"));
         for subsample in subsamples {
-            self.codes.varint(subsample.clear);
-            self.codes.varint(subsample.protected);
+            codes.varint(subsample.clear);
+            codes.varint(subsample.protected);
         }
+        self.bytes += codes.len();
+        self.runs.last_mut().expect("a run of every LDU").extend_from_slice(codes.written());
     }
 
     /// The subsamples of a range of LDUs, as a map of their own.
@@ -63,6 +59,17 @@ impl SubsampleMap {
         let mut part = Self::default();
         self.for_each(ldus, |subsamples| part.push(subsamples));
         part
+    }
+
+    /// The subsamples of the first LDUs, as a map of their own. It shares them with this one.
+    pub(crate) fn first(&self, count: usize) -> Self {
+        let whole = count / SPARSE;
+        let runs = self.runs.prefix(whole);
+        let bytes =
+            self.bytes - self.runs.range(whole..self.runs.len()).map(Vec::len).sum::<usize>();
+        let mut first = Self { runs, ldus: whole * SPARSE, bytes };
+        self.for_each(first.ldus..count, |subsamples| first.push(subsamples));
+        first
     }
 
     /// Appends the subsamples of further LDUs.
@@ -77,26 +84,27 @@ impl SubsampleMap {
 
     /// The memory of the map in bytes.
     pub(crate) fn memory(&self) -> u64 {
-        (self.codes.len() + self.sparse.len() * size_of::<usize>()) as u64
+        (self.bytes + self.runs.len() * size_of::<Vec<u8>>()) as u64
     }
 
     /// Calls `each` with the subsamples of each of these LDUs. Panics beyond the end, like a slice.
     pub(crate) fn for_each(&self, ldus: Range<usize>, mut each: impl FnMut(&[Subsample])) {
-        let first = ldus.start / SPARSE;
-        let Some(&at) = self.sparse.get(first) else { return };
-        let mut codes = Decoder::new(&self.codes.written()[at..]);
         let mut found = Vec::new();
-        for ldu in first * SPARSE..ldus.end {
-            read_ldu(&mut codes, &mut found).expect("codes that were written here");
-            if ldu >= ldus.start {
-                each(&found);
+        let runs = ldus.start / SPARSE..ldus.end.div_ceil(SPARSE);
+        for (run, codes) in runs.clone().zip(self.runs.range(runs)) {
+            let mut codes = Decoder::new(codes);
+            for ldu in run * SPARSE..ldus.end.min((run + 1) * SPARSE) {
+                read_ldu(&mut codes, &mut found).expect("codes that were written here");
+                if ldu >= ldus.start {
+                    each(&found);
+                }
             }
         }
     }
 
     /// Appends the map, whose LDUs are counted elsewhere.
     pub(crate) fn encode(&self, out: &mut Encoder) {
-        out.bytes(self.codes.written());
+        self.runs.iter().for_each(|codes| out.bytes(codes));
     }
 
     /// Decodes all remaining bytes as the map of LDUs of these sizes.
@@ -128,8 +136,10 @@ fn read_ldu(codes: &mut Decoder<'_>, found: &mut Vec<Subsample>) -> Result<(), M
 
 /// The error of a map that is not one of these LDUs.
 const IMPOSSIBLE: Malformed = Malformed("subsamples that are not the bytes of their LDUs");
-/// LDUs between two places that are kept: any other is at most 63 LDUs away.
+/// LDUs in a run: any LDU is at most 63 behind the beginning of one.
 const SPARSE: usize = 64;
+/// Runs that copies of a map share as one.
+const RUNS: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -148,6 +158,9 @@ mod tests {
             map.for_each(range.clone(), |of| found.push(of.to_vec()));
             let wanted = range.map(|i| of(u32::try_from(i).unwrap()));
             assert_eq!(found, wanted.collect::<Vec<_>>());
+        }
+        for count in [0, 1, 63, 64, 65, 128, 200] {
+            assert_eq!(map.first(count), map.part(0..count), "the first {count}");
         }
         let mut out = Encoder::default();
         map.encode(&mut out);

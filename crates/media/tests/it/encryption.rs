@@ -113,7 +113,7 @@ fn transport_streams_are_encrypted_as_a_whole() {
         let from = random.usize(0..whole.len());
         let to = random.usize(from..=whole.len());
         let part = body.range(from as u64..to as u64);
-        let made = part.slices().iter().flat_map(|slice| match slice {
+        let made = part.slices().flat_map(|slice| match slice {
             Slice::Chained { segment, range } => {
                 chained(segment, range.clone(), &title.data, [7, 188, 5000][random.usize(0..3)])
             }

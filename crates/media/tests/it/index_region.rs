@@ -99,7 +99,7 @@ fn any_index_survives_encoding() {
 fn a_title_of_opaque_bytes_survives_encoding() {
     let mut file = track(TrackKind::File, LduIndex::default());
     file.data_len = 3 * CHECKSUM_SPAN + 1;
-    file.checksums = vec![1, 2, 3, checksum(b"x")];
+    file.checksums = vec![1, 2, 3, checksum(b"x")].into();
     let index = TitleIndex {
         kind: TitleKind::File,
         tracks: vec![file],

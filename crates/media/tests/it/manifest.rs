@@ -148,7 +148,7 @@ fn the_file_of_a_track_is_its_segments_behind_an_index() {
             // What players fetch first is generated.
             let file = packaging.track_file(track).unwrap();
             let head = file.slice_end(found.init.len() as u64);
-            let slices = file.range(0..head).slices().to_vec();
+            let slices = file.range(0..head).slices().cloned().collect::<Vec<_>>();
             assert!(slices.iter().all(|it| matches!(it, Slice::Generated { .. })), "{slices:?}");
         }
     }

@@ -5,8 +5,8 @@ use crate::footage::{Folder, Title, ffmpeg_strict, make, read, remux};
 use m3u8_rs::{MasterPlaylist, MediaPlaylist};
 use media::{
     Body, CHECKSUM_SPAN, ContentSteering, GrowingFile, Growth, Ldu, LduIndex, Links,
-    NoSegmentIndex, Packaging, PackagingError, PackagingOptions, Slice, TitleIndex, TitleKind,
-    TrackDescription, TrackIndex, TrackKind, settled,
+    NoSegmentIndex, Packaging, PackagingError, PackagingOptions, SettledSegments, Slice,
+    TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
 };
 use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn track(kind: TrackKind, scale: u32, ldus: LduIndex) -> TrackIndex {
     };
     let data_len = ldus.data_len();
     let spans = usize::try_from(data_len.div_ceil(CHECKSUM_SPAN)).unwrap();
-    TrackIndex { description, ldus, data_len, checksums: vec![0; spans] }
+    TrackIndex { description, ldus, data_len, checksums: vec![0; spans].into() }
 }
 
 fn pictures(frames: u32, size: impl Fn(u32) -> u32) -> TrackIndex {
@@ -207,7 +207,7 @@ fn stored(body: &Body, track: u16) -> Vec<std::ops::Range<u64>> {
         Slice::Stored { track: t, bytes } if *t == track => Some(bytes.clone()),
         _ => None,
     };
-    body.slices().iter().filter_map(of_track).collect()
+    body.slices().filter_map(of_track).collect()
 }
 
 #[test]
@@ -217,7 +217,8 @@ fn a_segment_is_one_header_and_one_stored_slice_and_segments_cover_the_data() {
         let mut end = 0;
         for k in 0..packaging.segment_count(track) {
             let body = packaging.segment(track, k).unwrap();
-            assert!(matches!(body.slices(), [Slice::Generated { .. }, Slice::Stored { .. }]));
+            let slices: Vec<&Slice> = body.slices().collect();
+            assert!(matches!(slices[..], [Slice::Generated { .. }, Slice::Stored { .. }]));
             let bytes = stored(&body, track)[0].clone();
             assert_eq!(bytes.start, end, "track {track}, segment {k}");
             end = bytes.end;
@@ -260,7 +261,7 @@ fn a_track_that_begins_late_in_a_second_of_the_file_lies_behind_the_others() {
 /// The numbers of the tracks of the stored slices of the file with two tracks.
 fn order(packaging: &Packaging) -> String {
     let body = packaging.progressive(&[0, 1]);
-    let stored = body.slices().iter().filter_map(|slice| match slice {
+    let stored = body.slices().filter_map(|slice| match slice {
         Slice::Stored { track, .. } => Some(track.to_string()),
         _ => None,
     });
@@ -277,7 +278,7 @@ fn files_beyond_four_gibibytes_have_wide_places() {
     // 2 h at 60 MB/s: offsets beyond 32 bits, and an `mdat` beyond them.
     let packaging = package(vec![pictures(180_000, |_| 2_400_000)], SECOND);
     let body = packaging.progressive(&[0]);
-    let Some(Slice::Generated { bytes, .. }) = body.slices().first() else { panic!("a header") };
+    let Some(Slice::Generated { bytes, .. }) = body.slice(0) else { panic!("a header") };
     assert_eq!(body.len(), bytes.len() as u64 + 180_000 * 2_400_000);
     let place = |name: &[u8]| bytes.windows(4).position(|window| window == name);
     let wide = place(b"co64").expect("64-bit places");
@@ -407,12 +408,12 @@ fn playlists_as_text() {
 /// A title that is recorded for eight seconds, and the same when it has grown.
 fn recorded() -> [Packaging; 2] {
     let whole = title(vec![pictures(200, |_| 5000), sound(375)]);
-    let listed = settled(&whole, 2 * SECOND, &[u64::MAX; 2]);
-    let package = |index: TitleIndex, growth| {
-        let options = PackagingOptions { segment: 2 * SECOND, growth, encryption: None };
-        Packaging::new(Arc::new(index), &options).unwrap()
-    };
-    [package(listed, Growth::Growing { began: 1_772_396_100 }), package(whole, Growth::Grown)]
+    let mut segments = SettledSegments::new(2 * SECOND);
+    segments.extend(&whole, &[u64::MAX; 2]);
+    let listed = Arc::new(segments.index(&whole));
+    let growing = segments.packaging(listed, 1_772_396_100).unwrap();
+    let options = PackagingOptions { segment: 2 * SECOND, growth: Growth::Grown, encryption: None };
+    [growing, Packaging::new(Arc::new(whole), &options).unwrap()]
 }
 
 #[test]

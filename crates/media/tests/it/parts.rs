@@ -1,7 +1,9 @@
 //! Streams that are cut into parts: together the parts have every LDU once, each with its time.
 
 use crate::footage::{Folder, Title, ffmpeg, read, remux};
-use media::{FragmentReader, FragmentSink, LduIndex, TrackDescription, TrackIndex, TrackKind};
+use media::{
+    Checksums, FragmentReader, FragmentSink, LduIndex, TrackDescription, TrackIndex, TrackKind,
+};
 use std::path::PathBuf;
 use std::time::Duration;
 use units::MediaTime;
@@ -20,7 +22,7 @@ struct Parts {
 fn empty(tracks: &[TrackDescription]) -> Part {
     let track = |description: &TrackDescription| {
         let (ldus, description) = (LduIndex::default(), description.clone());
-        (TrackIndex { description, ldus, data_len: 0, checksums: Vec::new() }, Vec::new())
+        (TrackIndex { description, ldus, data_len: 0, checksums: Checksums::default() }, Vec::new())
     };
     tracks.iter().map(track).collect()
 }

@@ -318,7 +318,7 @@ fn track(kind: TrackKind, scale: u32, ldus: LduIndex) -> TrackIndex {
     let codec = if kind == TrackKind::Video { "avc1.64001f" } else { "mp4a.6B" }.to_owned();
     let description = TrackDescription { sample_entry, codec, sample_rate: 48_000, ..plain };
     let spans = usize::try_from(ldus.data_len().div_ceil(CHECKSUM_SPAN)).unwrap();
-    TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: vec![0; spans] }
+    TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: vec![0; spans].into() }
 }
 
 /// Pictures of this duration in ms, a key frame in each 25, and of this size.
@@ -390,7 +390,7 @@ fn any_range_of_a_segment_is_that_part_of_the_whole() {
     let (title, packaging) = title(tracks, |_, bytes| random.fill(bytes));
     let body = packaging.transport_segment(0, 0).unwrap();
     let whole = title.bytes(&body);
-    let blocks = body.slices().iter().filter(|it| matches!(it, Slice::Packets { .. })).count();
+    let blocks = body.slices().filter(|it| matches!(it, Slice::Packets { .. })).count();
     assert!(blocks > 1, "{blocks} blocks");
     for seed in 0..60 {
         let mut random = fastrand::Rng::with_seed(seed);

@@ -39,7 +39,7 @@ pub(crate) fn multipart(whole: &Body, ranges: &[Range<u64>], kind: &str) -> Mult
         at += head.len() + (range.end - range.start);
         ends.push(at);
         slices.push(head);
-        slices.extend(whole.range(range.clone()).slices().iter().cloned());
+        slices.extend(whole.range(range.clone()).slices().cloned());
     }
     slices.push(generated(format!("\r\n--{boundary}--\r\n")));
     MultipartBody {

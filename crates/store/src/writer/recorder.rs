@@ -21,7 +21,9 @@ use crate::format::record::{
 use crate::recording::split;
 use crate::space::Growth;
 use crate::{RecordingLoad, StoreError, TitleId, TitleRecord};
-use media::{IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum};
+use media::{
+    Checksums, IndexPart, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+};
 use std::fmt;
 use units::{ByteCount, Encoder, Extent};
 
@@ -73,7 +75,7 @@ impl<'a> TitleRecorder<'a> {
             description: description.clone(),
             ldus: LduIndex::default(),
             data_len: 0,
-            checksums: Vec::new(),
+            checksums: Checksums::default(),
         };
         let index = TitleIndex {
             kind: TitleKind::Media,

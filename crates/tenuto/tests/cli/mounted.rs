@@ -184,6 +184,70 @@ fn programs_read_titles_as_files() {
     assert_eq!(mounted.stop(), (Some(0), String::new()));
 }
 
+/// Pictures that were numbered files are such files again, byte for byte.
+#[test]
+fn each_frame_of_a_title_of_pictures_is_a_file() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = TestDir::with_store_of(96);
+    let kinds = ["jpg", "png", "dpx", "exr", "tiff", "jp2", "j2k"];
+    for kind in kinds {
+        // Without a file format around it, JPEG 2000 is another kind of file.
+        let form = if kind == "j2k" { "-format j2k " } else { "" };
+        let source = "-f lavfi -i testsrc2=s=64x48:r=24:d=0.25";
+        let pictures = format!("{kind}-%06d.{kind}");
+        let ffmpeg = |words: &str| {
+            let mut command = Command::new("ffmpeg");
+            command.current_dir(dir.path("")).args(["-nostdin", "-v", "error"]);
+            assert!(command.args(words.split(' ')).status().expect("ffmpeg runs").success());
+        };
+        ffmpeg(&format!("{source} {form}{pictures}"));
+        ffmpeg(&format!("-framerate 24 -i {pictures} -c copy {kind}.mov"));
+        dir.ok(&format!("ingest a.store {kind}.mov --title shots/{kind}"));
+    }
+    dir.film("film.mp4");
+    dir.ok("ingest a.store film.mp4 --title film");
+    let mounted = Mounted::start(&dir, "");
+    for kind in kinds {
+        let folder = format!("shots/{kind}.mp4.frames");
+        let wanted: Vec<String> = (1..=6).map(|it| format!("{it:06}.{kind}")).collect();
+        assert_eq!(mounted.names(&folder), wanted);
+        // From the last to the first: each can be read at random.
+        for name in wanted.iter().rev() {
+            let path = mounted.path(&format!("{folder}/{name}"));
+            let source = dir.read(&format!("{kind}-{}.{kind}", &name[..6]));
+            assert_eq!(fs::metadata(&path).unwrap().len(), source.len() as u64, "{path}");
+            assert!(fs::read(&path).unwrap() == source, "{path}");
+        }
+        assert!(fs::metadata(mounted.path(&folder)).unwrap().is_dir());
+    }
+    // They are listed nowhere else, and no other title has them.
+    assert_eq!(mounted.names("shots").len(), kinds.len());
+    for path in ["film.mp4.frames", "shots/png.mp4.frames/000007.png", "shots/png.frames"] {
+        let error = fs::metadata(mounted.path(path)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{path}");
+    }
+    // They are made of the title, and go with it.
+    let frame = mounted.path("shots/png.mp4.frames/000003.png");
+    for error in [
+        fs::write(&frame, "x").unwrap_err(),
+        fs::remove_file(&frame).unwrap_err(),
+        fs::rename(&frame, mounted.path("third.png")).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    }
+    assert!(fs::write(mounted.path("shots/png.mp4.frames/new.png"), "x").is_err());
+    assert!(fs::remove_dir(mounted.path("shots/png.mp4.frames")).is_err());
+    let open = fs::File::open(&frame).unwrap();
+    fs::remove_file(mounted.path("shots/png.mp4")).unwrap();
+    let mut bytes = vec![0; 100_000];
+    let got = open.read_at(&mut bytes, 0).unwrap();
+    assert!(bytes[..got] == dir.read("png-000003.png"), "it is there for those who have it open");
+    drop(open);
+    assert!(fs::File::open(&frame).is_err());
+    assert_eq!(mounted.stop(), (Some(0), String::new()));
+    assert_eq!(dir.json("check a.store --scrub")["clean"], serde_json::json!(true));
+}
+
 #[test]
 fn what_programs_write_becomes_titles() {
     testkit::needs!(Root, Fuse, Mount);

@@ -663,6 +663,35 @@ fn a_part_ends_where_the_input_changes_its_form() {
     assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
 }
 
+/// Pictures of VP9 and of AV1 that go on in another size: the title ends there, and a series goes
+/// on with a part of the new size.
+#[test]
+fn pictures_of_vp9_and_av1_change_their_size() {
+    let dir = TestDir::with_store_of(160);
+    for (name, encoder, profile) in [
+        ("vp9", "libvpx-vp9 -deadline realtime -cpu-used 8", "8 bit, profile 0"),
+        ("av1", "libsvtav1 -preset 12", "profile 0"),
+    ] {
+        let sizes = ["320x180", "640x360"];
+        for size in sizes {
+            let source = format!("-f lavfi -i testsrc2=s={size}:r=25:d=2 -c:v {encoder} -g 25");
+            let made = ffmpeg(&dir, &format!("{source} {name}-{size}.mkv")).status();
+            assert!(made.expect("ffmpeg runs").success());
+        }
+        dir.write("list", sizes.map(|size| format!("file {name}-{size}.mkv\n")).concat());
+        let words = format!("-f concat -i list -c copy {name}.mkv");
+        assert!(ffmpeg(&dir, &words).status().expect("ffmpeg runs").success());
+        let run = dir.run(&format!("record a.store {name} {name}.mkv"));
+        let change = sizes.map(|size| format!("pictures of {size} ({profile})")).join(" to ");
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        assert!(run.err.contains(&format!("the input changes from {change}")), "{}", run.err);
+        dir.ok(&format!("export a.store {name} {name}-one.mp4"));
+        let [recorded, first] = [format!("{name}-one.mp4"), format!("{name}-{}.mkv", sizes[0])];
+        assert_eq!(pictures(&dir, &recorded), pictures(&dir, &first));
+    }
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+}
+
 /// Writes a file into a named pipe; waits until it is read.
 fn send(dir: &TestDir, file: &str, pipe: &str) {
     let mut pipe = fs::OpenOptions::new().write(true).open(dir.path(pipe)).expect("a pipe");

@@ -163,7 +163,7 @@ impl ChainWriter {
     fn make_clear(&mut self, stored: &mut &[u8]) -> bool {
         self.clear.drain(..self.used);
         self.used = 0;
-        match self.segment.body.slices().get(self.slice) {
+        match self.segment.body.slice(self.slice) {
             None if self.is_padded => return false,
             None => {
                 let missing = BLOCK - u32::try_from(self.clear.len()).expect("less than a block");

@@ -2,7 +2,7 @@
 
 use super::block::CipherLdu;
 use super::*;
-use crate::TrackDescription;
+use crate::{Checksums, TrackDescription};
 use aes::cipher::BlockCipherEncrypt;
 use std::sync::Arc;
 use units::Timescale;
@@ -34,7 +34,7 @@ fn encrypt(cipher: &Arc<TrackCipher>, plain: &[u8], subsamples: &[Subsample]) ->
     ldus.push(u32::try_from(plain.len()).unwrap(), 1, 0, true, false);
     let description = TrackDescription::plain(TrackKind::Audio, Timescale(1));
     let data_len = ldus.data_len();
-    let track = TrackIndex { description, ldus, data_len, checksums: Vec::new() };
+    let track = TrackIndex { description, ldus, data_len, checksums: Checksums::default() };
     let mut blocks = CipherBlock::blocks(&track, 0, 0..0, cipher);
     assert!(blocks.is_empty(), "no LDU, no block");
     let mut whole = CipherBlock::blocks(&track, 0, 0..1, cipher);

@@ -2,7 +2,7 @@
 
 use super::*;
 use device::Pool;
-use media::{LduIndex, Packaging, PackagingOptions, TitleIndex, TitleKind};
+use media::{Checksums, LduIndex, Packaging, PackagingOptions, TitleIndex, TitleKind};
 use media::{TrackDescription, TrackIndex, TrackKind};
 use units::{ByteCount, Timescale};
 
@@ -153,7 +153,7 @@ fn transport_segment() -> Vec<Slice> {
         let description = TrackDescription { sample_entry, sample_rate: 48_000, ..plain };
         let mut ldus = LduIndex::default();
         sizes.enumerate().for_each(|(i, size)| ldus.push(size, 1, 0, i == 0, false));
-        TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Vec::new() }
+        TrackIndex { description, data_len: ldus.data_len(), ldus, checksums: Checksums::default() }
     };
     let pictures = &mut (0..50).map(|i| 1 + i * i * 50);
     let pictures = track(TrackKind::Video, 25, entry(b"avc1", 78, &record), pictures);
@@ -166,7 +166,7 @@ fn transport_segment() -> Vec<Slice> {
         thumbnails: None,
     };
     let packaging = Packaging::new(Arc::new(index), &PackagingOptions::default()).unwrap();
-    packaging.transport_segment(0, 0).unwrap().slices().to_vec()
+    packaging.transport_segment(0, 0).unwrap().slices().cloned().collect()
 }
 
 fn generated_slice(n: u8) -> Slice {
