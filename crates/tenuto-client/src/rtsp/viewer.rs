@@ -123,8 +123,9 @@ pub(crate) struct RtspViewer {
     latest: Duration,
     player: PushPlayer,
     pub(crate) bytes: u64,
-    /// Changes of speed that the server has refused.
+    /// Changes of speed, and seeks, that the server has refused.
     pub(crate) refused_speeds: u32,
+    pub(crate) refused_seeks: u32,
 }
 
 impl RtspViewer {
@@ -174,6 +175,7 @@ impl RtspViewer {
             player: PushPlayer::new(now, options.player, behaviour),
             bytes: 0,
             refused_speeds: 0,
+            refused_seeks: 0,
             url,
         };
         viewer.ask(Asked::Setup(RtspStep::Options));
@@ -455,16 +457,14 @@ impl RtspViewer {
             // A server that knows no OPTIONS may know the rest; one that keeps sessions alive by
             // RTCP may not know the request.
             _ if matches!(asked, Asked::Setup(RtspStep::Options) | Asked::KeepAlive) => {}
-            // RFC 2326, 11.3.5: not enough bandwidth.
+            // No room (RFC 2326, 11.3.5), no such place, no such speed: the stream goes on.
+            _ if matches!(asked, Asked::Play(PlayFrom::Speed(_) | PlayFrom::Time(_))) => {
+                self.change_refused(matches!(asked, Asked::Play(PlayFrom::Time(_))));
+                return Ok(());
+            }
             453 | 503 if !matches!(asked, Asked::Pause) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
                 let refusal = Box::new(refusal(after, response.body()));
-                if let Asked::Play(PlayFrom::Speed(_)) = asked {
-                    self.refused_speeds += 1;
-                    self.player.keep_stream();
-                    self.ask_next();
-                    return Ok(());
-                }
                 if is_first_play || matches!(asked, Asked::Setup(_)) {
                     self.leave();
                     events.push(PushEvent::Refused(refusal));
@@ -496,6 +496,7 @@ impl RtspViewer {
                 let length = text(response, &RANGE).and_then(length_of_range);
                 self.length = length.map(|length| length.div_f64(pace));
                 self.latest = Duration::ZERO;
+                self.player.stream_changed();
                 self.tracks.iter_mut().for_each(|track| {
                     track.goodbye = false;
                     track.receiver.restart();
@@ -512,6 +513,16 @@ impl RtspViewer {
         }
         self.ask_next();
         Ok(())
+    }
+
+    // The stream goes on as before, unless the viewer has meanwhile asked for yet another.
+    fn change_refused(&mut self, is_seek: bool) {
+        let count = if is_seek { &mut self.refused_seeks } else { &mut self.refused_speeds };
+        *count += 1;
+        if !self.queue.iter().any(|asked| matches!(asked, Asked::Play(_))) {
+            self.player.keep_stream();
+        }
+        self.ask_next();
     }
 
     fn described(

@@ -32,7 +32,7 @@ impl Session {
     fn note_push(&mut self, events: Vec<PushEvent>, now: Moment, retry: bool) {
         if let Some(push) = &self.push {
             (self.bytes, self.stalls) = (push.bytes, push.stalls());
-            self.refused_speeds = push.refused_speeds;
+            (self.refused_speeds, self.refused_seeks) = (push.refused_speeds, push.refused_seeks);
         }
         for event in events {
             match event {
