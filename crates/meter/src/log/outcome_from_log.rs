@@ -74,7 +74,8 @@ impl OutcomeFromLog {
             *second = waited.max(*second);
         }
         let times = &self.outcome.round_times;
-        let growing = self.allowed.and_then(|allowed| growth(times, times.len(), allowed));
+        let took = self.outcome.took;
+        let growing = self.allowed.and_then(|allowed| growth(times, times.len(), took, allowed));
         self.outcome.backlog_growth = growing;
         self.outcome
     }

@@ -26,6 +26,10 @@
 //! on until it does not, at most to 2 L: a trough of the storage's speed passes, a growing backlog
 //! does not.
 //!
+//! A growth that at its pace would need more than a day from the end of the run to make a frame
+//! late is none ([`HORIZON`]): the number is one that holds for a day. It can be seen in runs of
+//! hours alone. In a shorter one a rise by T makes a frame late within 32 of its windows.
+//!
 //! # What a held run cannot hide
 //!
 //! Let the streams ask for 1 + e times what the storage delivers. The frame due at time t then
@@ -62,23 +66,41 @@ pub(crate) fn long_enough(allowed: Duration) -> Duration {
 pub(crate) const CONFIRMING: u32 = 3;
 
 /// The growth of the backlog at the end of a run. `delays` has the longest response of each round,
-/// and `planned` of these rounds were to be run: the others are a continuation. `None` if the
-/// backlog does not grow, or before the end.
+/// and `planned` of these rounds were to be run, in a time of `length`: the others are a
+/// continuation. `None` if the backlog does not grow, or before the end.
 pub(crate) fn growth(
     delays: &[Duration],
     planned: usize,
+    length: Duration,
     allowed: Duration,
 ) -> Option<BacklogGrowth> {
-    let (quarter, part) = (planned / 4, (planned / PARTS).max(1));
+    let (quarter, part) = (planned / 4, (planned / PARTS as usize).max(1));
     // Fewer rounds than that are no quarters to compare.
     if delays.len() < planned || quarter == 0 {
         return None;
     }
-    let (before, last) = delays.split_at(delays.len() - quarter);
-    let parts = before[quarter..].chunks_exact(part).map(lowest);
-    let now = lowest(&last[last.len().saturating_sub(part)..]);
     by_quarters(delays, quarter, allowed)
-        .or_else(|| above(now, parts.max().unwrap_or_default(), allowed))
+        .filter(|growth| growth.ends_within_horizon(allowed, length / 4))
+        .or_else(|| {
+            let (growth, parts) = by_parts(delays, quarter, part, allowed)?;
+            growth.ends_within_horizon(allowed, length * parts / PARTS).then_some(growth)
+        })
+}
+
+/// The growth of the last part over all parts between the first and the last quarter, and in how
+/// many parts it came about.
+fn by_parts(
+    delays: &[Duration],
+    quarter: usize,
+    part: usize,
+    allowed: Duration,
+) -> Option<(BacklogGrowth, u32)> {
+    let (before, last) = delays.split_at(delays.len() - quarter);
+    let highest = before[quarter..].chunks_exact(part).map(lowest).max().unwrap_or_default();
+    let mut ends = last.rchunks_exact(part).map(lowest);
+    let growth = above(ends.next().unwrap_or_default(), highest, allowed)?;
+    let higher = ends.take_while(|level| *level > highest).count();
+    Some((growth, u32::try_from(higher + 1).unwrap_or(PARTS)))
 }
 
 /// The growth of what players' buffers of length `buffer` lack: `lacks` has the most of any player
@@ -102,6 +124,16 @@ fn lowest(window: &[Duration]) -> Duration {
     window.iter().copied().min().unwrap_or_default()
 }
 
+impl BacklogGrowth {
+    /// Whether a frame is late within [`HORIZON`] if the backlog goes on growing as it did in the
+    /// last `time`.
+    fn ends_within_horizon(self, allowed: Duration, time: Duration) -> bool {
+        let pace = self.end.saturating_sub(self.before).as_secs_f64();
+        let left = allowed.saturating_sub(self.end).as_secs_f64();
+        left * time.as_secs_f64() <= pace * HORIZON.as_secs_f64()
+    }
+}
+
 fn above(end: Duration, before: Duration, allowed: Duration) -> Option<BacklogGrowth> {
     (end > before + allowed / EQUAL).then_some(BacklogGrowth { before, end })
 }
@@ -110,14 +142,17 @@ fn above(end: Duration, before: Duration, allowed: Duration) -> Option<BacklogGr
 const LEAST_PIECES: usize = 2;
 
 /// The run's part whose lowest delay is its state at that time: one in this many.
-const PARTS: usize = 32;
+const PARTS: u32 = 32;
+
+/// The time after a run for which what it held is to hold.
+const HORIZON: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The part of the buffer's time, one in this number, by which two delays count as equal.
 const EQUAL: u32 = 32;
 
 /// A continued run is tested again after each of this many parts of its planned length.
 pub(super) fn tested_every(planned: u64) -> u64 {
-    (planned / PARTS as u64).max(1)
+    (planned / u64::from(PARTS)).max(1)
 }
 
 #[cfg(test)]
@@ -130,7 +165,7 @@ mod tests {
     /// The growth after 1,500 rounds at 25 a second, of 1,500 planned, with these delays in ms.
     fn grows(delay: impl Fn(u32) -> u32) -> bool {
         let delays: Vec<Duration> = (0..1500).map(|round| MS * delay(round)).collect();
-        growth(&delays, 1500, ALLOWED).is_some()
+        growth(&delays, 1500, Duration::from_secs(60), ALLOWED).is_some()
     }
 
     #[test]
@@ -149,6 +184,20 @@ mod tests {
     }
 
     #[test]
+    fn a_growth_counts_where_a_frame_is_late_within_a_day() {
+        let grows = |hours: u32, by: u32| {
+            let delays: Vec<Duration> = (0..1500).map(|round| MS * (round * by / 1500)).collect();
+            growth(&delays, 1500, Duration::from_secs(3600) * hours, ALLOWED).is_some()
+        };
+        assert!(grows(1, 60), "15 ms a quarter, 275 are left: 5 hours");
+        assert!(grows(5, 60), "23 hours");
+        assert!(!grows(6, 60), "27 hours");
+        assert!(!grows(24, 60), "4 days");
+        assert!(grows(24, 200), "20 hours");
+        assert!(grows(24, 400), "frames are late");
+    }
+
+    #[test]
     fn buffers_that_empty_from_piece_to_piece_are_a_backlog() {
         let lacks = |lack: fn(u32) -> u32, pieces| {
             let lacks: Vec<Duration> = (0..pieces).map(|piece| MS * lack(piece)).collect();
@@ -163,8 +212,9 @@ mod tests {
     #[test]
     fn a_backlog_is_not_judged_before_the_planned_end() {
         let delays: Vec<Duration> = (0..999).map(|round| MS * round).collect();
-        assert_eq!(growth(&delays, 1000, ALLOWED), None);
-        assert!(growth(&delays, 999, ALLOWED).is_some());
-        assert_eq!(growth(&delays[..3], 3, ALLOWED), None, "too few rounds");
+        let length = Duration::from_secs(40);
+        assert_eq!(growth(&delays, 1000, length, ALLOWED), None);
+        assert!(growth(&delays, 999, length, ALLOWED).is_some());
+        assert_eq!(growth(&delays[..3], 3, length, ALLOWED), None, "too few rounds");
     }
 }

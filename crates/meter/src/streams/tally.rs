@@ -192,7 +192,8 @@ impl<'a> StreamsTally<'a> {
 
     fn growth(&self) -> Option<BacklogGrowth> {
         let planned = usize::try_from(self.plan.frames()).unwrap_or(usize::MAX);
-        growth(&self.round_times(self.complete_rounds), planned, self.plan.allowed())
+        let times = self.round_times(self.complete_rounds);
+        growth(&times, planned, self.plan.duration, self.plan.allowed())
     }
 
     pub(super) fn progress(&self, now: Moment) -> RunProgress {
