@@ -45,6 +45,8 @@ pub struct PushPlayer {
     seeking: bool,
     actions: VecDeque<PushAction>,
     figures: PlayerReport,
+    /// Media time of the present stream that was shown when play-out last stopped.
+    shown: Duration,
     /// The play-out and the measurements before another stream was asked for.
     before: Option<Box<(PushState, PlayerReport)>>,
 }
@@ -96,6 +98,7 @@ impl PushPlayer {
             seeking: false,
             actions: VecDeque::new(),
             figures: PlayerReport::default(),
+            shown: Duration::ZERO,
             before: None,
         }
     }
@@ -138,7 +141,29 @@ impl PushPlayer {
 
     /// The server sends the stream that was asked for: there is no way back to the one before.
     pub fn stream_changed(&mut self) {
-        self.before = None;
+        (self.before, self.shown) = (None, Duration::ZERO);
+    }
+
+    /// Carries out an action of the viewer now, besides those of its behaviour.
+    pub fn act(&mut self, now: Moment, action: ViewerAction) {
+        self.perform(now, action);
+    }
+
+    /// Media time of the present stream that has been shown.
+    pub fn shown(&self, now: Moment) -> Duration {
+        match self.state {
+            PushState::Playing(playout) => played(&playout, now),
+            _ => self.shown,
+        }
+    }
+
+    /// The moment at which the LDU of media time `time` is shown on a clock that does not stop for
+    /// stalls; `None` while play-out does not run.
+    pub fn ideal_moment(&self, time: Duration) -> Option<Moment> {
+        match self.state {
+            PushState::Playing(playout) => Some(playout.begin + time),
+            _ => None,
+        }
     }
 
     /// The server refuses what was asked for since it last changed the stream, and sends the stream as before: play-out goes
@@ -273,7 +298,8 @@ impl PushPlayer {
     // Changes the state, and records the time of the present one.
     fn leave(&mut self, now: Moment, next: PushState) {
         if let PushState::Playing(playout) = self.state {
-            self.figures.played += played(&playout, now);
+            self.shown = played(&playout, now);
+            self.figures.played += self.shown;
             if let Some(stall) = self.stands(&playout, now) {
                 self.figures.stalls.add(stall, self.options.dead_band);
             }

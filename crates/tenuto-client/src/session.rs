@@ -290,7 +290,7 @@ impl Session {
     }
 
     /// The player's measurements.
-    fn report(&mut self, now: Moment) -> Option<PlayerReport> {
+    pub(crate) fn report(&mut self, now: Moment) -> Option<PlayerReport> {
         let push = self.push.as_ref().map(|push| push.report_of_player(now));
         self.player.as_mut().map(|player| player.report(now)).or(push)
     }
