@@ -166,8 +166,8 @@ impl PushPlayer {
         }
     }
 
-    /// The server refuses what was asked for since it last changed the stream, and sends the stream as before: play-out goes
-    /// on as if nothing had been asked for.
+    /// The server refuses what was asked for since it last changed the stream, and sends the stream
+    /// as before: play-out goes on as if nothing had been asked for.
     pub fn keep_stream(&mut self) {
         if let Some(before) = self.before.take().filter(|_| self.state == PushState::Waiting) {
             (self.state, self.figures) = *before;

@@ -20,10 +20,10 @@
 //! ```
 //!
 //! Media comes over real sockets (HLS or DASH with fragmented MP4, HLS with transport streams,
-//! progressive MP4 by byte ranges, or RTP over UDP or TCP). Each viewer has a play-out clock and a buffer ([`player`]); media is
-//! discarded as it arrives, so that one core and little memory suffice for hundreds of viewers. The
-//! client uses HTTP/1.1 and RTSP 1.0 with or without TLS, works with any server, and shares no code
-//! with Tenuto's.
+//! progressive MP4 by byte ranges, or RTP over UDP or TCP). Each viewer has a play-out clock and
+//! a buffer ([`player`]); media is discarded as it arrives, so that one core and little memory
+//! suffice for hundreds of viewers. The client uses HTTP/1.1 and RTSP 1.0 with or without TLS,
+//! works with any server, and shares no code with Tenuto's.
 //!
 //! A player stays in the rendition that it was offered first, or changes by
 //! [`player::AbrRule`].

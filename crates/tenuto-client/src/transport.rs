@@ -7,9 +7,9 @@
 //!             ─▶ PID of one ───▶ PES packet: PTS, DTS, bytes ──▶ sink(LDU)
 //! ```
 //!
-//! A PES packet of pictures may not state its length: it ends where the next one begins, or with the
-//! segment. One of which packets are missing is not passed on. Checksums are not verified, nothing
-//! is decrypted, and of several programmes the first one is read.
+//! A PES packet of pictures may not state its length: it ends where the next one begins, or with
+//! the segment. One of which packets are missing is not passed on. Checksums are not verified,
+//! nothing is decrypted, and of several programmes the first one is read.
 
 use crate::boxes::ticks;
 use crate::ldus::{FoundLdu, LduPlace};
@@ -218,7 +218,7 @@ impl TransportReader {
 enum PesState {
     Open,
     Complete,
-    /// It has no time, or is none.
+    /// A packet without a time, or none at all.
     Useless,
 }
 

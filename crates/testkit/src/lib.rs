@@ -74,7 +74,8 @@ impl Need {
     }
 
     /// Whether the machine meets the requirement, as far as that can be seen without trying. Tests
-    /// that mount, use groups or io_uring, or install filters call [`skip`] when the kernel refuses.
+    /// that mount, use groups or io_uring, or install filters call [`skip`] when the kernel
+    /// refuses.
     fn is_available(self) -> bool {
         match self {
             Self::Root => has_sys_admin(),

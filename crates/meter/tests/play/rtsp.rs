@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tenuto_client::PlayOptions;
 
-/// Serves the titles `/t/STATUS`: each `PLAY` after the first is answered with that status. The film
-/// goes on until two of them have been answered, and for some frames more.
+/// Serves the titles `/t/STATUS`: each `PLAY` after the first is answered with that status. The
+/// film goes on until two of them have been answered, and for some frames more.
 fn serve() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

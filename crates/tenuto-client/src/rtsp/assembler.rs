@@ -34,7 +34,7 @@ enum PayloadLayout {
     /// Access units behind a section of headers.
     Aac(AccessUnitHeaders),
     MpegVideo,
-    /// So many bytes in front of each payload.
+    /// This number of bytes in front of each payload.
     Headed(usize),
     Plain {
         is_video: bool,
@@ -305,7 +305,7 @@ const LARGEST_LDU: usize = 32 << 20;
 mod tests {
     use super::*;
 
-    /// The LDU, or LDUs, of these payloads: offset in ticks, whether whole and sync, bytes.
+    /// The LDU, or LDUs, of these payloads, as `Wanted` has them.
     fn put_together(
         encoding: &str,
         parameters: &str,
@@ -319,10 +319,16 @@ mod tests {
         found
     }
 
+    /// Ticks behind the time stamp, whether whole, whether sync, bytes.
+    type Wanted<'a> = (u32, bool, bool, &'a [u8]);
+
+    /// Encoding, parameters, payloads, and the LDUs that they are.
+    type Row<'a> = (&'a str, &'a str, &'a [&'a [u8]], &'a [Wanted<'a>]);
+
     #[test]
     fn payloads_become_the_ldus_of_their_rfcs() {
         const HBR: &str = "mode=AAC-hbr; sizelength=13; indexlength=3; indexdeltalength=3";
-        let rows: [(&str, &str, &[&[u8]], &[(u32, bool, bool, &[u8])]); 13] = [
+        let rows: [Row<'_>; 13] = [
             ("H264", "", &[&[0x41, 9]], &[(0, true, false, &[0, 0, 0, 2, 0x41, 9])]),
             // A unit, two in one packet, and an IDR picture in three fragments.
             (

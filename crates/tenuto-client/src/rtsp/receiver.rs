@@ -109,8 +109,8 @@ impl RtpReceiver {
         }
     }
 
-    /// Media time counts from the next LDU on, and presentation time from the stamp `origin`, if the
-    /// server names one.
+    /// Media time counts from the next LDU on, and presentation time from the stamp `origin`, if
+    /// the server names one.
     pub(crate) fn restart(&mut self, origin: Option<u32>) {
         (self.zero, self.open, self.transit) = (None, false, None);
         (self.origin, self.first_decode) = (origin, None);
