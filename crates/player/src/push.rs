@@ -45,6 +45,8 @@ pub struct PushPlayer {
     seeking: bool,
     actions: VecDeque<PushAction>,
     figures: PlayerReport,
+    /// Media time of the present stream that was shown when play-out last stopped.
+    shown: Duration,
     /// The play-out and the measurements before another stream was asked for.
     before: Option<Box<(PushState, PlayerReport)>>,
 }
@@ -96,6 +98,7 @@ impl PushPlayer {
             seeking: false,
             actions: VecDeque::new(),
             figures: PlayerReport::default(),
+            shown: Duration::ZERO,
             before: None,
         }
     }
@@ -136,8 +139,35 @@ impl PushPlayer {
         Some(drift)
     }
 
-    /// The server refuses the latest seek or speed, and sends the stream as before: play-out goes
-    /// on as if nothing had been asked for.
+    /// The server sends the stream that was asked for: there is no way back to the one before.
+    pub fn stream_changed(&mut self) {
+        (self.before, self.shown) = (None, Duration::ZERO);
+    }
+
+    /// Carries out an action of the viewer now, besides those of its behaviour.
+    pub fn act(&mut self, now: Moment, action: ViewerAction) {
+        self.perform(now, action);
+    }
+
+    /// Media time of the present stream that has been shown.
+    pub fn shown(&self, now: Moment) -> Duration {
+        match self.state {
+            PushState::Playing(playout) => played(&playout, now),
+            _ => self.shown,
+        }
+    }
+
+    /// The moment at which the LDU of media time `time` is shown on a clock that does not stop for
+    /// stalls; `None` while play-out does not run.
+    pub fn ideal_moment(&self, time: Duration) -> Option<Moment> {
+        match self.state {
+            PushState::Playing(playout) => Some(playout.begin + time),
+            _ => None,
+        }
+    }
+
+    /// The server refuses what was asked for since it last changed the stream, and sends the stream
+    /// as before: play-out goes on as if nothing had been asked for.
     pub fn keep_stream(&mut self) {
         if let Some(before) = self.before.take().filter(|_| self.state == PushState::Waiting) {
             (self.state, self.figures) = *before;
@@ -235,6 +265,7 @@ impl PushPlayer {
             ViewerAction::Stop => self.end(now, PushState::Stopped),
             ViewerAction::Pause if paused => {}
             ViewerAction::Pause => {
+                self.before = None;
                 self.leave(now, PushState::Paused);
                 self.actions.push_back(PushAction::Pause);
             }
@@ -250,7 +281,10 @@ impl PushPlayer {
 
     // Lets another stream come, for which the viewer waits.
     fn go_elsewhere(&mut self, now: Moment, action: PushAction) {
-        self.before = Some(Box::new((self.state, self.figures.clone())));
+        // While one change is under way, the stream is still the one before it.
+        if !(self.seeking && self.state == PushState::Waiting) {
+            self.before = Some(Box::new((self.state, self.figures.clone())));
+        }
         self.seeking = true;
         self.leave(now, PushState::Waiting);
         self.actions.push_back(action);
@@ -264,7 +298,8 @@ impl PushPlayer {
     // Changes the state, and records the time of the present one.
     fn leave(&mut self, now: Moment, next: PushState) {
         if let PushState::Playing(playout) = self.state {
-            self.figures.played += played(&playout, now);
+            self.shown = played(&playout, now);
+            self.figures.played += self.shown;
             if let Some(stall) = self.stands(&playout, now) {
                 self.figures.stalls.add(stall, self.options.dead_band);
             }
@@ -360,6 +395,24 @@ mod tests {
         player.arrived(at(2100), MS(0));
         player.keep_stream();
         assert_eq!(player.report(at(2300)).seeks, [MS(300)], "an answer that came before is over");
+    }
+
+    #[test]
+    fn of_several_changes_the_refused_ones_leave_the_stream_that_the_server_sends() {
+        // Two changes before an answer; then the answers, and whether the first stream goes on.
+        let rows = [(true, true, false), (true, false, false), (false, false, true)];
+        for (first, second, goes_on) in rows {
+            let mut player = player("1s seek 5s; 1s speed 2");
+            player.arrived(at(0), MS(0));
+            player.arrived(at(900), MS(900));
+            assert_eq!(player.poll(at(1000)), Some(PushAction::Seek(MS(5000))));
+            assert_eq!(player.poll(at(1000)), Some(PushAction::Speed(2000)));
+            for accepted in [first, second] {
+                if accepted { player.stream_changed() } else { player.keep_stream() }
+            }
+            let state = if goes_on { PlaybackState::Playing } else { PlaybackState::Waiting };
+            assert_eq!(player.state(at(1050)), state, "{first} {second}");
+        }
     }
 
     #[test]

@@ -99,6 +99,8 @@ pub(crate) enum BuiltFile {
     Movie(Vec<u16>),
     /// The segments of this track behind an index of them.
     Track(u16),
+    /// The I-frames of this track behind an index of them.
+    Iframes(u16),
 }
 
 type Files = Mutex<BTreeMap<BuiltFile, Arc<Body>>>;
@@ -473,6 +475,9 @@ impl Presentation {
             BuiltFile::Track(track) => {
                 Arc::new(self.packaging.track_file(*track).unwrap_or_default())
             }
+            BuiltFile::Iframes(track) => {
+                Arc::new(self.packaging.iframe_file(*track).unwrap_or_default())
+            }
         };
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(files.entry(file.clone()).or_insert(body))
@@ -614,11 +619,16 @@ fn due_as_played(copies: &mut [Layout], base: &[Arc<Layout>]) {
             let due = &base.tracks[track].due;
             due.get(stored as usize).or(due.last()).copied().unwrap_or(0)
         };
-        let starts = copy.tracks.iter().enumerate();
-        let starts = starts.filter_map(|(number, track)| Some(due(number, *track.stored.first()?)));
+        // I-frames are pieces of their track here.
+        let of = |(number, track): (usize, &TrackLayout)| {
+            track.key_frames_of.map_or(number, usize::from)
+        };
+        let of: Vec<usize> = copy.tracks.iter().enumerate().map(of).collect();
+        let starts = of.iter().zip(&copy.tracks);
+        let starts = starts.filter_map(|(of, track)| Some(due(*of, *track.stored.first()?)));
         let first = starts.min().unwrap_or(0);
-        for (number, track) in copy.tracks.iter_mut().enumerate() {
-            let times = track.stored.iter().map(|stored| due(number, *stored) - first);
+        for (of, track) in of.into_iter().zip(&mut copy.tracks) {
+            let times = track.stored.iter().map(|stored| due(of, *stored) - first);
             track.due = times.collect();
         }
     }

@@ -1,5 +1,6 @@
 //! Receives the first ten seconds of a title, and prints each LDU:
-//! `cargo run -p tenuto-client --example receive http://127.0.0.1:8080/t/film/master.m3u8`
+//! `cargo run -p tenuto-client --example receive http://127.0.0.1:8080/t/film/master.m3u8`, or with an
+//! address of RTSP.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
@@ -10,7 +11,7 @@ use units::Hinted;
 
 fn main() -> ExitCode {
     let Some(url) = std::env::args().nth(1) else {
-        eprintln!("give the address of an HLS playlist or a DASH manifest");
+        eprintln!("give the address of an HLS playlist, a DASH manifest, or RTSP");
         return ExitCode::from(2);
     };
     match receive(&url) {
@@ -29,7 +30,7 @@ fn receive(url: &str) -> Result<(), ClientError> {
         match title.receive(Duration::from_millis(100))? {
             Received::Ldu(ldu) => {
                 let kind = if ldu.sync { "key" } else { "" };
-                println!("{} {:>9.3?} {:>8} B {kind}", ldu.track, ldu.decode, ldu.bytes.len());
+                println!("{} {:>9.3?} {:>8} B {kind}", ldu.track, ldu.time, ldu.bytes.len());
             }
             Received::Nothing => {}
             Received::End => break,

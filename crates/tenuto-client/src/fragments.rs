@@ -13,21 +13,8 @@
 //! judged.
 
 use crate::boxes::{box_header, boxes, find, ticks, u32_at, u64_at};
+use crate::ldus::LduPlace;
 use std::collections::VecDeque;
-use std::time::Duration;
-
-/// A logical data unit as its container describes it, without its bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LduPlace {
-    /// Decode time, from the zero of the track's clock.
-    pub(crate) decode: Duration,
-    /// Presentation time minus decode time, in nanoseconds.
-    pub(crate) shift: i64,
-    pub(crate) duration: Duration,
-    /// Whether decoding can begin here.
-    pub(crate) sync: bool,
-    pub(crate) size: u32,
-}
 
 /// Reads the segments of one track, one after another.
 #[derive(Clone, Debug, Default)]
@@ -231,7 +218,7 @@ impl FragmentReader {
             let ldu = LduPlace {
                 decode: ticks(self.clock, scale),
                 shift: nanos_of(shift, scale),
-                duration: ticks(u64::from(duration), scale),
+                duration: Some(ticks(u64::from(duration), scale)),
                 sync: flags & NOT_SYNC == 0,
                 size,
             };

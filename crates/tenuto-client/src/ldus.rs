@@ -9,7 +9,6 @@
 //! An LDU that arrives before its time waits in the player's buffer and is delivered on time, so
 //! that its drift is zero (Lee & Srivastava, 2001, section 5.2, with a buffer at the client).
 
-use crate::fragments::LduPlace;
 use player::{DriftFactors, Player};
 use std::time::{Duration, Instant};
 use units::Moment;
@@ -17,46 +16,104 @@ use units::Moment;
 /// A logical data unit that has arrived: a video frame or an audio packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ldu {
-    /// Index into [`crate::OpenTitle::tracks`].
+    /// Number of its track, see [`crate::OpenTitle::tracks`].
     pub track: usize,
-    /// Decode time on the track's clock, as the container has it.
-    pub decode: Duration,
-    /// Presentation time minus decode time, in nanoseconds.
-    pub shift: i64,
-    /// Time until the next one.
-    pub duration: Duration,
-    /// Whether decoding can begin here.
+    /// Presentation time: on the track's clock, as the container has it; over RTSP in the title,
+    /// from the start that the answer to `PLAY` names.
+    pub time: Duration,
+    /// Decode time on the same clock; `None` in RTP, which has none.
+    pub decode: Option<Duration>,
+    /// Time until the next one, where it is stated: in fragmented MP4.
+    pub duration: Option<Duration>,
+    /// Whether decoding can begin here. In RTP this is known of H.264, HEVC, MPEG video and sound.
     pub sync: bool,
     /// When its last byte arrived.
     pub arrived: Instant,
     /// When play-out needs it, on a clock that does not stop for stalls; `None` before play-out has
     /// started and in a pause.
     pub due: Option<Instant>,
-    /// The bytes of the LDU, as the container has them.
+    /// The bytes of the LDU: as in MP4 (NAL units behind their lengths; of RTP in four bytes), or
+    /// the content of a PES packet, as the transport stream has it.
     pub bytes: Vec<u8>,
 }
 
+/// A logical data unit as its container describes it, without its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LduPlace {
+    /// Decode time, from the zero of the track's clock.
+    pub(crate) decode: Duration,
+    /// Presentation time minus decode time, in nanoseconds.
+    pub(crate) shift: i64,
+    pub(crate) duration: Option<Duration>,
+    /// Whether decoding can begin here.
+    pub(crate) sync: bool,
+    pub(crate) size: u32,
+}
+
+impl LduPlace {
+    /// Presentation time; what would be shown before the zero of the clock is at zero.
+    pub(crate) fn presentation(&self) -> Duration {
+        let shift = Duration::from_nanos(self.shift.unsigned_abs());
+        if self.shift < 0 { self.decode.saturating_sub(shift) } else { self.decode + shift }
+    }
+}
+
+/// An LDU that was found in a piece, or in a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundLdu {
+    /// The number of its elementary stream in a transport stream, pictures first; else zero.
+    pub(crate) stream: usize,
+    pub(crate) place: LduPlace,
+    /// The bytes, where they are wanted.
+    pub(crate) bytes: Vec<u8>,
+    /// The arrival of the last byte.
+    pub(crate) at: Moment,
+}
+
 impl Ldu {
-    pub(crate) fn new(
-        track: usize,
-        place: &LduPlace,
-        bytes: Vec<u8>,
-        now: Moment,
-        due: Option<Moment>,
-        begun: Instant,
-    ) -> Self {
+    /// An LDU of a piece.
+    pub(crate) fn new(track: usize, found: FoundLdu, due: Option<Moment>, begun: Instant) -> Self {
         let instant = |moment: Moment| begun + moment.since(Moment::ZERO);
+        let FoundLdu { place, bytes, at, .. } = found;
         Self {
             track,
-            decode: place.decode,
-            shift: place.shift,
+            time: place.presentation(),
+            decode: Some(place.decode),
             duration: place.duration,
             sync: place.sync,
-            arrived: instant(now),
+            arrived: instant(at),
             due: due.map(instant),
             bytes,
         }
     }
+
+    /// An LDU of a stream.
+    pub(crate) fn pushed(ldu: PushedLdu, begun: Instant) -> Self {
+        let instant = |moment: Moment| begun + moment.since(Moment::ZERO);
+        Self {
+            track: ldu.track,
+            time: ldu.time,
+            decode: ldu.decode,
+            duration: None,
+            sync: ldu.sync,
+            arrived: instant(ldu.at),
+            due: ldu.due.map(instant),
+            bytes: ldu.bytes,
+        }
+    }
+}
+
+/// An LDU of a stream that a server paces, on the clock of the run.
+#[derive(Debug)]
+pub(crate) struct PushedLdu {
+    pub(crate) track: usize,
+    /// Presentation and decode time in the title.
+    pub(crate) time: Duration,
+    pub(crate) decode: Option<Duration>,
+    pub(crate) sync: bool,
+    pub(crate) at: Moment,
+    pub(crate) due: Option<Moment>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The drift of one track's LDUs.

@@ -2,11 +2,28 @@
 //! ([`OpenTitle`]), or plays them as one or thousands of viewers and reports what each of them
 //! experienced ([`play`]).
 //!
-//! Media comes over real sockets (HLS or DASH with fragmented MP4, progressive MP4 by byte ranges,
-//! or RTP over UDP or TCP). Each viewer has a play-out clock and a buffer ([`player`]); media is
-//! discarded as it arrives, so that one core and little memory suffice for hundreds of viewers. The
-//! client uses HTTP/1.1 and RTSP 1.0 with or without TLS, works with any server, and shares no code
-//! with Tenuto's.
+//! ```no_run
+//! use std::time::Duration;
+//! use tenuto_client::{ClientError, OpenTitle, Received, TitleOptions};
+//!
+//! fn main() -> Result<(), ClientError> {
+//!     // Or http://127.0.0.1:8080/t/film/master.m3u8, and any other playlist or manifest.
+//!     let mut title = OpenTitle::open("rtsp://127.0.0.1:8554/t/film", TitleOptions::default())?;
+//!     loop {
+//!         match title.receive(Duration::from_millis(100))? {
+//!             Received::Ldu(ldu) => println!("{} {:?} {} B", ldu.track, ldu.time, ldu.bytes.len()),
+//!             Received::Nothing => {}
+//!             Received::End => return Ok(()),
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! Media comes over real sockets (HLS or DASH with fragmented MP4, HLS with transport streams,
+//! progressive MP4 by byte ranges, or RTP over UDP or TCP). Each viewer has a play-out clock and
+//! a buffer ([`player`]); media is discarded as it arrives, so that one core and little memory
+//! suffice for hundreds of viewers. The client uses HTTP/1.1 and RTSP 1.0 with or without TLS,
+//! works with any server, and shares no code with Tenuto's.
 //!
 //! A player stays in the rendition that it was offered first, or changes by
 //! [`player::AbrRule`].
@@ -28,6 +45,7 @@ mod ldus;
 mod options;
 mod outcome;
 mod pathways;
+mod piece_reader;
 mod progressive;
 mod records;
 mod rendition_account;
@@ -41,6 +59,7 @@ mod summary;
 mod title;
 mod titles;
 pub mod tls;
+mod transport;
 mod url;
 mod wire;
 

@@ -328,9 +328,10 @@ pub enum Form {
 }
 
 /// How RTP packets come from an RTSP server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RtspTransport {
     /// Interleaved in the connection of RTSP (RFC 2326, 10.12).
+    #[default]
     Tcp,
     /// As UDP, to two ports for each track.
     Udp,

@@ -111,6 +111,9 @@ pub struct Totals {
     /// Changes of speed that the server refused.
     #[serde(default)]
     pub refused_speeds: u64,
+    /// Seeks over RTSP that the server refused.
+    #[serde(default)]
+    pub refused_seeks: u64,
     /// Stalls longer than the dead-band.
     pub stalls: u64,
     /// Viewers with at least one stall.
@@ -240,6 +243,9 @@ pub struct ViewerReport {
     /// Changes of speed that the server refused: the viewer went on as before.
     #[serde(default)]
     pub refused_speeds: u32,
+    /// Seeks over RTSP that the server refused: the viewer went on as before.
+    #[serde(default)]
+    pub refused_seeks: u32,
     /// Changes to a higher rendition.
     #[serde(default)]
     pub switches_up: u64,

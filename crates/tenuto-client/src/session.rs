@@ -83,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) failovers: u32,
     /// Changes of speed that the server has refused.
     pub(crate) refused_speeds: u32,
+    /// Seeks that the server of a viewer of RTSP has refused.
+    pub(crate) refused_seeks: u32,
     /// Stalls that have begun.
     pub(crate) stalls: u64,
     /// The moment of the last request for admission: the player's time counts from here.
@@ -163,6 +165,7 @@ impl Session {
             put_off: 0,
             failovers: 0,
             refused_speeds: 0,
+            refused_seeks: 0,
             stalls: 0,
             admission_asked: arrived,
             fetched: Vec::new(),
@@ -287,7 +290,7 @@ impl Session {
     }
 
     /// The player's measurements.
-    fn report(&mut self, now: Moment) -> Option<PlayerReport> {
+    pub(crate) fn report(&mut self, now: Moment) -> Option<PlayerReport> {
         let push = self.push.as_ref().map(|push| push.report_of_player(now));
         self.player.as_mut().map(|player| player.report(now)).or(push)
     }

@@ -104,6 +104,7 @@ fn totals(viewers: &[ViewerReport], shown: &RenditionStats, took: Duration) -> T
         totals.finished += u32::from(viewer.stage == "finished");
         totals.failovers += u64::from(viewer.failovers);
         totals.refused_speeds += u64::from(viewer.refused_speeds);
+        totals.refused_seeks += u64::from(viewer.refused_seeks);
         totals.viewers_with_failovers += u32::from(viewer.failovers > 0);
         totals.stalls += viewer.stalls;
         totals.viewers_with_stalls += u32::from(viewer.stalls > 0);
@@ -157,6 +158,7 @@ fn viewer(session: &Session, shown: Option<&RenditionStats>) -> ViewerReport {
         put_off: session.put_off,
         failovers: session.failovers,
         refused_speeds: session.refused_speeds,
+        refused_seeks: session.refused_seeks,
         switches_up: shown.map_or(0, |shown| shown.up),
         switches_down: shown.map_or(0, |shown| shown.down),
         below_best: shown.map_or(0, |shown| shown.below.len() as u64),

@@ -11,8 +11,9 @@
 //! [`crate::play`] does for thousands of viewers: what is fetched and when is the player's
 //! decision, by its buffer and its clock.
 //!
-//! LDUs are found in fragmented MP4 (HLS and DASH). Of other forms (transport streams, MP4 files)
-//! the media is fetched and played on the clock, and no LDU is received.
+//! LDUs are found in fragmented MP4 (HLS and DASH), in transport streams (HLS), and in what comes
+//! over RTSP, at the pace of its server. Of MP4 files the media is fetched and played on the clock,
+//! and no LDU is received.
 
 use crate::hosts::Hosts;
 use crate::ldus::Ldu;
@@ -21,7 +22,7 @@ use crate::run::{EVENTS, EventLoop};
 use crate::session::SessionState;
 use crate::tls::{Identity, Trust};
 use crate::url::Url;
-use crate::{Arrivals, ClientError, PlayOptions, View};
+use crate::{Arrivals, ClientError, PlayOptions, RtspTransport, View};
 use mio::{Events, Poll};
 use player::{AbrRule, PlaybackState, PlayerOptions, PlayerReport, ViewerAction};
 use std::collections::VecDeque;
@@ -37,6 +38,8 @@ pub struct TitleOptions {
     pub player: PlayerOptions,
     /// The rule for changes between the renditions.
     pub switching: AbrRule,
+    /// How RTP comes from an address of RTSP.
+    pub rtsp: RtspTransport,
     /// The certificates that are trusted behind an `https` address.
     pub trust: Trust,
     /// The client's certificate, for servers that require one.
@@ -65,10 +68,10 @@ pub struct OpenTitle {
 }
 
 impl OpenTitle {
-    /// Asks the server behind `url` (an HLS playlist or a DASH manifest) for admission, and waits
-    /// until the tracks are known. A refusal is [`ClientError::Refused`].
+    /// Asks the server behind `url` (an HLS playlist, a DASH manifest, or an address of RTSP) for
+    /// admission, and waits until the tracks are known. A refusal is [`ClientError::Refused`].
     pub fn open(url: &str, options: TitleOptions) -> Result<Self, ClientError> {
-        let TitleOptions { view, player, switching, trust, identity } = options;
+        let TitleOptions { view, player, switching, rtsp, trust, identity } = options;
         let url = Url::parse(url)?;
         let options = PlayOptions {
             viewers: 1,
@@ -76,6 +79,7 @@ impl OpenTitle {
             view,
             player,
             switching,
+            rtsp,
             trust,
             identity,
             ..PlayOptions::default()
@@ -91,45 +95,50 @@ impl OpenTitle {
         Ok(title)
     }
 
-    /// Number of tracks: the picture, and the sound where it is a track of its own.
+    /// Number of tracks: the picture, and the sound where it is a track of its own. Sounds in the
+    /// same transport stream as the picture have the numbers that follow.
     pub fn tracks(&self) -> usize {
-        self.event_loop.sessions[0].timeline().map_or(0, |timeline| timeline.tracks.len())
+        let session = &self.event_loop.sessions[0];
+        let listed = session.timeline().map(|timeline| timeline.tracks.len());
+        let push = session.push.as_ref().map(|push| push.tracks());
+        listed.or(push).unwrap_or(0)
     }
 
     /// Play-out time of the title, at the speed of its view.
     pub fn duration(&self) -> Duration {
-        let timeline = self.event_loop.sessions[0].timeline();
-        timeline.map_or(Duration::ZERO, |timeline| timeline.duration())
+        let session = &self.event_loop.sessions[0];
+        let listed = session.timeline().map(|timeline| timeline.duration());
+        let push = session.push.as_ref().and_then(|push| push.duration());
+        listed.or(push).unwrap_or_default()
     }
 
-    /// Play-out time that has been shown, at the speed of its view.
+    /// Play-out time that has been shown, at the speed of its view; over RTSP the time in the title
+    /// that is shown.
     pub fn position(&self) -> Duration {
-        let player = self.event_loop.sessions[0].player.as_ref();
-        player.map_or(Duration::ZERO, player::Player::position)
+        let session = &self.event_loop.sessions[0];
+        let player = session.player.as_ref().map(player::Player::position);
+        let push = session.push.as_ref().map(|push| push.position(self.event_loop.now()));
+        player.or(push).unwrap_or_default()
     }
 
     /// The state of play-out.
     pub fn state(&self) -> PlaybackState {
         let session = &self.event_loop.sessions[0];
-        match (&session.player, &session.last) {
-            (Some(player), _) => player.state(),
-            (None, Some(last)) => last.state,
-            (None, None) => PlaybackState::Waiting,
-        }
+        let last = session.last.as_ref().map(|last| last.state);
+        session.playback(self.event_loop.now()).or(last).unwrap_or(PlaybackState::Waiting)
     }
 
     /// The measurements of play-out so far: start-up, stalls, drift.
     pub fn report(&mut self) -> PlayerReport {
         let now = self.event_loop.now();
         let session = &mut self.event_loop.sessions[0];
-        let player = session.player.as_mut().map(|player| player.report(now));
-        player.or_else(|| session.last.clone()).unwrap_or_default()
+        session.report(now).or_else(|| session.last.clone()).unwrap_or_default()
     }
 
     /// Waits at most `patience` for the next LDU, and fetches meanwhile what the buffer lacks.
     ///
     /// A program that does not call this for longer than its buffer lasts stalls play-out: nothing
-    /// is fetched between the calls.
+    /// is fetched between the calls, and what a server of RTSP sends waits in sockets.
     pub fn receive(&mut self, patience: Duration) -> Result<Received, ClientError> {
         let until = Instant::now() + patience;
         loop {
@@ -152,7 +161,7 @@ impl OpenTitle {
         }
     }
 
-    /// Pauses play-out; the buffer fills meanwhile.
+    /// Pauses play-out; the buffer fills meanwhile, and a server of RTSP sends nothing.
     pub fn pause(&mut self) {
         self.act(ViewerAction::Pause);
     }
@@ -163,7 +172,8 @@ impl OpenTitle {
     }
 
     /// Seeks to this play-out time. LDUs that have arrived are received all the same, and those of
-    /// the new position follow, unless they were in the buffer.
+    /// the new position follow, unless they were in the buffer. Over RTSP `to` is a time in the
+    /// title, and a refused seek leaves play-out as it was.
     pub fn seek(&mut self, to: Duration) {
         self.act(ViewerAction::Seek(to));
     }
@@ -183,6 +193,7 @@ impl OpenTitle {
             view,
             player: self.event_loop.shared.options.player,
             switching: self.event_loop.shared.options.switching,
+            rtsp: self.event_loop.shared.options.rtsp,
             trust: self.event_loop.shared.options.trust.clone(),
             identity: self.event_loop.shared.options.identity.clone(),
         };
@@ -216,11 +227,15 @@ impl OpenTitle {
     fn act(&mut self, action: ViewerAction) {
         let now = self.event_loop.now();
         self.event_loop.shared.now = now;
-        if let Some(player) = &mut self.event_loop.sessions[0].player {
-            player.act(now, action);
-            self.event_loop.sessions[0].go_on(&mut self.event_loop.shared);
-            self.event_loop.touched(0);
+        let EventLoop { sessions, shared, .. } = &mut self.event_loop;
+        match &mut sessions[0].player {
+            Some(player) => {
+                player.act(now, action);
+                sessions[0].go_on(shared);
+            }
+            None => sessions[0].act_push(action, shared),
         }
+        self.event_loop.touched(0);
     }
 
     // Handles timers and sockets, and waits for them if nothing is due.

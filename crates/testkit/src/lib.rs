@@ -49,6 +49,8 @@ pub enum Need {
     Mount,
     /// io_uring, with locked memory for its rings.
     IoUring,
+    /// A multicast group in a network namespace of the user's own.
+    Multicast,
     /// Transparent huge pages.
     HugePages,
     /// Filters of system calls (seccomp).
@@ -66,6 +68,7 @@ impl Need {
             Self::Loop => "loop",
             Self::Mount => "mount",
             Self::IoUring => "io_uring",
+            Self::Multicast => "multicast",
             Self::HugePages => "huge-pages",
             Self::Seccomp => "seccomp",
             Self::Program(name) => name,
@@ -73,14 +76,15 @@ impl Need {
     }
 
     /// Whether the machine meets the requirement, as far as that can be seen without trying. Tests
-    /// that mount, use io_uring or install filters call [`skip`] when the kernel refuses.
+    /// that mount, use groups or io_uring, or install filters call [`skip`] when the kernel
+    /// refuses.
     fn is_available(self) -> bool {
         match self {
             Self::Root => has_sys_admin(),
             Self::Fuse => is_char_device("/dev/fuse"),
             Self::Loop => is_char_device("/dev/loop-control"),
             Self::HugePages => Path::new("/sys/kernel/mm/transparent_hugepage").exists(),
-            Self::Mount | Self::IoUring | Self::Seccomp => true,
+            Self::Mount | Self::Multicast | Self::IoUring | Self::Seccomp => true,
             Self::Program(name) => on_path(name),
         }
     }

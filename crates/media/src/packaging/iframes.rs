@@ -94,11 +94,16 @@ impl IFrames {
     }
 
     fn rates(&self, track: &TrackIndex, cipher: Option<&TrackCipher>) -> Rates {
-        let size = |&ldu: &usize| media_segment::picture_size(&track.ldus, ldu, cipher);
-        let sizes: Vec<u64> = self.ldus.iter().map(size).collect();
+        let sizes = self.sizes(track, cipher);
         let lengths: Vec<u64> = self.lengths().collect();
         let scale = track.description.timescale;
         Rates::of_sizes(&sizes, &lengths, &self.boundaries, scale, self.target_duration)
+    }
+
+    /// The bytes of each as a segment.
+    pub(super) fn sizes(&self, track: &TrackIndex, cipher: Option<&TrackCipher>) -> Vec<u64> {
+        let size = |&ldu: &usize| media_segment::picture_size(&track.ldus, ldu, cipher);
+        self.ldus.iter().map(size).collect()
     }
 
     /// The LDU of an I-frame, and the ticks at which it begins and ends to be shown.

@@ -13,7 +13,7 @@
 //!                                  └ SegmentTemplate: thumbnails/0.jpg, thumbnails/1.jpg, ...
 //! ```
 //! For on-demand players ([`ManifestProfile::OnDemand`]) each track, and each text track, is one
-//! file: N.mp4 with an index of its segments ([`super::on_demand`]), and there are no I-frames.
+//! file: N.mp4 with an index of its segments, and N-iframes.mp4 ([`super::on_demand`]).
 //!
 //! The media segments are those of HLS. Times are in the ticks of each track, so that none is
 //! rounded. Addresses are relative, to the caller's folder if there is one; the caller's query is
@@ -28,6 +28,7 @@ use super::{Links, Packaging, TextForm, encryption, imsc, playlist, text as text
 use crate::codec::{Colours, SampleEntry};
 use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
+use std::ops::Range;
 use std::time::Duration;
 use units::MediaTime;
 use units::show::iso_seconds;
@@ -41,6 +42,16 @@ pub(super) enum ManifestProfile {
     OnDemand,
 }
 
+impl ManifestProfile {
+    /// The attributes that say whether segments are aligned, and what each begins with.
+    fn attributes(self) -> [&'static str; 2] {
+        match self {
+            Self::Live => ["segmentAlignment", "startWithSAP"],
+            Self::OnDemand => ["subsegmentAlignment", "subsegmentStartsWithSAP"],
+        }
+    }
+}
+
 /// The manifest for the given video tracks with all audio tracks; without video tracks, for the
 /// given audio tracks, or for all.
 pub(super) fn mpd(
@@ -52,8 +63,11 @@ pub(super) fn mpd(
     let Links { folder, query, text: form, location, steering } = links;
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
-    let winding =
-        |set: &Vec<u16>| packaging.winding(set).filter(|_| profile == ManifestProfile::Live);
+    let has_form = |track: u16| match profile {
+        ManifestProfile::Live => true,
+        ManifestProfile::OnDemand => packaging.iframe_index_range(track).is_some(),
+    };
+    let winding = |set: &Vec<u16>| packaging.winding(set).filter(|(track, _)| has_form(*track));
     let winding_sets: Vec<(usize, (u16, &IFrames))> =
         (0..).zip(&sets).filter_map(|(main, set)| Some((main, winding(set)?))).collect();
     let has_text = packaging.texts().next().is_some();
@@ -112,7 +126,7 @@ pub(super) fn mpd(
     }
     let mut id = sets.len();
     for (main, (track, iframes)) in winding_sets {
-        trick_mode_set(&mut text, packaging, [id, main], track, iframes, query);
+        trick_mode_set(&mut text, packaging, [id, main], (track, iframes), query, profile);
         id += 1;
     }
     for (number, track) in packaging.texts() {
@@ -197,10 +211,7 @@ fn adaptation_set(
     if let Some(tag) = playlist::language_tag(first) {
         let _ = write!(attributes, " lang=\"{tag}\"");
     }
-    let [alignment, access] = match profile {
-        ManifestProfile::Live => ["segmentAlignment", "startWithSAP"],
-        ManifestProfile::OnDemand => ["subsegmentAlignment", "subsegmentStartsWithSAP"],
-    };
+    let [alignment, access] = profile.attributes();
     if are_aligned(packaging, set) {
         let _ = write!(attributes, " {alignment}=\"true\"");
     }
@@ -233,17 +244,18 @@ fn trick_mode_set(
     text: &mut String,
     packaging: &Packaging,
     [id, main]: [usize; 2],
-    number: u16,
-    iframes: &IFrames,
+    (number, iframes): (u16, &IFrames),
     query: &str,
+    profile: ManifestProfile,
 ) {
     let track = packaging.description(number);
     let size = largest_size(packaging, std::iter::once(number));
+    let [alignment, access] = profile.attributes();
     line(
         text,
         format_args!(
             "<AdaptationSet id=\"{id}\" contentType=\"video\" mimeType=\"video/mp4\" \
-             segmentAlignment=\"true\" startWithSAP=\"1\"{size}>"
+             {alignment}=\"true\" {access}=\"1\"{size}>"
         ),
     );
     let scheme = "http://dashif.org/guidelines/trickmode";
@@ -265,8 +277,17 @@ fn trick_mode_set(
         let _ = write!(attributes, " maxPlayoutRate=\"{most}\"");
     }
     line(text, format_args!("<Representation {attributes} codingDependency=\"false\">"));
-    let names = [format!("{number}/{INIT}"), format!("{number}/iframe-$Number$.m4s")];
-    segment_template(text, track.timescale.0, &names, &iframes.boundaries, query);
+    match profile {
+        ManifestProfile::Live => {
+            let names = [format!("{number}/{INIT}"), format!("{number}/iframe-$Number$.m4s")];
+            segment_template(text, track.timescale.0, &names, &iframes.boundaries, query);
+        }
+        ManifestProfile::OnDemand => {
+            let index = packaging.iframe_index_range(number).unwrap_or_default();
+            let address = format!("{number}-iframes.mp4{query}");
+            segment_base(text, track.timescale.0, &address, &index);
+        }
+    }
     line(text, format_args!("</Representation>"));
     line(text, format_args!("</AdaptationSet>"));
 }
@@ -476,7 +497,10 @@ fn representation(
     }
     line(text, format_args!("<Representation {attributes}>"));
     match profile {
-        ManifestProfile::OnDemand => segment_base(text, packaging, number, query),
+        ManifestProfile::OnDemand => {
+            let index = packaging.index_range(number).unwrap_or_default();
+            segment_base(text, track.timescale.0, &format!("{number}.mp4{query}"), &index);
+        }
         ManifestProfile::Live => {
             let names = ["$RepresentationID$/".to_owned() + INIT, SEGMENT.to_owned()];
             segment_template(text, track.timescale.0, &names, packaging.boundaries(number), query);
@@ -486,10 +510,8 @@ fn representation(
 }
 
 /// Writes the address of a track's file, and where its initialization segment and its index are.
-fn segment_base(text: &mut String, packaging: &Packaging, number: u16, query: &str) {
-    let index = packaging.index_range(number).unwrap_or_default();
-    let timescale = packaging.description(number).timescale.0;
-    line(text, format_args!("<BaseURL>{number}.mp4{query}</BaseURL>"));
+fn segment_base(text: &mut String, timescale: u32, address: &str, index: &Range<u64>) {
+    line(text, format_args!("<BaseURL>{address}</BaseURL>"));
     line(
         text,
         format_args!(

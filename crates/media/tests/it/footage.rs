@@ -339,8 +339,12 @@ impl Title {
                 packaging.thumbnail_playlist("").map(String::into_bytes)
             }
             None if uri.ends_with(".mp4") => {
-                let track = uri.strip_suffix(".mp4")?.parse().ok()?;
-                packaging.track_file(track).map(|body| self.bytes(&body))
+                let name = uri.strip_suffix(".mp4")?;
+                let file = match name.strip_suffix("-iframes") {
+                    Some(track) => packaging.iframe_file(track.parse().ok()?),
+                    None => packaging.track_file(name.parse().ok()?),
+                };
+                file.map(|body| self.bytes(&body))
             }
             None => {
                 let name = uri.strip_suffix(".m3u8")?;

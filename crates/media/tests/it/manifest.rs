@@ -131,13 +131,14 @@ fn the_file_of_a_track_is_its_segments_behind_an_index() {
     let whole = title.packaging(SECOND);
     let part = Excerpt { start: Duration::from_millis(600), ..Excerpt::default() };
     let skipping = Excerpt { skip: 1, ..Excerpt::default() };
-    for packaging in [&whole, &whole.excerpt(&part).unwrap(), &whole.excerpt(&skipping).unwrap()] {
+    let parts = [&part, &skipping].map(|excerpt| whole.excerpt(excerpt).unwrap());
+    // A presentation that skips groups of pictures has no I-frames.
+    for (packaging, winds) in [(&whole, true), (&parts[0], true), (&parts[1], false)] {
         let manifest = packaging.on_demand_manifest(&[0], "?s=T");
         assert!(manifest.contains("<BaseURL>0.mp4?s=T</BaseURL>"), "{manifest}");
-        assert!(
-            !manifest.contains("iframe") && !manifest.contains("SegmentTemplate"),
-            "{manifest}"
-        );
+        let is_listed = manifest.contains("<BaseURL>0-iframes.mp4?s=T</BaseURL>");
+        assert_eq!((is_listed, packaging.iframe_file(0).is_some()), (winds, winds));
+        assert!(!manifest.contains("SegmentTemplate"), "{manifest}");
         let found = title.check_dash(packaging, "files", &manifest.replace("?s=T", ""));
         for found in found {
             let track: u16 = found.id.parse().unwrap();
@@ -152,7 +153,10 @@ fn the_file_of_a_track_is_its_segments_behind_an_index() {
             assert!(slices.iter().all(|it| matches!(it, Slice::Generated { .. })), "{slices:?}");
         }
     }
-    assert_eq!(whole.track_file(2), None);
+    assert_eq!(
+        (whole.track_file(2), whole.iframe_file(1), whole.iframe_file(2)),
+        (None, None, None)
+    );
 }
 
 /// The check of ISO/IEC 14496-12 finds each of these faults of an index.
@@ -164,9 +168,12 @@ fn files_with_a_faulty_index_are_found_by_the_check() {
     let packaging = title.packaging(SECOND);
     let manifest = packaging.on_demand_manifest(&[0], "");
     let file = title.bytes(&packaging.track_file(0).unwrap());
+    let iframes = title.bytes(&packaging.iframe_file(0).unwrap());
     let index = file.windows(4).position(|it| it == b"sidx").unwrap() - 4;
     let check = |manifest: &str, file: &[u8]| {
-        let fetch = &mut |_: &str| Some(file.to_vec());
+        let fetch = &mut |uri: &str| {
+            Some(if uri == "0-iframes.mp4" { iframes.clone() } else { file.to_vec() })
+        };
         catch_unwind(AssertUnwindSafe(|| testkit::dash::check("film", manifest, fetch))).is_ok()
     };
     assert!(check(&manifest, &file));

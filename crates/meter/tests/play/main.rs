@@ -6,6 +6,7 @@
 mod bandwidth;
 mod dash;
 mod failover;
+mod rtsp;
 mod secure;
 #[path = "../secured/mod.rs"]
 mod secured;

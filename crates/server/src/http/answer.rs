@@ -138,6 +138,7 @@ fn decide(
         | Route::Init { ref title, .. }
         | Route::DashInit { ref title, .. }
         | Route::TrackFile { ref title, .. }
+        | Route::IframeFile { ref title, .. }
         | Route::Segment { ref title, .. } => {
             return of_session(request, &route, find_session(shared, request, title)?);
         }
@@ -549,8 +550,8 @@ fn of_session(
     }
     let clock = clock_of(session.format);
     let (title, part) = (&session.title, &session.presentation);
-    if let Route::TrackFile { track, .. } = *route {
-        let media = track_file(title, part, track)?;
+    if let Some(file) = indexed_file(route) {
+        let media = track_file(title, part, file)?;
         return Ok(media_of_session(request, session, media));
     }
     let found = resource::find(route, title, part, clock, &session.query());
@@ -560,17 +561,34 @@ fn of_session(
     })
 }
 
-/// The segments of a track as one file, or what to do instead.
+/// The file behind an index that a route names.
+pub(super) fn indexed_file(route: &Route) -> Option<BuiltFile> {
+    match *route {
+        Route::TrackFile { track, .. } => Some(BuiltFile::Track(track)),
+        Route::IframeFile { track, .. } => Some(BuiltFile::Iframes(track)),
+        _ => None,
+    }
+}
+
+/// The segments, or the I-frames, of a track as one file, or what to do instead.
 pub(super) fn track_file(
     title: &Arc<OpenTitle>,
     presentation: &Arc<Presentation>,
-    track: u16,
+    file: BuiltFile,
 ) -> Result<MediaResource, Decision> {
-    let (file, packaging) = (BuiltFile::Track(track), &presentation.packaging);
+    let packaging = &presentation.packaging;
     if let Some(body) = presentation.cached_file(&file) {
-        return Ok(MediaResource::track_file(title, presentation, track, body));
+        return match body.is_empty() {
+            true => Err(not_found().into()),
+            false => Ok(MediaResource::track_file(title, presentation, &file, body)),
+        };
     }
-    if packaging.segment_count(track) == 0 || packaging.on_demand().is_err() {
+    let exists = match file {
+        BuiltFile::Movie(_) => false,
+        BuiltFile::Track(track) => packaging.segment_count(track) > 0,
+        BuiltFile::Iframes(track) => !packaging.iframe_runs(track).is_empty(),
+    };
+    if !exists || packaging.on_demand().is_err() {
         return Err(not_found().into());
     }
     Err(Decision::BuildFile(Arc::clone(title), Arc::clone(presentation), file))

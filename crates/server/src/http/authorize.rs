@@ -104,6 +104,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::Init { .. }
         | Route::DashInit { .. }
         | Route::TrackFile { .. }
+        | Route::IframeFile { .. }
         | Route::Segment { .. }
         | Route::TextPlaylist { .. }
         | Route::TextInit { .. }

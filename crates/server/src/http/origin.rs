@@ -146,8 +146,8 @@ fn of_version(
         };
         file = Some(MediaResource::file(&title, &title.whole, &tracks, body));
     }
-    if let Route::TrackFile { track, .. } = *route {
-        file = Some(answer::track_file(&title, &title.whole, track)?);
+    if let Some(wanted) = answer::indexed_file(route) {
+        file = Some(answer::track_file(&title, &title.whole, wanted)?);
     }
     let is_file = file.is_some();
     let found = file

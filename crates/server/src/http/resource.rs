@@ -6,7 +6,7 @@ use super::ranged::modified;
 use super::response::Response;
 use super::routes::Route;
 use crate::library::OpenTitle;
-use crate::presentation::Presentation;
+use crate::presentation::{BuiltFile, Presentation};
 use media::{Body, CueClock, Slice, TextForm, TrackKind};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -143,16 +143,23 @@ impl MediaResource {
         Self { body, etag, kind, cmsd }
     }
 
-    /// The segments of a track as one file, which is `body`.
+    /// The segments, or the I-frames, of a track as one file, which is `body`.
     pub(super) fn track_file(
         title: &OpenTitle,
         presentation: &Presentation,
-        track: u16,
+        file: &BuiltFile,
         body: Arc<Body>,
     ) -> Self {
-        let etag = title.etag(&format!("f{track}{}", presentation.tag));
-        let cmsd = Some(Cmsd::of_track_file(&presentation.packaging, track));
-        Self { body, etag, kind: content_type(title, &[track]), cmsd }
+        let (name, tracks, cmsd) = match file {
+            BuiltFile::Movie(tracks) => ("mp4".to_owned(), tracks.clone(), None),
+            BuiltFile::Track(track) => {
+                let cmsd = Cmsd::of_track_file(&presentation.packaging, *track);
+                (format!("f{track}"), vec![*track], Some(cmsd))
+            }
+            BuiltFile::Iframes(track) => (format!("kf{track}"), vec![*track], None),
+        };
+        let etag = title.etag(&(name + &presentation.tag));
+        Self { body, etag, kind: content_type(title, &tracks), cmsd }
     }
 }
 

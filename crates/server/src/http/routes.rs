@@ -34,6 +34,8 @@ pub(crate) enum Route {
     OnDemandManifest { title: String, text: TextForm },
     /// `/t/TITLE/N.mp4?s=TOKEN`: the file of a track for such a player.
     TrackFile { title: String, track: u16 },
+    /// `/t/TITLE/N-iframes.mp4?s=TOKEN`: that of its I-frames.
+    IframeFile { title: String, track: u16 },
     /// `/t/TITLE/N.m3u8?s=TOKEN`
     Playlist { title: String, track: u16 },
     /// `/t/TITLE/N-ts.m3u8?s=TOKEN`: of the transport stream that track N leads.
@@ -118,6 +120,9 @@ impl Route {
             ["t", name, "thumbnails.vtt"] => Self::ThumbnailCues { title: title(name)? },
             ["t", name, file] => {
                 let title = title(name)?;
+                if let Some(track) = file.strip_suffix("-iframes.mp4") {
+                    return Some(Self::IframeFile { title, track: number(track)? });
+                }
                 if let Some(track) = file.strip_suffix(".mp4") {
                     return Some(Self::TrackFile { title, track: number(track)? });
                 }
@@ -225,6 +230,7 @@ impl Route {
             | Self::Init { track, .. }
             | Self::DashInit { track, .. }
             | Self::TrackFile { track, .. }
+            | Self::IframeFile { track, .. }
             | Self::Segment { track, .. } => Some(*track),
             _ => None,
         }
@@ -310,6 +316,10 @@ mod tests {
             assert_eq!(manifest("ondemand*.mpd"), Some(wanted));
         }
         assert_eq!(route("t/film/1.mp4"), Some(Route::TrackFile { title: film(), track: 1 }));
+        assert_eq!(
+            route("t/film/1-iframes.mp4"),
+            Some(Route::IframeFile { title: film(), track: 1 })
+        );
         assert_eq!(route("t/film/0.m3u8"), Some(Route::Playlist { title: film(), track: 0 }));
         assert_eq!(route("t/film/1/init.mp4"), Some(Route::Init { title: film(), track: 1 }));
         let init = Route::DashInit { title: film(), track: 1 };

@@ -161,6 +161,38 @@ fn ranges_of_the_file_of_a_track_are_its_segments() {
     assert!(head.field("cmsd-static").is_some_and(|it| it.contains("sf=d")), "{head:?}");
 }
 
+/// Ranges of the file of I-frames are those that the live profile has at addresses of their own.
+#[test]
+fn ranges_of_the_file_of_i_frames_are_its_i_frames() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
+    let mut client = serving.client();
+    let manifest = client.get("/t/film/ondemand.mpd").text().to_owned();
+    let token = token(&manifest).split('<').next().expect("its end").to_owned();
+    let set = manifest.split("guidelines/trickmode").nth(1).expect("a set for winding");
+    assert!(set.contains("<BaseURL>0-iframes.mp4?s="), "{set}");
+    let file = format!("/t/film/0-iframes.mp4?s={token}");
+    let whole = client.get(&file);
+    assert_eq!((whole.status, whole.field("content-type")), (200, Some("video/mp4")));
+    let mut at = whole.body.len();
+    let numbers = (0..).take_while(|number| {
+        let path = format!("/t/film/0/iframe-{number}.m4s?s={token}");
+        serving.client().request("HEAD", &path, &[]).status == 200
+    });
+    for number in numbers.collect::<Vec<_>>().into_iter().rev() {
+        let iframe = serving.client().get(&format!("/t/film/0/iframe-{number}.m4s?s={token}"));
+        let from = at - iframe.body.len();
+        let range = format!("bytes={from}-{}", at - 1);
+        let part = client.request("GET", &file, &[("Range", &range)]);
+        assert!(part.status == 206 && part.body == iframe.body, "I-frame {number}: {range}");
+        at = from;
+    }
+    assert!(at < whole.body.len(), "no I-frames");
+    assert_eq!(&whole.body[4..8], b"ftyp");
+    let sound = client.get(&format!("/t/film/1-iframes.mp4?s={token}"));
+    assert_eq!((sound.status, &*sound.error()), (404, "not-found"));
+}
+
 /// A manifest that is asked for with a token replaces the session, as an HLS playlist does.
 #[test]
 fn hls_and_dash_replace_each_others_sessions() {

@@ -1,6 +1,7 @@
 //! Fragments that are written here box by box, and read in pieces of any size.
 
 use super::*;
+use std::time::Duration;
 
 fn mp4_box(kind: &str, content: &[u8]) -> Vec<u8> {
     let size = u32::try_from(8 + content.len()).unwrap();

@@ -12,6 +12,9 @@ pub(crate) struct DescribedTrack {
     pub(crate) payload_type: u8,
     /// Ticks of its time stamps per second.
     pub(crate) clock_hz: u32,
+    /// The encoding of `a=rtpmap`, without its numbers, and the parameters of `a=fmtp`.
+    pub(crate) encoding: String,
+    pub(crate) parameters: String,
 }
 
 /// The first video and the first audio in the description of a title, and the address of the
@@ -53,9 +56,18 @@ fn read_track(base: &Url, section: &str, is_video: bool) -> Result<DescribedTrac
     let payload_type: u8 = format.ok_or("a media line has no payload type")?;
     let map = attributes(section, "rtpmap:").find_map(|map| {
         let (number, encoding) = map.split_once(' ')?;
-        (number.parse() == Ok(payload_type)).then(|| encoding.split('/').nth(1)?.parse().ok())?
+        (number.parse() == Ok(payload_type)).then(|| encoding.split_once('/'))?
     });
-    let clock_hz = map.or_else(|| fixed_clock(payload_type)).filter(|hz| *hz > 0);
+    let clock_hz = map.map_or_else(
+        || fixed_clock(payload_type),
+        |(_, numbers)| numbers.split('/').next()?.parse().ok(),
+    );
+    let clock_hz = clock_hz.filter(|hz| *hz > 0);
+    let encoding = map.map_or_else(|| fixed_encoding(payload_type), |(encoding, _)| encoding);
+    let parameters = attributes(section, "fmtp:").find_map(|format| {
+        let (number, parameters) = format.split_once(' ')?;
+        (number.parse() == Ok(payload_type)).then_some(parameters)
+    });
     let control = match attribute(section, "control:") {
         None => base.to_string(),
         Some(control) => resolved(base, control)?,
@@ -65,6 +77,8 @@ fn read_track(base: &Url, section: &str, is_video: bool) -> Result<DescribedTrac
         is_video,
         payload_type,
         clock_hz: clock_hz.ok_or("a track has no clock")?,
+        encoding: encoding.trim().to_owned(),
+        parameters: parameters.unwrap_or_default().trim().to_owned(),
     })
 }
 
@@ -79,6 +93,16 @@ fn fixed_clock(payload_type: u8) -> Option<u32> {
         17 => 22_050,
         _ => return None,
     })
+}
+
+/// The encoding of a payload type without an `rtpmap`, as far as its payload has a header.
+fn fixed_encoding(payload_type: u8) -> &'static str {
+    match payload_type {
+        14 => "MPA",
+        32 => "MPV",
+        33 => "MP2T",
+        _ => "",
+    }
 }
 
 /// The address of a track. A relative one is added to the base as to a directory, as players do
@@ -114,7 +138,8 @@ mod tests {
     #[test]
     fn the_first_video_and_the_first_audio_are_played() {
         let text = "v=0|o=- 1 1 IN IP4 h|s=film|a=control:*|\
-            m=audio 0 RTP/AVP 97|a=rtpmap:97 MPEG4-GENERIC/48000/2|a=control:trackID=2|\
+            m=audio 0 RTP/AVP 97|a=rtpmap:97 MPEG4-GENERIC/48000/2|a=fmtp:97 mode=AAC-hbr|\
+            a=control:trackID=2|\
             m=video 0 RTP/AVP 96|a=rtpmap:96 H264/90000|a=control:rtsp://h:8554/t/film/trackID=1|\
             m=video 0 RTP/AVP 98|a=rtpmap:98 H265/90000|a=control:trackID=9|\
             m=application 0 RTP/AVP 99|a=control:trackID=3|";
@@ -122,11 +147,19 @@ mod tests {
         assert_eq!(aggregate, "rtsp://h:8554/t/film?token=x");
         let shown: Vec<_> = tracks
             .iter()
-            .map(|track| (track.control.as_str(), track.payload_type, track.clock_hz))
+            .map(|track| {
+                let DescribedTrack { control, payload_type, encoding, parameters, .. } = track;
+                (
+                    control.as_str(),
+                    *payload_type,
+                    track.clock_hz,
+                    format!("{encoding} {parameters}"),
+                )
+            })
             .collect();
         let wanted = [
-            ("rtsp://h:8554/t/film/trackID=1", 96, 90_000),
-            ("rtsp://h:8554/t/film/trackID=2", 97, 48_000),
+            ("rtsp://h:8554/t/film/trackID=1", 96, 90_000, "H264 ".to_owned()),
+            ("rtsp://h:8554/t/film/trackID=2", 97, 48_000, "MPEG4-GENERIC mode=AAC-hbr".to_owned()),
         ];
         assert_eq!(shown, wanted);
     }
@@ -135,6 +168,8 @@ mod tests {
     fn a_payload_type_of_old_needs_no_map() {
         let (_, tracks) = read("v=0|m=audio 0 RTP/AVP 0|").unwrap();
         assert_eq!((tracks[0].clock_hz, tracks[0].is_video), (8000, false));
+        let (_, tracks) = read("v=0|m=video 0 RTP/AVP 33|").unwrap();
+        assert_eq!((tracks[0].clock_hz, tracks[0].encoding.as_str()), (90_000, "MP2T"));
         assert_eq!(tracks[0].control, "rtsp://h:8554/t/film?token=x");
     }
 

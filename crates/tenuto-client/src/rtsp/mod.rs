@@ -6,10 +6,11 @@
 //!                                             receiver: LDUs, losses, jitter ─▶ PushPlayer
 //! ```
 //!
-//! [`viewer`] speaks the protocol over a socket; [`description`] reads SDP and [`receiver`] RTP
-//! packets, both without any I/O. Receiver reports are sent every 5 s, which also shows the server
-//! that the viewer is there.
+//! [`viewer`] speaks the protocol over a socket; [`description`] reads SDP, [`receiver`] RTP
+//! packets, and [`assembler`] their payloads, all without any I/O. Receiver reports are sent every
+//! 5 s, which also shows the server that the viewer is there.
 
+mod assembler;
 mod description;
 mod receiver;
 mod viewer;

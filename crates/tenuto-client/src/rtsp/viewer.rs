@@ -10,8 +10,9 @@
 //! length), or on a pair of UDP sockets for each track.
 
 use super::description::{DescribedTrack, read_description};
-use super::receiver::{Reception, RtpReceiver};
+use super::receiver::{Reception, RtpLdu, RtpReceiver};
 use crate::hosts::Network;
+use crate::ldus::PushedLdu;
 use crate::options::RtspTransport;
 use crate::outcome::RefusalReport;
 use crate::session::{LANES, error_status, refusal};
@@ -21,8 +22,8 @@ use crate::wire::Wire;
 use crate::{ClientError, PlayOptions, RequestError};
 use mio::net::UdpSocket;
 use mio::{Interest, Token};
-use player::{Behaviour, PlaybackState, PlayerReport, PushAction, PushPlayer};
-use rtsp_types::headers::{CONTENT_BASE, RANGE, RETRY_AFTER, SESSION};
+use player::{Behaviour, PlaybackState, PlayerReport, PushAction, PushPlayer, ViewerAction};
+use rtsp_types::headers::{CONTENT_BASE, RANGE, RETRY_AFTER, RTP_INFO, SESSION};
 use rtsp_types::{HeaderName, Message, ParseError, Response};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -43,6 +44,8 @@ pub(crate) enum PushEvent {
     Failed(ClientError),
     /// An LDU of the first track is complete, so much later than its time.
     Ldu(Duration),
+    /// An LDU has arrived whole, for a program that wants its bytes.
+    Received(Box<PushedLdu>),
     /// The title has been played to its end, or the viewer has left.
     Ended,
 }
@@ -117,14 +120,20 @@ pub(crate) struct RtspViewer {
     aggregate: String,
     tracks: Vec<RtspTrack>,
     session: Option<String>,
-    /// The play-out time that the server named.
+    /// Where in the title the stream begins, and the play-out time from there on, as the server
+    /// named them; and that time of the first stream.
+    begins: Duration,
     length: Option<Duration>,
+    first_length: Option<Duration>,
+    /// Whether somebody wants the bytes of LDUs.
+    is_receiving: bool,
     /// The latest media time of the first track.
     latest: Duration,
     player: PushPlayer,
     pub(crate) bytes: u64,
-    /// Changes of speed that the server has refused.
+    /// Changes of speed, and seeks, that the server has refused.
     pub(crate) refused_speeds: u32,
+    pub(crate) refused_seeks: u32,
 }
 
 impl RtspViewer {
@@ -134,6 +143,7 @@ impl RtspViewer {
         number: u32,
         behaviour: &Behaviour,
         options: &PlayOptions,
+        is_receiving: bool,
         network: &mut Network,
     ) -> Result<Self, ClientError> {
         if options.view.skip.is_some() {
@@ -169,11 +179,15 @@ impl RtspViewer {
             reports_at: now + REPORTS,
             tracks: Vec::new(),
             session: None,
+            begins: Duration::ZERO,
             length: None,
+            first_length: None,
+            is_receiving,
             latest: Duration::ZERO,
             player: PushPlayer::new(now, options.player, behaviour),
             bytes: 0,
             refused_speeds: 0,
+            refused_seeks: 0,
             url,
         };
         viewer.ask(Asked::Setup(RtspStep::Options));
@@ -225,6 +239,34 @@ impl RtspViewer {
     pub(crate) fn wake_at(&self, patience: Duration) -> Option<Moment> {
         let report = (self.step == RtspStep::Streaming).then_some(self.reports_at);
         [self.player.wake_at(), report, self.silent_at(patience)].into_iter().flatten().min()
+    }
+
+    /// What the viewer does now.
+    pub(crate) fn act(
+        &mut self,
+        action: ViewerAction,
+        now: Moment,
+        network: &mut Network,
+    ) -> Vec<PushEvent> {
+        let mut events = Vec::new();
+        self.player.act(now, action);
+        self.conclude(Ok(()), now, network, &mut events);
+        events
+    }
+
+    /// Number of tracks that are received.
+    pub(crate) fn tracks(&self) -> usize {
+        self.tracks.len()
+    }
+
+    /// Play-out time of what was asked for first, as the server named it.
+    pub(crate) fn duration(&self) -> Option<Duration> {
+        self.first_length
+    }
+
+    /// The time in the title that is shown.
+    pub(crate) fn position(&self, now: Moment) -> Duration {
+        self.begins + self.player.shown(now).mul_f64(self.pace())
     }
 
     pub(crate) fn state(&self, now: Moment) -> PlaybackState {
@@ -418,26 +460,50 @@ impl RtspViewer {
         events: &mut Vec<PushEvent>,
     ) {
         self.heard = now;
-        let Some(track) = self.tracks.get_mut(number) else { return };
-        if is_control {
-            track.goodbye |= track.receiver.control(bytes, now);
-            if self.tracks.iter().all(|track| track.goodbye) {
-                self.player.complete(now);
-            }
-            return;
-        }
-        self.bytes += bytes.len() as u64;
-        let complete = track.receiver.packet(bytes, track.described.payload_type, now);
+        let (tracks, pace, begins) = (self.tracks.len(), self.pace(), self.begins);
         // Before the answer to PLAY a packet may be of the time before.
-        if number > 0 || matches!(self.asked, Some(Asked::Play(_))) {
+        let is_present = !matches!(self.asked, Some(Asked::Play(_)));
+        let Self { player, latest, is_receiving, .. } = self;
+        let Some(track) = self.tracks.get_mut(number) else { return };
+        let mut sink = |ldu: RtpLdu| {
+            if number == 0 && ldu.stream == 0 && is_present {
+                *latest = (*latest).max(ldu.due);
+                if let Some(late) = player.arrived(ldu.at, ldu.due) {
+                    events.push(PushEvent::Ldu(late));
+                }
+            }
+            if *is_receiving && ldu.is_whole {
+                let due = if is_present { player.ideal_moment(ldu.due) } else { None };
+                let in_title = |time: Duration| begins + time.mul_f64(pace);
+                events.push(PushEvent::Received(Box::new(PushedLdu {
+                    // The sound in the same stream as the pictures is behind the tracks.
+                    track: if ldu.stream == 0 { number } else { tracks + ldu.stream - 1 },
+                    time: in_title(ldu.time),
+                    decode: ldu.decode.map(in_title),
+                    sync: ldu.sync,
+                    at: ldu.at,
+                    due,
+                    bytes: ldu.bytes,
+                })));
+            }
+        };
+        if !is_control {
+            self.bytes += bytes.len() as u64;
+            track.receiver.packet(bytes, now, &mut sink);
             return;
         }
-        for time in complete.into_iter().flatten().flatten() {
-            self.latest = self.latest.max(time);
-            if let Some(late) = self.player.arrived(now, time) {
-                events.push(PushEvent::Ldu(late));
-            }
+        if track.receiver.control(bytes, now) && !track.goodbye {
+            track.goodbye = true;
+            track.receiver.finish(&mut sink);
         }
+        if self.tracks.iter().all(|track| track.goodbye) {
+            self.player.complete(now);
+        }
+    }
+
+    // Title time per play-out time: time stamps advance as the viewer's clock does, at any scale.
+    fn pace(&self) -> f64 {
+        self.speed.map_or(1.0, f64::abs).max(SLOWEST)
     }
 
     fn answered(
@@ -455,16 +521,14 @@ impl RtspViewer {
             // A server that knows no OPTIONS may know the rest; one that keeps sessions alive by
             // RTCP may not know the request.
             _ if matches!(asked, Asked::Setup(RtspStep::Options) | Asked::KeepAlive) => {}
-            // RFC 2326, 11.3.5: not enough bandwidth.
+            // No room (RFC 2326, 11.3.5), no such place, no such speed: the stream goes on.
+            _ if matches!(asked, Asked::Play(PlayFrom::Speed(_) | PlayFrom::Time(_))) => {
+                self.change_refused(matches!(asked, Asked::Play(PlayFrom::Time(_))));
+                return Ok(());
+            }
             453 | 503 if !matches!(asked, Asked::Pause) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
                 let refusal = Box::new(refusal(after, response.body()));
-                if let Asked::Play(PlayFrom::Speed(_)) = asked {
-                    self.refused_speeds += 1;
-                    self.player.keep_stream();
-                    self.ask_next();
-                    return Ok(());
-                }
                 if is_first_play || matches!(asked, Asked::Setup(_)) {
                     self.leave();
                     events.push(PushEvent::Refused(refusal));
@@ -491,16 +555,20 @@ impl RtspViewer {
                 if let Asked::Play(PlayFrom::Speed(milli)) = asked {
                     self.speed = Some(f64::from(milli) / 1e3);
                 }
-                // Time stamps advance as the viewer's clock does, at any scale.
-                let pace = self.speed.map_or(1.0, f64::abs).max(SLOWEST);
-                let length = text(response, &RANGE).and_then(length_of_range);
+                let pace = self.pace();
+                let range = text(response, &RANGE).and_then(read_range);
+                self.begins = range.map_or(self.begins, |(from, _)| from);
+                let length = range.and_then(|(from, to)| to?.checked_sub(from));
                 self.length = length.map(|length| length.div_f64(pace));
                 self.latest = Duration::ZERO;
+                self.player.stream_changed();
+                let info = text(response, &RTP_INFO).unwrap_or_default();
                 self.tracks.iter_mut().for_each(|track| {
                     track.goodbye = false;
-                    track.receiver.restart();
+                    track.receiver.restart(first_stamp(info, &track.described.control));
                 });
                 if is_first_play {
+                    self.first_length = self.length;
                     self.step = RtspStep::Streaming;
                     self.reports_at = now + REPORTS;
                     events.push(PushEvent::Admitted);
@@ -512,6 +580,16 @@ impl RtspViewer {
         }
         self.ask_next();
         Ok(())
+    }
+
+    // The stream goes on as before, unless the viewer has meanwhile asked for yet another.
+    fn change_refused(&mut self, is_seek: bool) {
+        let count = if is_seek { &mut self.refused_seeks } else { &mut self.refused_speeds };
+        *count += 1;
+        if !self.queue.iter().any(|asked| matches!(asked, Asked::Play(_))) {
+            self.player.keep_stream();
+        }
+        self.ask_next();
     }
 
     fn described(
@@ -529,7 +607,7 @@ impl RtspViewer {
         let (aggregate, described) = read_description(&base, &description).map_err(unclear)?;
         self.aggregate = aggregate;
         for (number, described) in described.into_iter().enumerate() {
-            let receiver = RtpReceiver::new(described.clock_hz, described.is_video);
+            let receiver = RtpReceiver::new(&described, self.is_receiving);
             let sockets = match self.transport {
                 RtspTransport::Tcp => None,
                 RtspTransport::Udp => Some(self.open_sockets(number, network)?),
@@ -755,12 +833,24 @@ fn text<'a>(response: &'a Response<Vec<u8>>, name: &HeaderName) -> Option<&'a st
     response.header(name).map(rtsp_types::HeaderValue::as_str)
 }
 
-/// The length of the range in an answer to `PLAY`: `npt=10-25.5`.
-fn length_of_range(range: &str) -> Option<Duration> {
+/// The range in an answer to `PLAY`, `npt=10-25.5`: its start, and its end if it has one.
+fn read_range(range: &str) -> Option<(Duration, Option<Duration>)> {
     let (from, to) = range.strip_prefix("npt=")?.split_once('-')?;
-    let seconds = |text: &str| text.trim().parse().ok();
-    let length: f64 = seconds(to.split(';').next()?)? - seconds(from).unwrap_or(0.0);
-    Duration::try_from_secs_f64(length).ok()
+    let seconds = |text: &str| Duration::try_from_secs_f64(text.trim().parse::<f64>().ok()?).ok();
+    Some((seconds(from).unwrap_or_default(), seconds(to.split(';').next()?)))
+}
+
+/// The time stamp of the start for the track of this address (RFC 2326, 12.33):
+/// `url=rtsp://h/t/film/trackID=1;seq=5;rtptime=90000, url=...`.
+fn first_stamp(info: &str, control: &str) -> Option<u32> {
+    let path = |address: &str| address.split('?').next().unwrap_or_default().to_owned();
+    info.split(',').find_map(|track| {
+        let mut fields = track.split(';').filter_map(|field| field.trim().split_once('='));
+        let own = fields.clone().find(|(name, _)| *name == "url")?.1;
+        let is_this = path(control).ends_with(&path(own));
+        let (_, stamp) = fields.find(|(name, _)| is_this && *name == "rtptime")?;
+        stamp.trim().parse().ok()
+    })
 }
 
 /// The interval of receiver reports, and of requests that show that the viewer is there (RFC 3550,
@@ -778,3 +868,24 @@ const SLOWEST: f64 = 0.01;
 
 /// Attempts to find two neighbouring free ports.
 const TRIES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_play_says_where_the_stream_begins() {
+        let secs = Duration::from_secs_f64;
+        assert_eq!(read_range("npt=10-25.5"), Some((secs(10.0), Some(secs(25.5)))));
+        assert_eq!(read_range("npt=0.5-;time=x"), Some((secs(0.5), None)));
+        assert_eq!(read_range("clock=20261126T180000.000Z-"), None);
+        let info = "url=rtsp://h/t/film/trackID=1;seq=5;rtptime=90000, url=trackID=2;rtptime=7";
+        let stamp = |control| first_stamp(info, control);
+        assert_eq!(stamp("rtsp://h/t/film/trackID=1?token=x"), Some(90_000));
+        assert_eq!(stamp("rtsp://h/t/film/trackID=2"), Some(7));
+        assert_eq!(
+            (stamp("rtsp://h/t/film/trackID=3"), first_stamp("", "rtsp://h/")),
+            (None, None)
+        );
+    }
+}

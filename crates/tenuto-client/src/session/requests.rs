@@ -5,10 +5,11 @@ use super::manifest_loader::error_status;
 use super::{LANES, PlayContext, Session};
 use crate::connection::HttpConnection;
 use crate::fetched::Fetched;
-use crate::fragments::{FragmentReader, LduPlace};
 use crate::http::ResponseHead;
-use crate::ldus::Ldu;
+use crate::ldus::{FoundLdu, Ldu};
+use crate::piece_reader::PieceReader;
 use crate::source::FetchRequest;
+use crate::transport::MOST_STREAMS;
 use crate::{ClientError, RequestError};
 use mio::Token;
 use player::{Download, Fetch};
@@ -32,11 +33,12 @@ pub(super) struct Lane {
     pub(super) again: Option<(Moment, LaneRequest)>,
     /// The last of the track's headers that was fetched.
     pub(super) init: Option<usize>,
-    /// Finds LDUs in the pieces of fragmented MP4.
-    pub(super) reader: FragmentReader,
-    /// LDUs of the present piece that were found and not noted, and the decode time of its first.
-    pub(super) found: Vec<(LduPlace, Vec<u8>)>,
-    pub(super) first_decode: Option<Duration>,
+    /// Finds LDUs in the pieces.
+    pub(super) reader: PieceReader,
+    /// LDUs of the present piece that were found and not noted, and the decode time of the first of
+    /// each elementary stream.
+    pub(super) found: Vec<FoundLdu>,
+    pub(super) first_decode: [Option<Duration>; MOST_STREAMS],
     /// LDUs found in this response, and those noted of the piece: a piece that comes again, from
     /// another place, has the same.
     seen: u64,
@@ -127,7 +129,7 @@ impl Session {
                 if head.status < 300 {
                     bytes += part.len() as u64;
                     if piece.is_some() {
-                        reader.push(part, &mut |ldu, bytes| found.push((ldu, bytes.to_vec())));
+                        reader.push(part, shared.now, &mut |ldu| found.push(ldu));
                     }
                 }
                 // The body of an error is kept for the message.
@@ -139,6 +141,9 @@ impl Session {
             },
         );
         lane.came += bytes;
+        if piece.is_some() && matches!(answer, Ok(Some(_))) {
+            lane.reader.finish(&mut |ldu| lane.found.push(ldu));
+        }
         if let Some(fetch) = piece {
             self.note_ldus(lane_number, fetch, shared);
         }
@@ -181,22 +186,27 @@ impl Session {
         let Some((_, timeline)) = self.timelines.last() else { return };
         let begins = timeline.tracks[fetch.track].start(fetch.piece);
         let pace = self.view.unwrap_or(shared.options.view).pace();
-        for (place, bytes) in lane.found.drain(..) {
-            let first = *lane.first_decode.get_or_insert(place.decode);
+        for found in lane.found.drain(..) {
+            let decode = found.place.decode;
+            let first = *lane.first_decode[found.stream].get_or_insert(decode);
             lane.seen += 1;
             if lane.seen <= lane.noted {
                 continue;
             }
             lane.noted = lane.seen;
-            let into_piece = place.decode.saturating_sub(first).div_f64(pace);
+            let into_piece = decode.saturating_sub(first).div_f64(pace);
             let position = begins + into_piece;
-            if fetch.track == 0 {
-                self.ldus.arrived(position, shared.now, self.player.as_ref());
+            if fetch.track == 0 && found.stream == 0 {
+                self.ldus.arrived(position, found.at, self.player.as_ref());
             }
             if let Some(received) = &mut shared.received {
                 let due = self.player.as_ref().and_then(|player| player.ideal_moment(position));
-                let begun = shared.network.begun;
-                received.push_back(Ldu::new(fetch.track, &place, bytes, shared.now, due, begun));
+                // The sound in the same stream as the pictures is behind the tracks.
+                let track = match found.stream {
+                    0 => fetch.track,
+                    further => timeline.tracks.len() + further - 1,
+                };
+                received.push_back(Ldu::new(track, found, due, shared.network.begun));
             }
         }
     }
@@ -239,9 +249,9 @@ impl Session {
                 came: 0,
                 again: None,
                 init: None,
-                reader: FragmentReader::new(shared.received.is_some()),
+                reader: PieceReader::new(shared.received.is_some()),
                 found: Vec::new(),
-                first_decode: None,
+                first_decode: [None; MOST_STREAMS],
                 seen: 0,
                 noted: 0,
             });
@@ -252,7 +262,7 @@ impl Session {
         if job.redirects == 0 && job.put_off == 0 && !job.attempts.looks_elsewhere() {
             (lane.asked, lane.noted) = (shared.now, 0);
         }
-        (lane.first, lane.came, lane.first_decode, lane.seen) = (None, 0, None, 0);
+        (lane.first, lane.came, lane.first_decode, lane.seen) = (None, 0, [None; MOST_STREAMS], 0);
         lane.body.clear();
         lane.reader.begin();
         match lane.connection.ask(&mut shared.network, &job.request) {

@@ -216,6 +216,10 @@ fn page(report: &PlayReport) -> String {
         let refused = totals.refused_speeds;
         lines.push(("speed changes", format!("{refused} refused; the viewers went on as before")));
     }
+    if totals.refused_seeks > 0 {
+        let refused = totals.refused_seeks;
+        lines.push(("seeks", format!("{refused} refused; the viewers went on as before")));
+    }
     lines.push(("stalls", stalls(totals)));
     let drift = &report.drift_ms;
     // A viewer that left before the end of its first segment has no drift.

@@ -17,6 +17,7 @@ mod films;
 mod framemd5;
 mod growing;
 mod gstreamer;
+mod multicast;
 mod odd;
 mod origin;
 mod parts;

@@ -3,12 +3,12 @@
 
 use crate::files::ADMITS_ALL;
 use crate::program::TestDir;
-use player::PlayerOptions;
+use player::{PlaybackState, PlayerOptions};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
-use tenuto_client::{ClientError, Ldu, OpenTitle, Received, TitleOptions, View};
+use tenuto_client::{ClientError, Ldu, OpenTitle, Received, RtspTransport, TitleOptions, View};
 
 /// Three seconds, a key frame in each, with B-frames, and sound.
 const FILM: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=3 -f lavfi -i sine=440:d=3:r=48000 \
@@ -66,6 +66,143 @@ fn a_title_is_paused_sought_sped_up_and_stopped() {
     while title.receive(Duration::ZERO).expect("no error") != Received::End {}
     let nobody = OpenTitle::open(&server.url("/t/nobody/master.m3u8"), eager()).unwrap_err();
     assert!(matches!(nobody, ClientError::Request { .. }), "{nobody}");
+}
+
+/// The LDUs of a transport stream and of RTP are those of fragmented MP4, with the same times.
+#[test]
+fn a_program_receives_the_same_ldus_over_every_protocol() {
+    let dir = TestDir::with_store_of(64);
+    let source = dir.encode("film.mp4", &FILM.split_whitespace().collect::<Vec<_>>());
+    dir.ingest(&source, "film");
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let listen = format!("127.{high}.{low}.5:8554");
+    let server = dir.serve(&format!("{ADMITS_ALL} --rtsp {listen}"));
+    let open = |url: &str, options| OpenTitle::open(url, options).expect("admitted");
+    let mut title = open(&server.url("/t/film/master.m3u8"), eager());
+    let wanted = tracks_of(&received(&mut title, usize::MAX));
+    let film = format!("rtsp://{listen}/t/film");
+    let whole = View::default();
+    let from_1_s = View { from: Some(Duration::from_secs(1)), ..whole };
+    let rows = [
+        (server.url("/t/film/master-ts.m3u8"), RtspTransport::Tcp, whole, true),
+        (format!("{film}/ts"), RtspTransport::Tcp, whole, true),
+        (film.clone(), RtspTransport::Tcp, whole, false),
+        (film.clone(), RtspTransport::Udp, whole, false),
+        (film, RtspTransport::Tcp, from_1_s, false),
+    ];
+    std::thread::scope(|scope| {
+        for (url, rtsp, view, is_transport) in rows {
+            let wanted = &wanted;
+            scope.spawn(move || {
+                let mut title = open(&url, TitleOptions { rtsp, view, ..eager() });
+                let got = tracks_of(&received(&mut title, usize::MAX));
+                let name = format!("{url} {rtsp:?} {view:?}");
+                if is_transport {
+                    assert_eq!(got[0].len(), wanted[0].len(), "{name}");
+                    for (got, wanted) in got[0].iter().zip(&wanted[0]) {
+                        assert!((got.0 - wanted.0).abs() <= TICK, "{name}: at {} µs", got.0);
+                        assert_eq!(got.1, wanted.1, "{name}: at {} µs", got.0);
+                        let units = with_start_codes(&wanted.2);
+                        assert!(got.2.ends_with(&units), "{name}: at {} µs", got.0);
+                    }
+                    let sound =
+                        |track: &[Shown]| track.iter().flat_map(|ldu| ldu.2.clone()).collect();
+                    let (got, wanted): (Vec<u8>, Vec<u8>) = (sound(&got[1]), sound(&wanted[1]));
+                    assert_eq!(without_adts(&got), wanted, "{name}");
+                    return;
+                }
+                for (got, wanted) in got.iter().zip(wanted) {
+                    // A part begins with the key frame, and with the sound, at its start.
+                    let from = wanted.len() - got.len();
+                    let second = wanted[from + 1].0;
+                    for (number, (got, wanted)) in got.iter().zip(&wanted[from..]).enumerate() {
+                        // What is before the start, such as the first packet of AAC, is at it.
+                        let apart = got.0 - (wanted.0 - second);
+                        let is_same = apart.abs() <= TICK || number == 0 && apart > 0;
+                        assert!(is_same, "{name}: {} is {apart} µs late", got.0);
+                        let at = got.0;
+                        assert!((got.1, &got.2) == (wanted.1, &wanted.2), "{name}: at {at} µs");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A title is controlled over RTSP as over HTTP, and its LDUs have their times in the title.
+#[test]
+fn a_title_is_paused_and_sought_over_rtsp() {
+    let dir = TestDir::with_store_of(64);
+    let source = dir.encode("film.mp4", &FILM.split_whitespace().collect::<Vec<_>>());
+    dir.ingest(&source, "film");
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let listen = format!("127.{high}.{low}.6:8554");
+    let _server = dir.serve(&format!("{ADMITS_ALL} --rtsp {listen}"));
+    let url = format!("rtsp://{listen}/t/film");
+    let mut title = OpenTitle::open(&url, eager()).expect("admitted");
+    assert_eq!((title.tracks(), title.duration().as_secs()), (2, 3));
+    let first = received(&mut title, 1).pop().expect("a picture");
+    assert_eq!((first.track, first.time, first.sync), (0, Duration::ZERO, true));
+    assert!(first.decode.is_none() && first.due.is_some());
+    title.pause();
+    assert_eq!(title.state(), PlaybackState::Paused);
+    let stopped = title.position();
+    title.resume();
+    title.seek(Duration::from_secs(2));
+    let sought = loop {
+        let ldu = received(&mut title, 1).pop().expect("a picture");
+        if ldu.time >= Duration::from_secs(2) {
+            break ldu;
+        }
+    };
+    assert_eq!((sought.time, sought.sync), (Duration::from_secs(2), true));
+    assert!(title.position() >= Duration::from_secs(2) && stopped < Duration::from_secs(2));
+    // Behind the end there is nothing: the server refuses, and the film goes on to its end.
+    title.seek(Duration::from_secs(900));
+    let rest = tracks_of(&received(&mut title, usize::MAX));
+    assert!(rest[0].len() > 10, "{} pictures", rest[0].len());
+    assert_eq!(title.state(), PlaybackState::Finished);
+}
+
+/// Time in microseconds from the second LDU of the track, whether decoding can begin there, and the
+/// bytes.
+type Shown = (i64, bool, Vec<u8>);
+
+/// Microseconds of a tick of 90 kHz, and what is rounded.
+const TICK: i64 = 15;
+
+/// The LDUs of pictures and sound.
+fn tracks_of(ldus: &[Ldu]) -> [Vec<Shown>; 2] {
+    [0, 1].map(|track| {
+        let own: Vec<_> = ldus.iter().filter(|ldu| ldu.track == track).collect();
+        let micros = |ldu: &Ldu| i64::try_from(ldu.time.as_micros()).unwrap();
+        let second = own.get(1).map_or(0, |ldu| micros(ldu));
+        own.iter().map(|ldu| (micros(ldu) - second, ldu.sync, ldu.bytes.clone())).collect()
+    })
+}
+
+/// NAL units with start codes in place of their lengths.
+fn with_start_codes(mut ldu: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let Some((length, rest)) = ldu.split_first_chunk::<4>() {
+        let (unit, next) = rest.split_at(u32::from_be_bytes(*length) as usize);
+        out.extend([&[0, 0, 0, 1], unit].concat());
+        ldu = next;
+    }
+    out
+}
+
+/// AAC without the headers of ADTS (ISO/IEC 13818-7, 6.2), which have seven bytes each.
+fn without_adts(mut bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    while let [0xff, _, _, a, b, c, _, ..] = *bytes {
+        let length = usize::from(a & 3) << 11 | usize::from(b) << 3 | usize::from(c >> 5);
+        let (frame, next) = bytes.split_at(length);
+        out.extend_from_slice(&frame[7..]);
+        bytes = next;
+    }
+    assert!(bytes.is_empty(), "not ADTS");
+    out
 }
 
 #[test]
@@ -130,8 +267,9 @@ fn received(title: &mut OpenTitle, most: usize) -> Vec<Ldu> {
 type Described = (i64, i64, bool, String);
 
 fn described(ldu: &Ldu) -> Described {
-    let decode = i64::try_from(ldu.decode.as_millis()).unwrap();
-    (decode, decode + ldu.shift / 1_000_000, ldu.sync, format!("{:08x}", adler32(&ldu.bytes)))
+    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap();
+    let decode = ms(ldu.decode.expect("fragments have decode times"));
+    (decode, ms(ldu.time), ldu.sync, format!("{:08x}", adler32(&ldu.bytes)))
 }
 
 /// RFC 1950, 8.2.
