@@ -253,13 +253,10 @@ mod tests {
                 }
             }
             let mut left = &bytes[..];
-            loop {
-                let taken = match next(left) {
-                    Incoming::Other(length)
-                    | Incoming::Request(_, length)
-                    | Incoming::Tunnel(_, length) => length,
-                    Incoming::Partial | Incoming::Rejected(_) => break,
-                };
+            while let Incoming::Other(taken)
+            | Incoming::Request(_, taken)
+            | Incoming::Tunnel(_, taken) = next(left)
+            {
                 assert!((1..=left.len()).contains(&taken), "seed {seed}");
                 left = &left[taken..];
             }

@@ -14,7 +14,7 @@ use crate::access::Permit;
 use crate::engine::MaxWait;
 use crate::library::OpenTitle;
 use crate::messages::{Manifest, PlayRequest};
-use crate::rtsp;
+use crate::rtsp::{self, OfferedStream};
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
 use rtsp_message::headers::StreamName;
@@ -42,7 +42,7 @@ pub(super) fn play_request(
     let stream = is_transport.then_some(StreamName::Transport);
     let streams = rtsp::described(&title, stream, permit)
         .map_err(|reply| Response::error(reply.status, "not-over-rtsp", reply.text().trim()))?;
-    let tracks = streams.iter().flat_map(|stream| stream.tracks()).copied().collect();
+    let tracks = streams.iter().flat_map(OfferedStream::tracks).copied().collect();
     let whole = Arc::clone(&title.whole);
     let format = Manifest::OverRtsp { is_transport }.format();
     Ok(PlayRequest {

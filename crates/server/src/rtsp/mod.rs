@@ -39,7 +39,7 @@ mod track_bytes;
 mod worker;
 
 pub(crate) use channels::serve as serve_channels;
-pub(crate) use offered::described;
+pub(crate) use offered::{OfferedStream, described};
 pub(crate) use worker::{RtspLimits, serve};
 
 use std::sync::atomic::AtomicU64;

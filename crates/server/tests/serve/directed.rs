@@ -47,6 +47,9 @@ pub(crate) fn node(
         change(config);
     });
     eventually("registered", || record(etcd, "nodes/n1").is_object());
+    // The node hears of it a moment later.
+    let asked = || ask(&mut serving.client(), VIEWER, "/t/none/master.m3u8");
+    eventually("not cut off", || asked().error() != "cut-off");
     serving
 }
 
