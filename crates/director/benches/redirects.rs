@@ -44,6 +44,7 @@ fn main() {
             cluster: ClusterName::new("bench").expect("a name"),
         },
         tls: None,
+        rtsp: None,
         secret: ClusterSecret::from_bytes(&[7; 32]).expect("32 bytes"),
         survive_loss: true,
         keep_free: 0.0,

@@ -17,7 +17,7 @@ use director::service::{DirectorService, PageCheck, PageKind, PageRefusal, Servi
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use testkit::etcd::{TestEtcd, TestEtcdMember};
@@ -78,6 +78,21 @@ fn whole(status: &str, fields: &str, body: &str) -> Option<String> {
 fn reserves(head: &str) -> Option<String> {
     let path = head.split([' ', '?']).nth(1).unwrap();
     whole("201 Created", &format!("Location: {path}?s=abc\r\n"), "")
+}
+
+/// With the address of its RTSP port.
+fn reserves_over_rtsp(head: &str) -> Option<String> {
+    let stream = if head.starts_with("GET /t/film/rtsp-ts") { "/ts" } else { "" };
+    whole("201 Created", &format!("Location: rtsp://n0:554/t/film{stream}?ticket=a.b\r\n"), "")
+}
+
+fn has_no_rtsp(_: &str) -> Option<String> {
+    whole("503 Service Unavailable", "", r#"{"error":"no-rtsp"}"#)
+}
+
+fn knows_the_client_too_well(_: &str) -> Option<String> {
+    let body = r#"{"error":"too-many-unplayed"}"#;
+    whole("429 Too Many Requests", "Retry-After: 2\r\n", body)
 }
 
 fn is_full(_: &str) -> Option<String> {
@@ -150,6 +165,7 @@ impl TestCluster {
         let config = ServiceConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
             tls: None,
+            rtsp: Some("127.0.0.1:0".parse().unwrap()),
             etcd: EtcdConfig {
                 endpoints: vec![member.address().parse().unwrap()],
                 cluster: ClusterName::new("c").unwrap(),
@@ -182,6 +198,22 @@ impl TestCluster {
         // A refused head ends the connection at once, also while more of it comes.
         let _ = stream.read_to_string(&mut answer);
         answer
+    }
+
+    /// The replies to what a player of RTSP sends before it closes its direction.
+    fn rtsp(&self, requests: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.director.rtsp_address().unwrap()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        // A director that refuses the first bytes may have closed before the last.
+        let _ = stream.write_all(requests);
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut replies = Vec::new();
+        let _ = stream.read_to_end(&mut replies);
+        String::from_utf8_lossy(&replies).into_owned()
+    }
+
+    fn describe(&self) -> String {
+        self.rtsp(b"DESCRIBE rtsp://d/t/film RTSP/1.0\r\nCSeq: 1\r\n\r\n")
     }
 
     fn get(&self, target: &str) -> String {
@@ -284,6 +316,99 @@ fn full_nodes_are_followed_by_the_next_and_then_by_a_refusal_with_a_time() {
     let counters = &cluster.json("/status")["counters"];
     assert_eq!(counters["refused"]["full"], 1);
     assert_eq!([&counters["questions"], &counters["node_refusals"]], [2, 2]);
+}
+
+#[test]
+fn a_player_of_rtsp_is_sent_to_the_node_that_has_reserved() {
+    let node = StubNode::start(reserves_over_rtsp);
+    let cluster = TestCluster::start(&[&node]);
+    let at = |path: &str| format!("rtsp://n0:554/t/film{path}?ticket=a.b");
+    for (request, wanted, question) in [
+        ("DESCRIBE rtsp://d/t/film", at(""), "/t/film/rtsp"),
+        ("DESCRIBE rtsp://d/t/film/", at(""), "/t/film/rtsp"),
+        ("DESCRIBE rtsp://d:554/t/film/ts?token=a.b&x=y", at("/ts"), "/t/film/rtsp-ts?token=a.b"),
+        ("DESCRIBE rtsp://d/t/film?token=%26x", at(""), "/t/film/rtsp?token=%26x"),
+        ("SETUP rtsp://d/t/film/trackID=1", at("/trackID=1"), "/t/film/rtsp"),
+    ] {
+        let fields = "CSeq: 7\r\nAuthorization: Bearer x\r\n";
+        let reply = cluster.rtsp(format!("{request} RTSP/1.0\r\n{fields}\r\n").as_bytes());
+        assert_eq!(reply.lines().next(), Some("RTSP/1.0 302 Found"), "{request}");
+        assert_eq!(field(&reply, "Location"), Some(&*wanted), "{request}");
+        assert_eq!(field(&reply, "CSeq"), Some("7"));
+        let asked = node.asked.lock().unwrap().last().cloned().unwrap();
+        assert!(asked.starts_with(&format!("GET {question} HTTP/1.1\r\n")), "{asked}");
+        assert_eq!(field(&asked, "Tenuto-Client"), Some("127.0.0.1"));
+        assert_eq!(field(&asked, "Authorization"), Some("Bearer x"));
+    }
+    // A field may go on in the next line, which must not become a field of the question.
+    let fields = "CSeq: 7\r\nAuthorization: Bearer x\r\n Tenuto-Client: 192.0.2.9\r\n";
+    let request = format!("DESCRIBE rtsp://d/t/film RTSP/1.0\r\n{fields}\r\n");
+    cluster.rtsp(request.as_bytes());
+    let asked = node.asked.lock().unwrap().last().cloned().unwrap();
+    assert!(asked.lines().all(|line| !line.starts_with(' ')), "{asked}");
+    assert_eq!(field(&asked, "Tenuto-Client"), Some("127.0.0.1"));
+    let counters = &cluster.json("/status")["counters"];
+    assert_eq!(counters["admitted"], 6);
+    let metrics = cluster.get("/metrics");
+    assert!(metrics.contains("tenuto_director_rtsp_responses_total{class=\"3xx\"} 6"), "{metrics}");
+}
+
+#[test]
+fn a_player_of_rtsp_is_refused_as_one_of_http_is() {
+    let rows: [(&[StubAnswer], &str, Option<&str>, &str); 6] = [
+        (&[is_full, is_full], "453 Not Enough Bandwidth", Some("2"), "full"),
+        (&[wants_a_token], "401 Unauthorized", None, ""),
+        (&[knows_the_client_too_well], "453 Not Enough Bandwidth", Some("2"), ""),
+        (&[has_no_rtsp, has_no_rtsp], "453 Not Enough Bandwidth", Some("2"), "unreachable"),
+        (&[has_no_rtsp, reserves_over_rtsp], "302 Found", None, ""),
+        (&[is_silent, reserves_over_rtsp], "302 Found", None, ""),
+    ];
+    for (number, (answers, wanted, again, word)) in rows.into_iter().enumerate() {
+        let nodes: Vec<StubNode> = answers.iter().map(|answer| StubNode::start(*answer)).collect();
+        let cluster = TestCluster::start(&nodes.iter().collect::<Vec<_>>());
+        let reply = cluster.describe();
+        assert_eq!(reply.lines().next(), Some(&*format!("RTSP/1.0 {wanted}")), "row {number}");
+        // Of the times only the first digit is the same each time.
+        let time = field(&reply, "Retry-After").map(|time| &time[..1]);
+        assert_eq!(time, again, "row {number}: {reply}");
+        if !word.is_empty() {
+            assert_eq!(cause(&reply), word, "row {number}");
+        }
+    }
+    // Nothing is thought of the room of a node without RTSP.
+    let (without, full) = (StubNode::start(has_no_rtsp), StubNode::start(is_full));
+    let cluster = TestCluster::start(&[&without, &full]);
+    assert_eq!(field(&cluster.describe(), "Retry-After").map(|time| &time[..1]), Some("2"));
+    assert_eq!(cluster.json("/status")["nodes"][0]["answers"], true);
+    let said = cluster.said.lock().unwrap().join("\n");
+    assert!(said.contains("n0 has no RTSP"), "{said}");
+}
+
+#[test]
+fn what_is_no_request_for_a_title_reserves_nothing() {
+    let node = StubNode::start(reserves_over_rtsp);
+    let cluster = TestCluster::start(&[&node]);
+    let long = format!("DESCRIBE rtsp://d/t/film RTSP/1.0\r\nA: {}", "x".repeat(20_000));
+    for (bytes, wanted) in [
+        ("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n", 200),
+        ("$\0\0\x02abOPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n", 200),
+        ("DESCRIBE rtsp://d/t/film RTSP/1.0\r\n\r\n", 400),
+        ("DESCRIBE rtsp://d/t/film RTSP/2.0\r\nCSeq: 1\r\n\r\n", 505),
+        ("DESCRIBE rtsp://d/film RTSP/1.0\r\nCSeq: 1\r\n\r\n", 404),
+        ("DESCRIBE rtsp://d/t/none RTSP/1.0\r\nCSeq: 1\r\n\r\n", 404),
+        ("DESCRIBE rtsp://d/t/a%0Ab RTSP/1.0\r\nCSeq: 1\r\n\r\n", 404),
+        ("PLAY rtsp://d/t/film RTSP/1.0\r\nCSeq: 1\r\nSession: 1\r\n\r\n", 454),
+        ("RECORD rtsp://d/t/film RTSP/1.0\r\nCSeq: 1\r\n\r\n", 501),
+        ("\0\x01 GET RTSP\r\n\r\n", 400),
+        (&long, 413),
+        ("GET /t/film HTTP/1.0\r\nx-sessioncookie: a\r\n\r\n", 400),
+        ("DESCRIBE rtsp://d/t/fi", 0),
+    ] {
+        let reply = cluster.rtsp(bytes.as_bytes());
+        let start: String = bytes.chars().take(60).collect();
+        assert_eq!(status(&reply), wanted, "{}", start.escape_debug());
+    }
+    assert_eq!(node.asked(), 0);
 }
 
 #[test]

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A connection to a client.
-pub(crate) enum Connection {
+pub struct Connection(Transport);
+
+enum Transport {
     Plain(TimedStream),
     Secure(Box<StreamOwned<ServerConnection, TimedStream>>),
 }
 
 /// A socket whose reads and writes fail when the time of a step is over. A client that sends a byte
 /// now and then would otherwise hold its thread for ever, in a handshake as in a request.
-pub(crate) struct TimedStream {
+struct TimedStream {
     stream: TcpStream,
     until: Instant,
 }
@@ -38,7 +40,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         let Some(tls) = tls else {
             let timed = TimedStream { stream, until: Instant::now() + patience };
-            return Ok(Opened::Connection(Self::Plain(timed)));
+            return Ok(Opened::Connection(Self(Transport::Plain(timed))));
         };
         let mut first = [0];
         if stream.peek(&mut first)? == 0 {
@@ -46,31 +48,33 @@ impl Connection {
         }
         let timed = TimedStream { stream, until: Instant::now() + patience };
         if first != [HANDSHAKE] {
-            return Ok(Opened::ClearText(Self::Plain(timed)));
+            return Ok(Opened::ClearText(Self(Transport::Plain(timed))));
         }
         let connection = ServerConnection::new(Arc::clone(tls)).map_err(io::Error::other)?;
-        Ok(Opened::Connection(Self::Secure(Box::new(StreamOwned::new(connection, timed)))))
+        let secure = Transport::Secure(Box::new(StreamOwned::new(connection, timed)));
+        Ok(Opened::Connection(Self(secure)))
     }
 
-    pub(crate) fn is_secure(&self) -> bool {
-        matches!(self, Self::Secure(_))
+    /// Whether TLS is spoken.
+    pub fn is_secure(&self) -> bool {
+        matches!(self.0, Transport::Secure(_))
     }
 
     /// Gives the next step, of as many reads or writes as it needs, this time.
-    pub(crate) fn limit(&mut self, time: Duration) {
+    pub fn limit(&mut self, time: Duration) {
         self.socket().until = Instant::now() + time;
     }
 
     fn socket(&mut self) -> &mut TimedStream {
-        match self {
-            Self::Plain(timed) => timed,
-            Self::Secure(secure) => &mut secure.sock,
+        match &mut self.0 {
+            Transport::Plain(timed) => timed,
+            Transport::Secure(secure) => &mut secure.sock,
         }
     }
 
     /// Ends the connection; over TLS the client is told that nothing was cut off.
     pub(crate) fn close(mut self) {
-        if let Self::Secure(secure) = &mut self {
+        if let Transport::Secure(secure) = &mut self.0 {
             secure.conn.send_close_notify();
             // A client that has gone needs no end.
             let _ = secure.flush();
@@ -81,25 +85,25 @@ impl Connection {
 
 impl Read for Connection {
     fn read(&mut self, memory: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(timed) => timed.read(memory),
-            Self::Secure(secure) => secure.read(memory),
+        match &mut self.0 {
+            Transport::Plain(timed) => timed.read(memory),
+            Transport::Secure(secure) => secure.read(memory),
         }
     }
 }
 
 impl Write for Connection {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(timed) => timed.write(bytes),
-            Self::Secure(secure) => secure.write(bytes),
+        match &mut self.0 {
+            Transport::Plain(timed) => timed.write(bytes),
+            Transport::Secure(secure) => secure.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(timed) => timed.flush(),
-            Self::Secure(secure) => secure.flush(),
+        match &mut self.0 {
+            Transport::Plain(timed) => timed.flush(),
+            Transport::Secure(secure) => secure.flush(),
         }
     }
 }

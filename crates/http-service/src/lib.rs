@@ -9,9 +9,12 @@
 //!
 //! One thread for each connection: such services have few clients or short responses, and a closure
 //! may wait for another machine. Media are not sent so: `server` has a loop of its own.
+//!
+//! Connections that speak something else ([`ConnectionService`]) have the same bounds.
 
 #![warn(missing_docs)]
 
+mod accepting;
 mod certificate;
 mod connection;
 mod console;
@@ -20,9 +23,11 @@ mod request;
 mod response;
 mod service;
 
+pub use accepting::{AcceptSetup, ConnectionHandler, ConnectionService, OpenConnections};
 pub use certificate::{CertificateEvent, CertificateFiles, ServerCertificate, TlsFiles};
+pub use connection::Connection;
 pub use console::console_file;
 pub use file_version::FileVersion;
 pub use request::HttpRequest;
 pub use response::{HttpResponse, status_words};
-pub use service::{HttpService, OpenConnections, ServiceSetup};
+pub use service::{HttpService, ServiceSetup};

@@ -33,11 +33,19 @@ pub(crate) fn check(config: &ServerConfig) -> Result<(), Reason> {
 }
 
 /// Refuses an address at which strangers could read tokens on their way to a director, or see what
-/// it shows of nodes and titles.
+/// it shows of nodes and titles. It shows nothing over RTSP, at `rtsp`.
 ///
 /// # Errors
 /// A public address without TLS or without tokens.
-pub fn check_director(listen: SocketAddr, has_tls: bool, has_tokens: bool) -> Result<(), Reason> {
+pub fn check_director(
+    listen: SocketAddr,
+    rtsp: Option<SocketAddr>,
+    has_tls: bool,
+    has_tokens: bool,
+) -> Result<(), Reason> {
+    if let Some(rtsp) = rtsp.filter(|rtsp| is_public(rtsp.ip()) && !has_tls) {
+        return Err(refusal(rtsp, "--rtsp", Missing::Tls, "tokens would go in the clear"));
+    }
     match Missing::of(has_tls, has_tokens) {
         Some(missing) if is_public(listen.ip()) => {
             let what = match missing {
@@ -186,8 +194,14 @@ mod tests {
             ("0.0.0.0:8090", true, true, ""),
             ("192.168.1.5:8090", false, false, ""),
         ];
+        let rtsp = "0.0.0.0:8554".parse().ok();
+        let refused = check_director("10.0.0.1:80".parse().unwrap(), rtsp, false, true).err();
+        let text = refused.map(|it| format!("{} {}", it.message, it.hint.unwrap_or_default()));
+        let text = text.unwrap_or_default();
+        assert!(text.contains("or --rtsp with a private address"), "{text}");
+        assert!(check_director("10.0.0.1:80".parse().unwrap(), rtsp, true, false).is_ok());
         for (listen, tls, tokens, wanted) in rows {
-            let refused = check_director(listen.parse().unwrap(), tls, tokens).err();
+            let refused = check_director(listen.parse().unwrap(), None, tls, tokens).err();
             let text = refused.map(|it| format!("{} {}", it.message, it.hint.unwrap_or_default()));
             let text = text.unwrap_or_default();
             assert!(text.contains(wanted) && text.is_empty() == wanted.is_empty(), "{text}");

@@ -6,15 +6,19 @@
 //!
 //!   director ──the viewer's request, signed──▶ HTTP thread ──viewer_of──▶ the usual admission
 //!   session ──failover_links──▶ manifest with other nodes and a ticket ──▶ ticket, at another node
+//!           ──rtsp_location───▶ the address at which a player of RTSP goes on here, with a ticket
 //! ```
 //!
 //! A server whose lease has ended answers directors that it is cut off: another node may have its
 //! name by then, and directors do not know what it has free. Viewers who come directly and those
 //! who were admitted before notice nothing.
 
+use crate::access::Permit;
 use crate::config::ClusterConfig;
 use crate::copy_board::CopyBoard;
+use crate::engine::Priority;
 use crate::http::{Response, SignedQuestion, escape};
+use crate::layout::DeliveryFormat;
 use crate::sessions::{FailoverNodes, PlayerSession};
 use crate::wire;
 use cluster::NodeOrders;
@@ -22,8 +26,9 @@ use director::etcd::EtcdConfig;
 use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
 use director::secret::ClusterSecret;
 use director::ticket::{Ticket, TicketError};
+use rtsp_message::headers::{StreamName, Target};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::{Hinted, Reason};
 
@@ -32,6 +37,8 @@ use units::{Hinted, Reason};
 pub(crate) struct Membership {
     config: ClusterConfig,
     secret: ClusterSecret,
+    /// The beginning of the node's addresses over RTSP; empty: there is no RTSP.
+    rtsp: OnceLock<String>,
     /// `None` before the start and after the end.
     member: Mutex<Option<Member>>,
     copies: CopyBoard,
@@ -47,7 +54,8 @@ impl Membership {
         let secret = ClusterSecret::from_file(&config.secret)
             .map_err(|why| why.reason().about("--cluster-secret"))?;
         let copies = CopyBoard::default();
-        Ok(Self { config, secret, member: Mutex::default(), copies, has_source })
+        let (rtsp, member) = (OnceLock::new(), Mutex::default());
+        Ok(Self { config, secret, rtsp, member, copies, has_source })
     }
 
     /// Registers the server, and keeps its records up to date. `say` hears of changes.
@@ -130,17 +138,7 @@ impl Membership {
         let folder = |address: &str| format!("{address}/t/{}/", escape(&session.name));
         let servers = std::iter::once(&this).chain(nodes);
         let servers = servers.map(|(name, address)| (name.clone(), folder(address))).collect();
-        let ticket = Ticket {
-            session: session.token?.to_string(),
-            title: session.name.clone(),
-            version: session.title.version.clone(),
-            expires: unix_now() + TICKET_LIFE.as_secs(),
-            form: SEGMENTED.to_owned(),
-            part: session.presentation.params.query(),
-            max_height: session.permit.max_height,
-            priority: session.permit.priority.word().to_owned(),
-        };
-        let ticket = ticket.sign(&self.secret);
+        let ticket = self.ticket_of(session, SEGMENTED, TICKET_LIFE)?.sign(&self.secret);
         let (token, and) = (session.query(), if steering.contains('?') { '&' } else { '?' });
         let token = token.trim_start_matches('?');
         let steering = format!("{steering}{and}{token}&ticket={ticket}&names=");
@@ -151,6 +149,51 @@ impl Membership {
     pub(crate) fn ticket(&self, text: &str) -> Result<Ticket, TicketError> {
         let ticket = Ticket::verify(text, &self.secret, unix_now())?;
         if ticket.form == SEGMENTED { Ok(ticket) } else { Err(TicketError::Forged) }
+    }
+
+    /// Says where viewers reach the node over RTSP: at this port of the host at which they reach it
+    /// over HTTP.
+    pub(crate) fn set_rtsp(&self, port: u16, is_secure: bool) {
+        let scheme = if is_secure { "rtsps" } else { "rtsp" };
+        let uri: Option<http::Uri> = self.config.address.parse().ok();
+        if let Some(host) = uri.as_ref().and_then(http::Uri::host) {
+            let _ = self.rtsp.set(format!("{scheme}://{host}:{port}"));
+        }
+    }
+
+    /// Whether viewers of RTSP can be sent here.
+    pub(crate) fn has_rtsp(&self) -> bool {
+        self.rtsp.get().is_some()
+    }
+
+    /// Where a viewer of RTSP goes on with a session that a director has asked for; `None`: there
+    /// is no RTSP.
+    pub(crate) fn rtsp_location(&self, session: &PlayerSession) -> Option<String> {
+        let server = self.rtsp.get()?;
+        let stream =
+            (session.format == DeliveryFormat::TransportStream).then_some(StreamName::Transport);
+        let path = Target { title: session.name.clone(), stream }.path();
+        let ticket = self.ticket_of(session, OVER_RTSP, RTSP_TICKET_LIFE)?.sign(&self.secret);
+        Some(format!("{server}{path}?ticket={ticket}"))
+    }
+
+    /// What a director has asked for over RTSP, or why a ticket is not accepted.
+    pub(crate) fn rtsp_ticket(&self, text: &str) -> Result<Ticket, TicketError> {
+        let ticket = Ticket::verify(text, &self.secret, unix_now())?;
+        if ticket.form == OVER_RTSP { Ok(ticket) } else { Err(TicketError::Forged) }
+    }
+
+    fn ticket_of(&self, session: &PlayerSession, form: &str, life: Duration) -> Option<Ticket> {
+        Some(Ticket {
+            session: session.token?.to_string(),
+            title: session.name.clone(),
+            version: session.title.version.clone(),
+            expires: unix_now() + life.as_secs(),
+            form: form.to_owned(),
+            part: session.presentation.params.query(),
+            max_height: session.permit.max_height,
+            priority: session.permit.priority.word().to_owned(),
+        })
     }
 
     /// The state, for `/status`.
@@ -200,6 +243,19 @@ pub(crate) fn in_no_cluster() -> Response {
     Response::error(403, UNKNOWN_DIRECTOR, message)
 }
 
+/// What the viewer of a ticket may see.
+pub(crate) fn permit_of(ticket: &Ticket) -> Permit {
+    let priority = Priority::ALL.into_iter().find(|priority| priority.word() == ticket.priority);
+    Permit {
+        max_height: ticket.max_height,
+        priority: priority.unwrap_or(Permit::default().priority),
+    }
+}
+
+/// The form of the sessions that are played over RTSP, at this node.
+const OVER_RTSP: &str = "rtsp";
+/// A player follows a redirect at once; longer than the reservation is kept.
+const RTSP_TICKET_LIFE: Duration = Duration::from_secs(60);
 /// The form of the sessions that go on at other nodes.
 const SEGMENTED: &str = "segmented";
 /// A ticket is used when a node is lost, whenever that is: longer than a title plays.

@@ -189,14 +189,21 @@ pub(crate) enum Manifest {
     OnDemand(TextForm),
     /// The address of a progressive MP4 file.
     File,
+    /// The address at which a player of RTSP goes on; of a transport stream or of tracks.
+    OverRtsp { is_transport: bool },
 }
 
 impl Manifest {
     /// How the player will fetch the title.
     pub(crate) fn format(self) -> DeliveryFormat {
         match self {
-            Self::Hls(_) | Self::Dash(_) | Self::OnDemand(_) => DeliveryFormat::Segmented,
-            Self::HlsTransport => DeliveryFormat::TransportStream,
+            Self::Hls(_)
+            | Self::Dash(_)
+            | Self::OnDemand(_)
+            | Self::OverRtsp { is_transport: false } => DeliveryFormat::Segmented,
+            Self::HlsTransport | Self::OverRtsp { is_transport: true } => {
+                DeliveryFormat::TransportStream
+            }
             Self::File => DeliveryFormat::Progressive,
         }
     }

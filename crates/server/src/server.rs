@@ -171,6 +171,9 @@ impl Server {
         core_state.publish();
         let api = owners.admin_api(workers)?;
         if let Some(membership) = &membership {
+            if let Some(address) = rtsp_address {
+                membership.set_rtsp(address.port(), config.tls.is_some());
+            }
             node_records::join(membership, &config, &shared)?;
         }
         let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };

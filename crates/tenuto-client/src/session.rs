@@ -20,6 +20,7 @@ mod requests;
 mod speed;
 
 pub(crate) use manifest_loader::{error_status, refusal};
+pub(crate) use requests::MAX_REDIRECTS;
 
 use super::access_link::AccessLink;
 use super::dash::Manifest;

@@ -90,7 +90,7 @@ pub enum RefusalReason {
     NoCopy,
     /// The nodes with copies are full.
     Full,
-    /// None of the nodes that were asked answered.
+    /// None of the nodes that were asked answered, or serves viewers of this kind.
     Unreachable,
     /// There is room, and it is kept for the streams of a node that may be lost.
     Headroom,
@@ -257,6 +257,7 @@ impl AdmissionAttempt {
                 self.unreachable += 1;
                 view.found_unreachable(place.node, now);
             }
+            NodeAnswer::Unsuited => {}
         }
         self.asked.push(place);
         AttemptState::Choosing
@@ -277,6 +278,7 @@ impl AdmissionAttempt {
                 return AttemptState::RoomMade(stream.from);
             }
             NodeAnswer::Refused(_) => self.refused += 1,
+            NodeAnswer::Unsuited => {}
             NodeAnswer::Unreachable => {
                 self.unreachable += 1;
                 view.found_unreachable(stream.to.node, now);

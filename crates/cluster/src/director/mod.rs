@@ -36,6 +36,8 @@ pub enum NodeAnswer {
     Refused(Option<Duration>),
     /// The node did not answer in time.
     Unreachable,
+    /// The node serves no viewers of this kind. What it has free is not known by that.
+    Unsuited,
 }
 
 /// How a director chooses.

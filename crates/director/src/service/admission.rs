@@ -10,17 +10,18 @@
 use super::counters::{Cause, ServiceCounters};
 use super::nodes::{Nodes, Question};
 use super::reply::{NodeReply, NodeVerdict};
-use super::{request, steering};
+use super::steering;
 use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use cluster::{
     AdmissionClass, ClusterView, CopyPlace, Director, DirectorCounters, DirectorRefusal,
     DirectorSettings, DirectorStep, NodeAnswer, RefusalReason, StreamNeed, TitleName, TitleNumber,
 };
-use http_service::{HttpRequest, HttpResponse};
+use http_service::HttpResponse;
 use ring::rand::{SecureRandom, SystemRandom};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -39,6 +40,31 @@ pub(super) struct Admission {
     seed: AtomicU64,
     /// Viewers who are asked for at the moment.
     busy: AtomicUsize,
+}
+
+/// A viewer who asks for a title.
+#[derive(Clone, Debug)]
+pub(super) struct Viewer<'a> {
+    /// Path and query of the questions to nodes.
+    pub(super) target: &'a str,
+    /// The viewer's own proof of a right.
+    pub(super) authorization: Option<&'a [u8]>,
+    /// The viewer's address.
+    pub(super) client: IpAddr,
+    /// How the viewer has reached the director: the beginning of the address of its steering
+    /// manifest; `None`: it is not steered.
+    pub(super) base: Option<String>,
+}
+
+/// What becomes of a viewer.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// A node has reserved; where the viewer goes.
+    Sent(String),
+    /// Nobody has, and the time after which one would.
+    Refused(Cause, &'static str, Option<Duration>),
+    /// The viewer gets what a node has answered.
+    ByNode(NodeReply),
 }
 
 /// A node that is to be asked.
@@ -82,40 +108,34 @@ impl Admission {
         self.busy.load(Ordering::Acquire) > 0
     }
 
-    /// Admits a viewer of a title, or refuses; the answer to the viewer.
+    /// Admits a viewer of a title, or refuses.
     pub(super) fn admit(
         &self,
         title: &TitleName,
-        request: &HttpRequest<'_>,
+        viewer: &Viewer<'_>,
         counters: &ServiceCounters,
-    ) -> HttpResponse {
+    ) -> Outcome {
         self.busy.fetch_add(1, Ordering::AcqRel);
-        let answer = self.answer(title, request, counters);
+        let started = Instant::now();
+        let outcome = self.send(title, viewer, counters);
+        match &outcome {
+            Outcome::Sent(_) => counters.admitted(),
+            Outcome::Refused(cause, ..) => counters.refused(*cause),
+            Outcome::ByNode(_) => counters.refused(Cause::ByNode),
+        }
+        counters.took(started.elapsed());
         self.busy.fetch_sub(1, Ordering::AcqRel);
-        answer
+        outcome
     }
 
-    fn answer(
-        &self,
-        title: &TitleName,
-        request: &HttpRequest<'_>,
-        counters: &ServiceCounters,
-    ) -> HttpResponse {
+    fn send(&self, title: &TitleName, viewer: &Viewer<'_>, counters: &ServiceCounters) -> Outcome {
         if !self.watched.is_listed() {
-            counters.refused(Cause::NotReady);
             let message = "this director does not know the cluster yet";
-            return refusal(Cause::NotReady, message, Some(WHEN_READY));
+            return Outcome::Refused(Cause::NotReady, message, Some(WHEN_READY));
         }
         let view = self.watched.view();
         let Some((number, need)) = known(&view, title) else {
-            drop(view);
-            counters.refused(Cause::NoTitle);
-            return HttpResponse::problem(
-                404,
-                Cause::NoTitle.word(),
-                "no node has this title",
-                json!({}),
-            );
+            return Outcome::Refused(Cause::NoTitle, "no node has this title", None);
         };
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
         let mut attempt = locked(&self.director).begin(number, need, AdmissionClass::New, seed);
@@ -124,50 +144,46 @@ impl Admission {
         let with_title =
             steering::nodes_with(&view, number, self.watched.now(), &seed.to_le_bytes());
         drop(view);
-        let base = request::base(request);
         let mut location = String::new();
         loop {
             let answer = match (step, asked) {
                 (DirectorStep::Admitted(_), _) => {
                     locked(&self.director).end(&attempt);
-                    counters.admitted();
-                    return HttpResponse::empty(302).field("Location", &location);
+                    return Outcome::Sent(location);
                 }
                 (DirectorStep::Refused(refused), _) => {
                     locked(&self.director).end(&attempt);
                     if matches!(refused.reason, RefusalReason::NoCopy | RefusalReason::Full) {
-                        self.unmet.refused(title, request.client, Instant::now());
+                        self.unmet.refused(title, viewer.client, Instant::now());
                     }
-                    return self.refuse(refused, counters);
+                    return refusal(refused);
                 }
                 (_, None) => NodeAnswer::Unreachable,
                 (_, Some(node)) => {
                     counters.asked();
                     let elsewhere = steering::elsewhere(&with_title, &node.name);
                     // Without others there is nowhere to be steered to.
-                    let base = base.as_deref().filter(|_| !elsewhere.is_empty());
+                    let base = viewer.base.as_deref().filter(|_| !elsewhere.is_empty());
                     let steering = base.map(|base| steering::address(base, title, &node.name));
                     let question = Question {
-                        target: request.target,
-                        authorization: request.field("authorization"),
-                        client: request.client,
+                        target: viewer.target,
+                        authorization: viewer.authorization,
+                        client: viewer.client,
                         steering: steering.as_deref().unwrap_or_default(),
                         elsewhere: &elsewhere,
                     };
                     match self.ask(&node, question) {
                         Ok(NodeVerdict::Reserved(found)) => {
-                            location = resolved(&node.address, request.target, &found);
+                            location = resolved(&node.address, viewer.target, &found);
                             NodeAnswer::Accepted
                         }
                         Ok(NodeVerdict::Full(time)) => {
                             counters.node_refused();
                             NodeAnswer::Refused(time)
                         }
+                        Ok(NodeVerdict::NoRtsp) => NodeAnswer::Unsuited,
                         Ok(_) => NodeAnswer::Unreachable,
-                        Err(reply) => {
-                            counters.refused(Cause::ByNode);
-                            return for_viewer(reply);
-                        }
+                        Err(reply) => return Outcome::ByNode(reply),
                     }
                 }
             };
@@ -197,6 +213,9 @@ impl Admission {
                 name,
                 "does not take this director for one of its cluster: its secret differs",
             ),
+            NodeVerdict::NoRtsp => {
+                self.say_once(name, "has no RTSP, and gets no viewers of it: start it with --rtsp");
+            }
             NodeVerdict::Unknown => self.say_once(
                 name,
                 &format!("answers with status {} to the question of a director", reply.status),
@@ -212,26 +231,53 @@ impl Admission {
             (self.say)(&format!("the node {node} {what}"));
         }
     }
+}
 
-    fn refuse(&self, refused: DirectorRefusal, counters: &ServiceCounters) -> HttpResponse {
-        let DirectorRefusal { reason, retry_after } = refused;
-        let (cause, message, time) = match reason {
-            RefusalReason::NoCopy => {
-                (Cause::NoCopy, "no node that answers has this title", retry_after)
+impl Outcome {
+    /// The answer to a viewer of HTTP.
+    pub(super) fn over_http(self) -> HttpResponse {
+        match self {
+            Self::Sent(location) => HttpResponse::empty(302).field("Location", &location),
+            Self::Refused(cause, message, time) => {
+                let status = if cause == Cause::NoTitle { 404 } else { 503 };
+                HttpResponse::json(status, &problem(cause, message, time)).retry_after(time)
             }
-            RefusalReason::Full => (Cause::Full, "the nodes with this title are full", retry_after),
-            RefusalReason::Unreachable => {
-                let message = "the nodes with this title do not answer";
-                (Cause::Unreachable, message, retry_after.or(Some(WHEN_TRIED_AGAIN)))
-            }
-            RefusalReason::Headroom => {
-                let message = "what is free is kept for the viewers of a node that may be lost";
-                (Cause::Headroom, message, retry_after)
-            }
-        };
-        counters.refused(cause);
-        refusal(cause, message, time)
+            Self::ByNode(reply) => for_viewer(reply),
+        }
     }
+}
+
+/// A refusal, as nodes word theirs.
+pub(super) fn problem(cause: Cause, message: &str, time: Option<Duration>) -> Value {
+    if cause == Cause::NoTitle {
+        return json!({ "error": cause.word(), "message": message });
+    }
+    let retry_after = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    json!({
+        "error": "refused",
+        "message": message,
+        "cause": cause.word(),
+        "retry_after_ms": retry_after,
+    })
+}
+
+fn refusal(refused: DirectorRefusal) -> Outcome {
+    let DirectorRefusal { reason, retry_after } = refused;
+    let (cause, message, time) = match reason {
+        RefusalReason::NoCopy => {
+            (Cause::NoCopy, "no node that answers has this title", retry_after)
+        }
+        RefusalReason::Full => (Cause::Full, "the nodes with this title are full", retry_after),
+        RefusalReason::Unreachable => {
+            let message = "the nodes with this title do not answer";
+            (Cause::Unreachable, message, retry_after.or(Some(WHEN_TRIED_AGAIN)))
+        }
+        RefusalReason::Headroom => {
+            let message = "what is free is kept for the viewers of a node that may be lost";
+            (Cause::Headroom, message, retry_after)
+        }
+    };
+    Outcome::Refused(cause, message, time)
 }
 
 /// The number of a title that is in the cluster, and what one viewer of it needs.
@@ -256,7 +302,7 @@ fn place(view: &ClusterView, step: DirectorStep) -> Option<AskedPlace> {
 /// Where the viewer goes: the node's `Location` may be an address, a path or relative to the
 /// request.
 fn resolved(address: &str, target: &str, location: &str) -> String {
-    if location.starts_with("http://") || location.starts_with("https://") {
+    if ["http://", "https://", "rtsp://", "rtsps://"].iter().any(|it| location.starts_with(it)) {
         return location.to_owned();
     }
     if location.starts_with('/') {
@@ -265,12 +311,6 @@ fn resolved(address: &str, target: &str, location: &str) -> String {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     format!("{address}{folder}/{location}")
-}
-
-fn refusal(cause: Cause, message: &str, time: Option<Duration>) -> HttpResponse {
-    let retry_after = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    let more = json!({ "cause": cause.word(), "retry_after_ms": retry_after });
-    HttpResponse::problem(503, "refused", message, more).retry_after(time)
 }
 
 fn for_viewer(reply: NodeReply) -> HttpResponse {
@@ -301,6 +341,7 @@ mod tests {
             ("/t/film/master.m3u8?s=a", "http://n1/t/film/master.m3u8?s=a"),
             ("master.m3u8?s=a", "http://n1/t/film/master.m3u8?s=a"),
             ("https://other/x?s=a", "https://other/x?s=a"),
+            ("rtsp://n1:554/t/film?ticket=a", "rtsp://n1:554/t/film?ticket=a"),
         ];
         for (location, wanted) in rows {
             assert_eq!(resolved("http://n1", "/t/film/master.m3u8?x=/y", location), wanted);

@@ -24,6 +24,8 @@ pub(super) struct ServiceCounters {
     asked: AtomicU64,
     node_refused: AtomicU64,
     silent: AtomicU64,
+    /// Replies to requests of RTSP, by the first digit of their status, from 1.
+    rtsp_replies: [AtomicU64; CLASSES.len()],
     /// Time from a request to its answer.
     pub(super) admission: Histogram,
 }
@@ -36,6 +38,7 @@ pub(super) struct CountedService {
     pub(super) asked: u64,
     pub(super) node_refused: u64,
     pub(super) silent: u64,
+    pub(super) rtsp_replies: [(&'static str, u64); CLASSES.len()],
 }
 
 impl Cause {
@@ -71,6 +74,7 @@ impl Default for ServiceCounters {
             asked: AtomicU64::default(),
             node_refused: AtomicU64::default(),
             silent: AtomicU64::default(),
+            rtsp_replies: Default::default(),
             admission: Histogram::new(BOUNDS),
         }
     }
@@ -97,6 +101,11 @@ impl ServiceCounters {
         self.silent.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(super) fn replied_over_rtsp(&self, status: u16) {
+        let class = usize::from(status / 100).clamp(1, CLASSES.len()) - 1;
+        self.rtsp_replies[class].fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn took(&self, time: Duration) {
         self.admission.observe(time.as_secs_f64());
     }
@@ -109,10 +118,13 @@ impl ServiceCounters {
             asked: of(&self.asked),
             node_refused: of(&self.node_refused),
             silent: of(&self.silent),
+            rtsp_replies: std::array::from_fn(|it| (CLASSES[it], of(&self.rtsp_replies[it]))),
         }
     }
 }
 
+/// The classes of a status.
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 /// Seconds: from a redirect on one machine to four nodes that do not answer.
 const BOUNDS: [f64; 12] =
     [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0];

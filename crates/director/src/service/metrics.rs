@@ -57,6 +57,12 @@ impl Collector for DirectorScrape {
         for (cause, count) in counted.refused {
             ConstCounter::new(count).encode(refused.encode_family(&[("cause", cause)])?)?;
         }
+        let help = "Replies to requests of RTSP, by class of status";
+        let kind = MetricType::Counter;
+        let mut replies = encoder.encode_descriptor("rtsp_responses", help, None, kind)?;
+        for (class, count) in counted.rtsp_replies {
+            ConstCounter::new(count).encode(replies.encode_family(&[("class", class)])?)?;
+        }
         let mut counter = |name: &str, help: &str, count: u64| {
             let counter = ConstCounter::new(count);
             let kind = ConstCounter::<u64>::TYPE;
@@ -87,7 +93,7 @@ impl Collector for DirectorScrape {
         gauge("nodes_answering", "Nodes to which viewers are sent", answering as u64)?;
         gauge("titles", "Titles of the cluster", titles as u64)?;
         let connections = state.connections() as u64;
-        gauge("connections", "Connections of viewers", connections)?;
+        gauge("connections", "Connections of viewers, over HTTP and RTSP", connections)?;
         if let Some(planning) = &state.planning {
             let shown = planning.shown();
             let help = "Whether this director plans the placement of titles";

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!   viewer ──▶ HttpService ──▶ routes ──▶ admission ──▶ nodes ──▶ a node
-//!                                │ request    │           transport, reply
-//!                                │         WatchedCluster ◀── etcd
-//!                             status, metrics
+//!                                │ request    ▲ │         transport, reply
+//!                                │            │ WatchedCluster ◀── etcd
+//!                             status, metrics │
+//!   player of RTSP ──▶ ConnectionService ──▶ rtsp
 //! ```
 //!
 //! A director has no state but its view and its counters. Any number of them run beside each other,
@@ -18,6 +19,7 @@ mod pages;
 mod reply;
 mod request;
 mod routes;
+mod rtsp;
 mod status;
 mod steering;
 mod transport;
@@ -32,8 +34,13 @@ use crate::watching::{Say, WatchedCluster};
 use admission::Admission;
 use cluster::{ClusterName, DirectorSettings};
 use counters::ServiceCounters;
-use http_service::{HttpRequest, HttpService, OpenConnections, ServiceSetup, TlsFiles};
+use http_service::{
+    AcceptSetup, ConnectionService, HttpRequest, HttpService, OpenConnections, ServiceSetup,
+    TlsFiles,
+};
 use nodes::Nodes;
+use rtsp::RtspHandler;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -45,7 +52,9 @@ use units::{Hinted, Reason};
 pub struct ServiceConfig {
     /// Where viewers connect; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// The certificate with which the director answers; `None`: it speaks HTTP in the clear.
+    /// Where players of RTSP connect; `None`: they do not.
+    pub rtsp: Option<SocketAddr>,
+    /// The certificate with which the director answers; `None`: it speaks in the clear.
     pub tls: Option<TlsFiles>,
     /// The etcd, and the cluster in it.
     pub etcd: EtcdConfig,
@@ -68,8 +77,11 @@ pub struct ServiceConfig {
 pub struct DirectorService {
     state: Arc<ServiceState>,
     address: SocketAddr,
+    rtsp_address: Option<SocketAddr>,
     /// `None` from the moment at which the director stops.
     http: Option<HttpService>,
+    /// `None` also where players of RTSP do not connect.
+    rtsp: Option<ConnectionService>,
 }
 
 /// What the threads of a director share.
@@ -125,10 +137,8 @@ impl DirectorService {
         say: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, Reason> {
         let say: Say = Arc::new(say);
-        let listener = TcpListener::bind(config.listen)
-            .and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = listener
-            .map_err(|error| Reason::from(error.to_string()).about(config.listen.to_string()))?;
+        let (address, listener) = listen(config.listen)?;
+        let rtsp = config.rtsp.map(listen).transpose()?;
         let of_tls = Arc::clone(&say);
         let tls = config.tls.map(|files| files.http_config(move |text| of_tls(text)));
         let tls = tls.transpose()?;
@@ -161,6 +171,14 @@ impl DirectorService {
             pages: Arc::default(),
             stopping: AtomicBool::new(false),
         });
+        let rtsp_address = rtsp.as_ref().map(|(address, _)| *address);
+        let rtsp = rtsp.map(|(_, listener)| {
+            let (thread, open, tls) = ("rtsp-viewer", Arc::clone(&state.open), tls.clone());
+            let handler = RtspHandler(Arc::clone(&state));
+            ConnectionService::start(listener, AcceptSetup { thread, open, tls }, handler)
+        });
+        let no_thread = |error: io::Error| error.reason().about("cannot start a thread");
+        let rtsp = rtsp.transpose().map_err(no_thread)?;
         let setup = ServiceSetup {
             thread: "viewer",
             open: Arc::clone(&state.open),
@@ -170,14 +188,18 @@ impl DirectorService {
         };
         let of_requests = Arc::clone(&state);
         let answer = move |request: &HttpRequest<'_>| routes::answer(&of_requests, request);
-        let http = HttpService::start(listener, setup, answer)
-            .map_err(|error| error.reason().about("cannot start a thread"))?;
-        Ok(Self { state, address, http: Some(http) })
+        let http = HttpService::start(listener, setup, answer).map_err(no_thread)?;
+        Ok(Self { state, address, rtsp_address, http: Some(http), rtsp })
     }
 
     /// Where viewers connect.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where players of RTSP connect; `None`: they do not.
+    pub fn rtsp_address(&self) -> Option<SocketAddr> {
+        self.rtsp_address
     }
 
     /// Whether the records of the cluster were listed, so that viewers can be admitted.
@@ -192,12 +214,18 @@ impl DirectorService {
 impl Drop for DirectorService {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::Release);
-        self.http = None;
+        (self.http, self.rtsp) = (None, None);
         let start = Instant::now();
         while self.state.admission.is_busy() && start.elapsed() < TO_STOP {
             std::thread::sleep(LOOK_AGAIN);
         }
     }
+}
+
+fn listen(address: SocketAddr) -> Result<(SocketAddr, TcpListener), Reason> {
+    let listener =
+        TcpListener::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener)));
+    listener.map_err(|error| Reason::from(error.to_string()).about(address.to_string()))
 }
 
 /// Connections of all viewers.

@@ -48,6 +48,8 @@ pub(super) enum NodeVerdict {
     Full(Option<Duration>),
     /// The node has no lease, and admits nobody.
     CutOff,
+    /// The node has no RTSP.
+    NoRtsp,
     /// The node does not take the question for one of a director.
     DirectorUnknown,
     /// The viewer gets the answer as it is.
@@ -143,6 +145,9 @@ impl NodeReply {
                 if problem.is("cut-off") {
                     return NodeVerdict::CutOff;
                 }
+                if problem.is("no-rtsp") {
+                    return NodeVerdict::NoRtsp;
+                }
                 let exact = problem.retry_after_ms.map(Duration::from_millis);
                 let time = exact.or(self.retry_after.map(Duration::from_secs));
                 NodeVerdict::Full(time.map(|time| time.min(LONGEST_WAIT)))
@@ -214,6 +219,7 @@ mod tests {
             ),
             ("503 Full\r\nContent-Length: 20", r#"{"error":"stopping"}"#, "Full(None) true"),
             ("503 Off\r\nContent-Length: 19", r#"{"cause":"cut-off"}"#, "CutOff true"),
+            ("503 None\r\nContent-Length: 19", r#"{"error":"no-rtsp"}"#, "NoRtsp true"),
             (
                 "403 No\r\nContent-Length: 28",
                 r#"{"cause":"director-unknown"}"#,

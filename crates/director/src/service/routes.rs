@@ -1,10 +1,11 @@
 //! The resources of a director.
 
+use super::admission::Viewer;
 use super::{ServiceState, metrics, pages, request, status, steering};
 use http_service::{HttpRequest, HttpResponse, console_file};
 use serde_json::json;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The answer to a request.
 pub(super) fn answer(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpResponse {
@@ -41,10 +42,13 @@ fn resource(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpRespons
         }
     }
     if let Some(title) = request::title(request) {
-        let started = Instant::now();
-        let answer = state.admission.admit(&title, request, &state.counters);
-        state.counters.took(started.elapsed());
-        return answer;
+        let viewer = Viewer {
+            target: request.target,
+            authorization: request.field("authorization"),
+            client: request.client,
+            base: request::base(request),
+        };
+        return state.admission.admit(&title, &viewer, &state.counters).over_http();
     }
     if let Some(title) = steering::title_of(request) {
         return steering::manifest(state, request, &title);

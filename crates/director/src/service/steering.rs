@@ -195,7 +195,8 @@ const LOOKED_AT: usize = 64;
 /// A player leaves a node that is lost without being told; being told spreads viewers anew.
 const ASKED_AGAIN_SECS: u32 = 30;
 /// Every character that is not unreserved in RFC 3986.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(super) const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use crate::TlsFiles;
 use rustls::pki_types::ServerName;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
 

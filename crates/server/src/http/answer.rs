@@ -11,7 +11,7 @@ use super::request::{HttpRequest, Method};
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource, content_type, file_etag};
 use super::response::{Head, Response};
 use super::routes::{Route, escape};
-use super::{failover, origin, parts, preflight};
+use super::{failover, origin, over_rtsp, parts, preflight};
 use crate::access::Permit;
 use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
@@ -117,6 +117,18 @@ fn decide(
             return segmented(shared, request, title.to_owned(), manifest, (of_director, opened));
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
+        Route::OverRtsp { .. } if request.viewer.is_none() => not_found(),
+        Route::OverRtsp { title: name, is_transport } => {
+            if let Some(refused) = over_rtsp::refusal(shared, &name) {
+                return Ok(refused.into());
+            }
+            let title = open_title(shared, &name, opened)?;
+            let play = over_rtsp::play_request(title, name, is_transport, request.permit)?;
+            if is_transport && !play.presentation.packaging.is_transport_planned() {
+                return Ok(Decision::PlanTransport(play.title, play.presentation));
+            }
+            return Ok(Decision::Admit(Box::new(play), Manifest::OverRtsp { is_transport }));
+        }
         Route::TextFile { ref title, .. }
         | Route::ThumbnailCues { ref title }
         | Route::ThumbnailImage { ref title, .. } => {
@@ -162,11 +174,15 @@ fn decide(
 
 /// The response to an admission request for the title `name`.
 pub(crate) fn admitted(
+    shared: &Shared,
     name: &str,
     manifest: Manifest,
     result: Result<Arc<PlayerSession>, AdmissionError>,
 ) -> Response {
     match result {
+        Ok(session) if matches!(manifest, Manifest::OverRtsp { .. }) => {
+            over_rtsp::admitted(shared, &session)
+        }
         Ok(session) if session.is_directed => {
             Response::created(&format!("{}{}", address(manifest, name), session.query()))
         }
@@ -212,6 +228,7 @@ fn address(manifest: Manifest, name: &str) -> String {
         Manifest::OnDemand(TextForm::WebVtt) => "/ondemand.mpd",
         Manifest::OnDemand(TextForm::Imsc) => "/ondemand-imsc.mpd",
         Manifest::File => ".mp4",
+        Manifest::OverRtsp { .. } => "/rtsp",
     };
     format!("/t/{}{file}", escape(name))
 }
@@ -436,7 +453,10 @@ pub(super) fn manifest_text(
         Manifest::Hls(text) => {
             (PLAYLIST, packaging.multivariant_playlist(videos, Links { text, ..links }))
         }
-        Manifest::File => (PLAYLIST, packaging.multivariant_playlist(videos, links)),
+        // Neither has a manifest.
+        Manifest::File | Manifest::OverRtsp { .. } => {
+            (PLAYLIST, packaging.multivariant_playlist(videos, links))
+        }
     }
 }
 

@@ -48,7 +48,8 @@ pub(super) fn viewer(shared: &Shared, request: &HttpRequest) -> Result<Option<Ip
     let route = Route::of(&request.path);
     let begins = route.is_some_and(|route| route.begins_session() && request.query("s").is_none());
     if !begins || request.method != Method::Get {
-        let message = "a director asks with GET for a manifest or a file, as a viewer who begins";
+        let message =
+            "a director asks with GET for a manifest, a file or RTSP, as a viewer who begins";
         return Err(Response::error(400, "bad-question", message));
     }
     Ok(Some(viewer))
@@ -86,6 +87,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::DashManifest { title, .. }
         | Route::OnDemandManifest { title, .. }
         | Route::Progressive { title }
+        | Route::OverRtsp { title, .. }
         | Route::TextFile { title, .. }
         | Route::ThumbnailCues { title }
         | Route::ThumbnailImage { title, .. } => Some(TokenNeed::Title(title)),

@@ -16,15 +16,15 @@ use super::resource::{self, TitleResource};
 use super::response::Response;
 use super::routes::Route;
 use crate::access::Permit;
-use crate::engine::{MaxWait, Priority};
+use crate::engine::MaxWait;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
+use crate::membership::permit_of;
 use crate::messages::PlayRequest;
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
 use crate::sessions::{Token, TokenLookup};
 use crate::shared::Shared;
-use director::ticket::Ticket;
 use media::CueClock;
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ pub(super) fn of(
         None => return Err(Decision::BuildPresentation(title, params)),
     };
     let query = format!("?s={token}&ticket={text}");
-    let (name, permit) = (name.to_owned(), permit(&ticket));
+    let (name, permit) = (name.to_owned(), permit_of(&ticket));
     Ok(Some(FailoverViewer { token, name, title, presentation, permit, query }))
 }
 
@@ -111,14 +111,6 @@ pub(super) fn answer(
                 ..play
             })))
         }
-    }
-}
-
-fn permit(ticket: &Ticket) -> Permit {
-    let priority = Priority::ALL.into_iter().find(|priority| priority.word() == ticket.priority);
-    Permit {
-        max_height: ticket.max_height,
-        priority: priority.unwrap_or(Permit::default().priority),
     }
 }
 

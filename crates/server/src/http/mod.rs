@@ -21,6 +21,7 @@ mod error_response;
 mod failover;
 mod multipart;
 mod origin;
+mod over_rtsp;
 mod parts;
 mod preflight;
 mod range;

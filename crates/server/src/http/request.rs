@@ -282,7 +282,7 @@ pub(crate) fn without_token(target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
     let hidden = |pair: &str| match pair.split_once('=') {
         Some((name, value)) => match decode(name).as_deref() {
-            Some("token") => format!("{name}=..."),
+            Some("token" | "ticket") => format!("{name}=..."),
             Some("s") if value.chars().nth(SESSION_DIGITS).is_some() => {
                 format!("{name}={}...", value.chars().take(SESSION_DIGITS).collect::<String>())
             }

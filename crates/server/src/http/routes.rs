@@ -73,6 +73,9 @@ pub(crate) enum Route {
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
     Progressive { title: String },
+    /// `/t/TITLE/rtsp`, and `/t/TITLE/rtsp-ts` of the transport stream: what a director asks for a
+    /// player of RTSP.
+    OverRtsp { title: String, is_transport: bool },
     /// `/parts/TITLE`: bytes of a track as they are stored, for another node of the cluster.
     Part { title: String },
     /// `/origin/TITLE/master.m3u8`, `/origin/TITLE/VERSION/0.m3u8`: the resource that is below
@@ -113,6 +116,8 @@ impl Route {
             ["t", name, "ondemand-imsc.mpd"] => {
                 Self::OnDemandManifest { title: title(name)?, text: TextForm::Imsc }
             }
+            ["t", name, "rtsp"] => Self::OverRtsp { title: title(name)?, is_transport: false },
+            ["t", name, "rtsp-ts"] => Self::OverRtsp { title: title(name)?, is_transport: true },
             ["t", name, "session"] => Self::Session { title: title(name)? },
             ["parts", name] => Self::Part { title: title(name)? },
             ["origin", ref below @ ..] => Self::of_origin(below)?,
@@ -216,7 +221,8 @@ impl Route {
 
     /// Whether a request for it, without the token of a session, begins one.
     pub(crate) fn begins_session(&self) -> bool {
-        self.manifest().is_some() || matches!(self, Self::Progressive { .. })
+        let is_file_or_rtsp = matches!(self, Self::Progressive { .. } | Self::OverRtsp { .. });
+        is_file_or_rtsp || self.manifest().is_some()
     }
 
     /// The track of a session whose media, or whose playlist, it is.
@@ -257,8 +263,8 @@ impl Route {
             | Self::TransportMaster { .. }
             | Self::DashManifest { .. }
             | Self::OnDemandManifest { .. } => false,
-            // Caches keep no keys.
-            Self::Session { .. } | Self::Key { .. } => return None,
+            // Caches keep no keys, and ask for no players.
+            Self::Session { .. } | Self::Key { .. } | Self::OverRtsp { .. } => return None,
             _ => true,
         };
         if is_below != version.is_some() {
@@ -324,6 +330,10 @@ mod tests {
         assert_eq!(route("t/film/1/init.mp4"), Some(Route::Init { title: film(), track: 1 }));
         let init = Route::DashInit { title: film(), track: 1 };
         assert_eq!(route("t/film/1/init-dash.mp4"), Some(init));
+        for (path, is_transport) in [("t/film/rtsp", false), ("t/film/rtsp-ts", true)] {
+            assert_eq!(route(path), Some(Route::OverRtsp { title: film(), is_transport }));
+            assert_eq!(route(&path.replace("t/", "origin/")), None);
+        }
         assert_eq!(route("t/film/session"), Some(Route::Session { title: film() }));
         let key = Route::Key { title: film(), id: "a-b".to_owned() };
         assert_eq!(route("t/film/key/a-b"), Some(key));

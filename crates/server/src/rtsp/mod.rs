@@ -14,9 +14,7 @@
 //! fetches when it likes; here an LDU is sent at its decode time, counted from the end of the
 //! start-up, by when the engine has its piece in memory.
 //!
-//! - `message`: requests out of bytes, replies into bytes
-//! - `headers`: `Transport`, `Range`, `Scale`, addresses
-//! - `tunnel`: the two HTTP connections of a tunnel
+//! - `offered`: the streams that a title is described with
 //! - `session`: the tracks that a player has set up, and where their packets go
 //! - `playback`: which LDU is sent when (no I/O)
 //! - `replay`: the choices and the header extension of ONVIF
@@ -27,21 +25,21 @@
 //! - `channels`: transport streams to addresses that an operator names, in another thread
 //!
 //! A session belongs to one connection and ends with it. Packets over UDP go to the address of that
-//! connection only. Not here: recording, multicast to players, RTSP 2.0.
+//! connection only. `rtsp-message` parses requests. Not here: recording, multicast to players,
+//! RTSP 2.0.
 
 mod channels;
 mod deliveries;
-mod headers;
-mod message;
 mod multiplex;
+mod offered;
 mod playback;
 mod replay;
 mod session;
 mod track_bytes;
-mod tunnel;
 mod worker;
 
 pub(crate) use channels::serve as serve_channels;
+pub(crate) use offered::{OfferedStream, described};
 pub(crate) use worker::{RtspLimits, serve};
 
 use std::sync::atomic::AtomicU64;

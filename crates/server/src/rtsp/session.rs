@@ -1,11 +1,11 @@
 //! What a player has set up: its tracks, and where the packets of each go.
 
-use super::headers::{Profile, StreamName, TransportSpec};
 use super::playback::Playback;
 use crate::engine::SessionId;
 use crate::library::OpenTitle;
 use media::TransportCounters;
 use media::rtp::{Packetizer, PayloadFormat};
+use rtsp_message::headers::{Profile, StreamName, TransportSpec};
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -14,13 +14,12 @@ mod answers;
 mod playing;
 mod requests;
 
-use super::message::{Incoming, MAX_INPUT, RtspReply, next, sequence_number, value};
 use super::playback::Plan;
 use super::session::{RtspSession, Wire};
-use super::tunnel::{self, TunnelDecoder, TunnelHalf, TunnelHead};
 use crate::access::Permit;
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
+use crate::engine::SessionId;
 use crate::http::without_token;
 use crate::messages::{CoreHandle, WorkerMessage};
 use crate::opener::Opener;
@@ -28,8 +27,9 @@ use crate::shared::Shared;
 use crate::tls::{ClientSockets, is_clear_text};
 use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent};
-use rtsp_types::Request;
-use rtsp_types::headers::{CSEQ, SESSION};
+use rtsp_message::names::SESSION;
+use rtsp_message::tunnel::{self, TunnelDecoder, TunnelHalf, TunnelHead};
+use rtsp_message::{Incoming, MAX_INPUT, Request, RtspReply, next};
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -103,6 +103,8 @@ struct RtspConnection {
     session: Option<RtspSession>,
     /// The title that a token of this player has opened.
     allowed: Option<(String, Permit)>,
+    /// The reservation that a director has asked for.
+    adopted: Option<AdoptedTicket>,
     waiting: Option<WaitingRequest>,
     /// Sends that the socket has not taken, and their number so far.
     outstanding: usize,
@@ -128,6 +130,14 @@ enum Role {
     Replies(String),
     /// The requests of a tunnel, whose replies are on this connection.
     Requests(ConnectionId, TunnelDecoder),
+}
+
+/// The ticket of a director that a player has come with.
+struct AdoptedTicket {
+    /// The token of the session that the ticket names.
+    ticket: String,
+    /// The session; `None`: it was played.
+    session: Option<SessionId>,
 }
 
 /// A packet for one of the sockets of a track.
@@ -242,6 +252,7 @@ impl RtspWorker {
             heard: now,
             session: None,
             allowed: None,
+            adopted: None,
             waiting: None,
             outstanding: 0,
             sends: 0,
@@ -390,9 +401,7 @@ impl RtspWorker {
     /// Sends the reply to a request, with its sequence number and the session.
     fn reply(&mut self, id: ConnectionId, request: &Request<Vec<u8>>, mut reply: RtspReply) {
         let Some(connection) = self.connections.get(&id) else { return };
-        if let Some(number) = value(request, &CSEQ).and_then(sequence_number) {
-            reply = reply.field(CSEQ, number);
-        }
+        reply = reply.to_request(request);
         if let Some(session) = connection.session.as_ref().filter(|_| reply.status == 200) {
             let timeout = self.limits.session_timeout.as_secs();
             reply = reply.field(SESSION, format!("{};timeout={timeout}", session.id));

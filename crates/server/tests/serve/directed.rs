@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::etcd::{TestEtcd, TestEtcdMember};
 
-const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
+pub(crate) const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 const MASTER: &str = "/t/film/master.m3u8";
-const VIEWER: &str = "192.0.2.7";
+pub(crate) const VIEWER: &str = "192.0.2.7";
 
 /// The cluster `c` with the node `n1`, whose address is not used.
 pub(crate) fn cluster(fixture: &TestStore, etcd: &TestEtcdMember) -> ClusterConfig {
@@ -36,7 +36,7 @@ pub(crate) fn cluster(fixture: &TestStore, etcd: &TestEtcdMember) -> ClusterConf
 }
 
 /// A node that is registered.
-fn node(
+pub(crate) fn node(
     fixture: &TestStore,
     etcd: &TestEtcd,
     change: impl FnOnce(&mut ServerConfig),
@@ -47,6 +47,9 @@ fn node(
         change(config);
     });
     eventually("registered", || record(etcd, "nodes/n1").is_object());
+    // The node hears of it a moment later.
+    let asked = || ask(&mut serving.client(), VIEWER, "/t/none/master.m3u8");
+    eventually("not cut off", || asked().error() != "cut-off");
     serving
 }
 
@@ -58,7 +61,7 @@ pub(crate) fn record(etcd: &TestEtcd, key: &str) -> Value {
 }
 
 /// Asks for a viewer as a director does.
-fn ask(client: &mut Client, viewer: &str, target: &str) -> TestResponse {
+pub(crate) fn ask(client: &mut Client, viewer: &str, target: &str) -> TestResponse {
     ask_telling(client, SignedText { client: viewer, target, ..SignedText::default() })
 }
 

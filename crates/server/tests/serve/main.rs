@@ -20,6 +20,7 @@ mod conditional;
 mod copies;
 mod dash;
 mod directed;
+mod directed_rtsp;
 mod downloads;
 mod draining;
 mod faults;

@@ -18,31 +18,31 @@ use std::time::Duration;
 use units::BitRate;
 
 /// A player that sends exactly the given bytes.
-struct Player {
+pub(crate) struct Player {
     stream: BufReader<TcpStream>,
     address: SocketAddr,
     number: u32,
-    session: String,
+    pub(crate) session: String,
     /// Packets by channel, in order.
     packets: BTreeMap<u8, Vec<Vec<u8>>>,
 }
 
 #[derive(Debug)]
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     fields: Vec<(String, String)>,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    fn field(&self, name: &str) -> &str {
+    pub(crate) fn field(&self, name: &str) -> &str {
         let found = self.fields.iter().find(|(field, _)| field.eq_ignore_ascii_case(name));
         found.map_or("", |(_, value)| value)
     }
 }
 
 impl Player {
-    fn connect(server: &TestServer) -> Self {
+    pub(crate) fn connect(server: &TestServer) -> Self {
         let address = server.server.rtsp_address().expect("RTSP is on");
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -106,7 +106,7 @@ impl Player {
     }
 
     /// Sends a request of a title's path with these further fields, and reads its reply.
-    fn ask(&mut self, method: &str, path: &str, fields: &str) -> Reply {
+    pub(crate) fn ask(&mut self, method: &str, path: &str, fields: &str) -> Reply {
         self.request(method, path, fields);
         self.answer()
     }
@@ -132,7 +132,7 @@ impl Player {
         reply
     }
 
-    fn set_up(&mut self, title: &str, tracks: &[(u16, String)]) {
+    pub(crate) fn set_up(&mut self, title: &str, tracks: &[(u16, String)]) {
         for (track, transport) in tracks {
             let fields = format!("Transport: {transport}\r\n");
             let reply = self.ask("SETUP", &format!("/t/{title}/trackID={track}"), &fields);
@@ -152,7 +152,7 @@ impl Player {
     }
 }
 
-fn interleaved(track: u16) -> (u16, String) {
+pub(crate) fn interleaved(track: u16) -> (u16, String) {
     (track, format!("RTP/AVP/TCP;unicast;interleaved={}-{}", track * 2, track * 2 + 1))
 }
 
@@ -161,7 +161,7 @@ fn serve(fixture: &TestStore) -> TestServer {
 }
 
 /// No session is left, and nothing is reserved.
-fn assert_balanced(server: &TestServer) {
+pub(crate) fn assert_balanced(server: &TestServer) {
     eventually("no session is left", || server.status("/sessions") == 0);
     eventually("nothing is reserved", || server.status("/active") == 0);
 }

@@ -15,7 +15,7 @@ use crate::hosts::Network;
 use crate::ldus::PushedLdu;
 use crate::options::RtspTransport;
 use crate::outcome::RefusalReport;
-use crate::session::{LANES, error_status, refusal};
+use crate::session::{LANES, MAX_REDIRECTS, error_status, refusal};
 use crate::tls::explain_io;
 use crate::url::Url;
 use crate::wire::Wire;
@@ -23,7 +23,7 @@ use crate::{ClientError, PlayOptions, RequestError};
 use mio::net::UdpSocket;
 use mio::{Interest, Token};
 use player::{Behaviour, PlaybackState, PlayerReport, PushAction, PushPlayer, ViewerAction};
-use rtsp_types::headers::{CONTENT_BASE, RANGE, RETRY_AFTER, RTP_INFO, SESSION};
+use rtsp_types::headers::{CONTENT_BASE, LOCATION, RANGE, RETRY_AFTER, RTP_INFO, SESSION};
 use rtsp_types::{HeaderName, Message, ParseError, Response};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -109,6 +109,8 @@ pub(crate) struct RtspViewer {
     out: Vec<u8>,
     sent: usize,
     sequence: u32,
+    /// Redirects followed so far.
+    redirects: u8,
     step: RtspStep,
     /// The request that is not answered, and those that wait.
     asked: Option<Asked>,
@@ -152,14 +154,8 @@ impl RtspViewer {
             return Err(reason.into());
         }
         let now = network.now();
-        let address = network.hosts.resolve(&url.host_and_port())?;
-        let secure = network.hosts.secure(&url)?;
         let token = number as usize * LANES;
-        let wire = Wire::open(address, secure, &network.registry, Token(token), now);
-        let wire = wire.map_err(|error| ClientError::Connect {
-            address: address.to_string(),
-            reason: error.to_string(),
-        })?;
+        let (wire, address) = open_wire(&url, token, network)?;
         let mut viewer = Self {
             aggregate: url.to_string(),
             token,
@@ -172,6 +168,7 @@ impl RtspViewer {
             out: Vec::new(),
             sent: 0,
             sequence: 0,
+            redirects: 0,
             step: RtspStep::Options,
             asked: None,
             queue: VecDeque::new(),
@@ -412,6 +409,7 @@ impl RtspViewer {
     ) -> Result<(), ClientError> {
         let input = std::mem::take(&mut self.input);
         let mut at = 0;
+        let redirects = self.redirects;
         while let Some((length, response)) = self.next_message(&input[at..])? {
             let message = &input[at..at + length];
             match response {
@@ -422,6 +420,10 @@ impl RtspViewer {
                 // A line end between messages, or a request of the server, which needs no answer.
                 None => {}
                 Some(response) => self.answered(&response, now, network, events)?,
+            }
+            // What else has come is of the server that is left.
+            if self.redirects != redirects {
+                return Ok(());
             }
             at += length;
         }
@@ -517,7 +519,7 @@ impl RtspViewer {
         let status = u16::from(response.status());
         let is_first_play = asked == Asked::Setup(RtspStep::Play);
         match status {
-            200..300 => {}
+            200..=299 => {}
             // A server that knows no OPTIONS may know the rest; one that keeps sessions alive by
             // RTCP may not know the request.
             _ if matches!(asked, Asked::Setup(RtspStep::Options) | Asked::KeepAlive) => {}
@@ -526,6 +528,12 @@ impl RtspViewer {
                 self.change_refused(matches!(asked, Asked::Play(PlayFrom::Time(_))));
                 return Ok(());
             }
+            301 | 302 | 305 | 307
+                if matches!(asked, Asked::Setup(_)) && self.redirects < MAX_REDIRECTS =>
+            {
+                return self.redirected(response, network);
+            }
+            // RFC 2326, 11.3.5: not enough bandwidth.
             453 | 503 if !matches!(asked, Asked::Pause) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
                 let refusal = Box::new(refusal(after, response.body()));
@@ -590,6 +598,31 @@ impl RtspViewer {
             self.player.keep_stream();
         }
         self.ask_next();
+    }
+
+    // Goes on at the server that the answer names, such as the node of a director, from the
+    // description on.
+    fn redirected(
+        &mut self,
+        response: &Response<Vec<u8>>,
+        network: &mut Network,
+    ) -> Result<(), ClientError> {
+        let location = text(response, &LOCATION).unwrap_or_default();
+        let url = Url::parse(location)?;
+        if !url.is_rtsp() {
+            let status = u16::from(response.status());
+            return Err(self.failed(error_status(status, response.body())));
+        }
+        let (wire, address) = open_wire(&url, self.token, network)?;
+        self.redirects += 1;
+        (self.wire, self.peer) = (Some(wire), address.ip());
+        (self.out, self.sent) = (Vec::new(), 0);
+        (self.aggregate, self.url) = (url.to_string(), url);
+        self.session = None;
+        self.tracks.clear();
+        self.queue.clear();
+        self.ask(Asked::Setup(RtspStep::Describe));
+        Ok(())
     }
 
     fn described(
@@ -827,6 +860,23 @@ impl RtspViewer {
             None => RequestError::Lost(error.to_string()),
         })
     }
+}
+
+/// A connection to the server of an address.
+fn open_wire(
+    url: &Url,
+    token: usize,
+    network: &mut Network,
+) -> Result<(Wire, SocketAddr), ClientError> {
+    let address = network.hosts.resolve(&url.host_and_port())?;
+    let secure = network.hosts.secure(url)?;
+    let now = network.now();
+    let wire = Wire::open(address, secure, &network.registry, Token(token), now);
+    let wire = wire.map_err(|error| ClientError::Connect {
+        address: address.to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok((wire, address))
 }
 
 fn text<'a>(response: &'a Response<Vec<u8>>, name: &HeaderName) -> Option<&'a str> {

@@ -415,7 +415,7 @@ impl Session {
 }
 
 /// The largest number of redirects: browsers stop at twenty, and longer chains are usually loops.
-const MAX_REDIRECTS: u8 = 8;
+pub(crate) const MAX_REDIRECTS: u8 = 8;
 
 /// The largest response that is kept whole (`moov` boxes, pieces to save).
 const MAX_KEPT: usize = 72 << 20;

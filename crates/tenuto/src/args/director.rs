@@ -118,6 +118,13 @@ pub(crate) struct DirectorArgs {
     /// --insecure.
     #[arg(long, default_value = "127.0.0.1:8090", value_parser = address)]
     pub(crate) listen: SocketAddr,
+    /// Where RTSP players connect.
+    ///
+    /// Titles are then also at rtsp://ADDRESS/t/TITLE, from where players are sent to a node that
+    /// has --rtsp. A public address needs --tls-certificate, or --insecure. Without it there is no
+    /// RTSP.
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) rtsp: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) certificate: CertificateArgs,
     /// Listen on a public address without TLS or without tokens.

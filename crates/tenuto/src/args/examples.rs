@@ -99,6 +99,7 @@ mod tests {
         ("cluster upgrade --run true --timeout 0s", "'0s' is no time at all"),
         ("director --cluster e1:2379", "'e1:2379' begins neither with http:// nor with https://"),
         ("director --cluster http://e1", "'http://e1' has no port; that of etcd is 2379"),
+        ("director --rtsp 8554", "'8554' is not an address such as 127.0.0.1:8080"),
         ("director --cluster-name a/b", "'a/b' is not a name: a cluster's name has 1 to 64"),
         ("director --cluster http://e1:1 --cluster-name a", "--cluster-secret"),
         ("serve a --listen 8080", "'8080' is not an address such as 127.0.0.1:8080"),

@@ -7,6 +7,8 @@
 //!
 //! No behaviour here: what a command does is in `commands`.
 
+#[cfg(test)]
+mod chart;
 pub(crate) mod director;
 pub(crate) mod disks;
 pub(crate) mod examples;

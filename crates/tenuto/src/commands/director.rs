@@ -22,7 +22,7 @@ use units::Hinted;
 pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
     if !args.insecure {
         let has_tls = args.certificate.files().is_some();
-        server::check_director(args.listen, has_tls, args.tokens.is_some())?;
+        server::check_director(args.listen, args.rtsp, has_tls, args.tokens.is_some())?;
     }
     let secret = ClusterSecret::from_file(&args.cluster_secret)
         .map_err(|why| why.reason().about("--cluster-secret"))?;
@@ -31,6 +31,7 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
     let ClusterArgs { cluster, cluster_name } = &args.cluster;
     let config = ServiceConfig {
         listen: args.listen,
+        rtsp: args.rtsp,
         tls: args.certificate.files(),
         etcd: EtcdConfig { endpoints: cluster.clone(), cluster: cluster_name.clone() },
         secret,
@@ -41,13 +42,17 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let service = DirectorService::start(config, out::note)?;
-    let scheme = args.certificate.scheme();
+    let (scheme, s) =
+        (args.certificate.scheme(), if args.certificate.files().is_some() { "s" } else { "" });
+    let rtsp = service.rtsp_address().map(|address| format!("rtsp{s}://{address}/"));
     let (url, cluster) = (format!("{scheme}://{}/", service.address()), cluster_name.as_str());
     if args.report.json {
         let address = service.address();
-        out::print_json(&json!({ "address": address, "url": url, "cluster": cluster }));
+        let report = json!({ "address": address, "url": url, "rtsp": rtsp, "cluster": cluster });
+        out::print_json(&report);
     } else {
-        out::print(&format!("sending viewers to the nodes of {cluster} at {url} (Ctrl-C stops)\n"));
+        let at = rtsp.map_or_else(|| url.clone(), |rtsp| format!("{url} and {rtsp}"));
+        out::print(&format!("sending viewers to the nodes of {cluster} at {at} (Ctrl-C stops)\n"));
     }
     while !stop.load(Ordering::Relaxed) {
         std::thread::sleep(LOOK_FOR_SIGNALS);

@@ -50,6 +50,7 @@ pages! {
     first_film: 0, "docs/guide/first-film.md";
     plan: 0, "docs/guide/plan.md";
     fleet: 0, "docs/guide/fleet.md";
+    kubernetes: 0, "docs/guide/kubernetes.md";
     reproduce: 0, "docs/guide/reproduce.md";
     reference: 1, "docs/reference/cli.md";
     serve: 2, "docs/guide/serve.md";

@@ -1,13 +1,15 @@
-//! Viewers who lose their node: hls.js, dash.js and Shaka are sent to a node by a director, the
-//! node is killed, and they go on at another. etcd is in memory here, all else is the program.
+//! Viewers who come through a director: hls.js, dash.js and Shaka lose the node to which they were
+//! sent and go on at another, and players of RTSP follow to the node that has reserved. etcd is in
+//! memory here, all else is the program.
 
 use crate::chromium::{SCRIPTS, in_chromium};
+use crate::gstreamer;
 use crate::program::{Served, TestDir, program};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use testkit::etcd::TestEtcd;
 
@@ -20,15 +22,10 @@ const PLAYERS: [(&str, &str); 3] =
 #[test]
 fn players_go_on_at_another_node_when_theirs_is_killed() {
     let (dir, etcd) = (TestDir::new(), TestEtcd::new());
-    let member = etcd.listen();
-    dir.encode("film.mp4", &FILM.split_whitespace().collect::<Vec<_>>());
-    dir.write("secret", "0123456789abcdef0123456789abcdef");
-    std::fs::set_permissions(dir.path("secret"), PermissionsExt::from_mode(0o600)).expect("ours");
+    let of_cluster = cluster(&dir, &etcd, FILM);
     // The first has more free, so that a director sends the first viewers there.
     let disks = [("n1", "ssd-sata"), ("n2", "st39183w")];
     let mut nodes: Vec<Option<Served>> = Vec::new();
-    let of_cluster =
-        format!("--cluster {} --cluster-name c --cluster-secret secret", member.address());
     for (name, disk) in disks {
         dir.ok(&format!("format {name}.store --size 64MiB"));
         dir.ok(&format!("ingest {name}.store film.mp4"));
@@ -41,11 +38,7 @@ fn players_go_on_at_another_node_when_theirs_is_killed() {
         nodes.push(Some(start(&dir, &line)));
     }
     let director = start(&dir, &format!("director --listen 127.0.0.1:0 {of_cluster}"));
-    let begun = Instant::now();
-    while json(&director, "/titles")["titles"][0]["ready"] != serde_json::json!(["n1", "n2"]) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "both nodes register");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    await_ready(&director, &["n1", "n2"]);
     let mut rows = String::new();
     for (player, manifest) in PLAYERS {
         let url = director.url(&format!("/t/film/{manifest}"));
@@ -77,6 +70,83 @@ fn players_go_on_at_another_node_when_theirs_is_killed() {
     assert_eq!(said.lines().count(), PLAYERS.len(), "{said}");
     let second = nodes[1].as_ref().expect("not killed");
     assert_eq!(json(second, "/status")["admitted"], PLAYERS.len());
+}
+
+/// Two seconds of pictures, as many as the players must show.
+const SHORT: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=2 -f lavfi -i sine=440:d=2 \
+                     -c:v libx264 -preset veryfast -b:v 400k -g 50 -c:a aac -b:a 64k -shortest";
+
+#[test]
+fn players_of_rtsp_follow_a_director_to_the_node_that_has_reserved() {
+    let (dir, etcd) = (TestDir::new(), TestEtcd::new());
+    let of_cluster = cluster(&dir, &etcd, SHORT);
+    dir.ok("format n1.store --size 64MiB");
+    dir.ok("ingest n1.store film.mp4");
+    let (port, node_rtsp, rtsp) = (free_port(), free_port(), free_port());
+    let own = format!(
+        "n1.store --as-disk ssd-sata --node n1 --node-address http://127.0.0.1:{port} \
+         --rtsp 127.0.0.1:{node_rtsp}"
+    );
+    let node = start(&dir, &format!("serve {own} --listen 127.0.0.1:{port} {of_cluster}"));
+    let line = format!("director --listen 127.0.0.1:0 --rtsp 127.0.0.1:{rtsp} {of_cluster}");
+    let director = start(&dir, &line);
+    await_ready(&director, &["n1"]);
+    let address = format!("rtsp://127.0.0.1:{rtsp}/t/film");
+
+    let plays = format!("play {address} --viewers 2 --json");
+    let ours = program(&dir.path("")).args(plays.split_whitespace()).stdout(Stdio::piped()).spawn();
+    let over = ["tcp", "udp"].map(|way| {
+        let mut command = Command::new("timeout");
+        command.args(["60", "ffmpeg", "-nostdin", "-v", "error", "-rtsp_transport", way]);
+        command.args(["-i", &address, "-map", "0:v", "-f", "framemd5", "-"]);
+        (way, command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("timeout runs"))
+    });
+    let transport = Command::new("timeout")
+        .args(["60", "ffmpeg", "-nostdin", "-v", "error", "-rtsp_transport", "tcp", "-i"])
+        .args([&format!("{address}/ts"), "-map", "0:v", "-f", "framemd5", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let transport = ("a transport stream over tcp", transport.expect("timeout runs"));
+    for (way, ffmpeg) in over.into_iter().chain([transport]) {
+        let output = ffmpeg.wait_with_output().expect("it ends");
+        let pictures = String::from_utf8_lossy(&output.stdout);
+        let pictures = pictures.lines().filter(|line| !line.starts_with('#')).count();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(pictures, PICTURES, "FFmpeg (apt-get install ffmpeg) over {way}: {said}");
+    }
+    let ours = ours.expect("it plays").wait_with_output().expect("it ends");
+    let report: Value = serde_json::from_slice(&ours.stdout).expect("a report");
+    let totals = &report["totals"];
+    assert_eq!((&totals["admitted"], &totals["failed"]), (&2.into(), &0.into()), "{report}");
+    let (pictures, sound) = gstreamer::play(&dir, &address.replace("rtsp://", "rtspt://"));
+    assert_eq!(pictures.len(), PICTURES * 320 * 180 * 3 / 2, "GStreamer");
+    assert!(!sound.is_empty(), "GStreamer has sound");
+    // Each was reserved once for the director, and once more in its place for PLAY.
+    let counters = json(&director, "/status")["counters"].take();
+    assert_eq!((&counters["admitted"], &counters["node_refusals"]), (&6.into(), &0.into()));
+    assert_eq!(json(&node, "/status")["admitted"], 12);
+}
+
+/// Pictures of the short film.
+const PICTURES: usize = 50;
+
+/// Writes the secret, makes the film, and starts an etcd; the options of all of the cluster.
+fn cluster(dir: &TestDir, etcd: &TestEtcd, film: &str) -> String {
+    dir.encode("film.mp4", &film.split_whitespace().collect::<Vec<_>>());
+    dir.write("secret", "0123456789abcdef0123456789abcdef");
+    std::fs::set_permissions(dir.path("secret"), PermissionsExt::from_mode(0o600)).expect("ours");
+    let address = etcd.listen().address().to_owned();
+    format!("--cluster {address} --cluster-name c --cluster-secret secret")
+}
+
+/// Waits until the director knows the film on these nodes.
+fn await_ready(director: &Served, nodes: &[&str]) {
+    let begun = Instant::now();
+    while json(director, "/titles")["titles"][0]["ready"] != serde_json::json!(nodes) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "all nodes register");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Each player keeps 6 s. The server gets a request when one has played for 3 s.

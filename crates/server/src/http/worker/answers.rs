@@ -52,7 +52,7 @@ impl Worker {
                     {
                         self.note_session(id, session);
                     }
-                    let response = answer::admitted(&title, manifest, result);
+                    let response = answer::admitted(&self.shared, &title, manifest, result);
                     return self.send_response(id, exchange, negotiated(&request, response));
                 }
                 ConnectionState::Waiting(exchange, request, PendingAnswer::FailOver { title }) => {

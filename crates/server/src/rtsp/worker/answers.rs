@@ -1,16 +1,16 @@
 //! Answers of the opener and the core to a waiting request, and deliveries of bytes.
 
+use super::requests::reply_of_http;
 use super::{RtspWorker, WaitingRequest};
 use crate::http::{not_admitted, open_failed, request_failed};
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Caller, CoreHandle, Event, RequestError, WorkerMessage};
 use crate::rtsp::deliveries::PlaybackThread;
-use crate::rtsp::headers::target;
-use crate::rtsp::message::RtspReply;
 use crate::rtsp::playback::Playback;
 use crate::rtsp::session::SessionState;
 use crate::sessions::PlayerSession;
 use device::sockets::ConnectionId;
+use rtsp_message::headers::target;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -60,7 +60,7 @@ impl RtspWorker {
                 Err(why) => {
                     let named = request.request_uri().and_then(|uri| target(uri.path()));
                     let name = named.map_or_else(String::new, |target| target.title);
-                    let reply = RtspReply::of_http(open_failed(&name, &why), false);
+                    let reply = reply_of_http(open_failed(&name, &why), false);
                     self.reply(id, &request, reply);
                 }
             },
@@ -98,6 +98,8 @@ impl RtspWorker {
                 let playback = Playback::new(session, plan, &rtsp.tracks, origin, unix);
                 rtsp.state = SessionState::Starting(Box::new(playback));
                 if let Some(connection) = self.connections.get_mut(&id) {
+                    // It has ended: this one was admitted in its place.
+                    connection.adopted.iter_mut().for_each(|adopted| adopted.session = None);
                     connection.waiting = Some(WaitingRequest::Start(request));
                 }
                 self.request_bytes(id);
@@ -106,7 +108,7 @@ impl RtspWorker {
             Err(why) => {
                 let refused = matches!(why, AdmissionError::Refused(_));
                 let response = not_admitted(&name, why);
-                self.reply(id, &request, RtspReply::of_http(response, refused));
+                self.reply(id, &request, reply_of_http(response, refused));
                 self.read_requests(id);
             }
         }
@@ -168,7 +170,7 @@ impl PlaybackThread for RtspWorker {
             Some(WaitingRequest::Start(request)) => {
                 self.stop_playback(id);
                 self.end_engine_session(id);
-                self.reply(id, &request, RtspReply::of_http(request_failed(&why), refused));
+                self.reply(id, &request, reply_of_http(request_failed(&why), refused));
                 self.read_requests(id);
             }
             // Its session was replaced, of which the answer comes next.

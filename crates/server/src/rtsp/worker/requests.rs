@@ -9,35 +9,40 @@
 //! Admission is asked at PLAY: only then are the tracks, the position and the speed known, and a
 //! player that never plays reserves nothing.
 
-use super::{RtspWorker, WaitingRequest};
+use super::{AdoptedTicket, RtspConnection, RtspWorker, WaitingRequest};
 use crate::access::{Denied, Permit, TokenNeed};
 use crate::clients::ClientAddress;
 use crate::engine::MaxWait;
-use crate::http::{bearer_token, escape};
+use crate::http::{Response, bearer_token, escape};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
+use crate::membership::permit_of;
 use crate::messages::{Event, PlayRequest};
 use crate::opener::Task;
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
 use crate::rtsp::deliveries::PlaybackThread;
-use crate::rtsp::headers::{
-    NptRange, Profile, StreamName, Target, TransportSpec, range, scale, seconds, target, transport,
-};
-use crate::rtsp::message::{RtspReply, sequence_number, value};
+use crate::rtsp::offered::{OfferedStream, described, no_resource, stream_to_set_up};
 use crate::rtsp::playback::Plan;
 use crate::rtsp::replay::{self, ReplayOptions};
 use crate::rtsp::session::{
     RtspSession, SessionState, TrackSetup, TransportSetup, UdpPair, Wire, describe,
 };
+use crate::sessions::TokenLookup;
 use device::sockets::ConnectionId;
-use media::rtp::{MediaSection, Packetizer, PayloadFormat, session_description};
+use director::ticket::TicketError;
+use media::rtp::{MediaSection, Packetizer, session_description};
 use media::{TrackKind, TransportCounters};
-use rtsp_types::headers::{
-    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE,
-    RTP_INFO, SCALE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
+use rtsp_message::headers::{
+    NptRange, Profile, StreamName, Target, TransportSpec, range, scale, seconds, target, transport,
 };
-use rtsp_types::{HeaderName, Method, Request, Version};
+use rtsp_message::names::{
+    ACCEPT, ALLOW, AUTHORIZATION, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE,
+    RETRY_AFTER, RTP_INFO, SCALE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
+};
+use rtsp_message::{
+    HeaderName, Method, NOT_ENOUGH_BANDWIDTH, Request, RtspReply, sequence_number, value,
+};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -108,10 +113,12 @@ impl RtspWorker {
         match request.method() {
             Method::Options => Ok(RtspReply::new(200).field(PUBLIC, METHODS).into()),
             Method::Describe => {
+                self.adopt(id, request)?;
                 self.check_token(id, request)?;
                 self.describe(id, request, opened)
             }
             Method::Setup => {
+                self.adopt(id, request)?;
                 self.check_token(id, request)?;
                 self.set_up(id, request, opened)
             }
@@ -141,6 +148,49 @@ impl RtspWorker {
                 Err(RtspReply::error(501, &text).field(PUBLIC, METHODS))
             }
         }
+    }
+
+    /// Takes the reservation that a director has asked for, where the address has its ticket: PLAY
+    /// goes on in its place. The ticket stands for the access token that the director was shown.
+    fn adopt(&mut self, id: ConnectionId, request: &Asked) -> Result<(), RtspReply> {
+        let query = request.request_uri().into_iter().flat_map(|uri| uri.query_pairs());
+        let Some((_, text)) = query.into_iter().find(|(name, _)| name == "ticket") else {
+            return Ok(());
+        };
+        let name = named(request)?.title;
+        let ended = || {
+            let text =
+                "the reservation of this ticket has ended or is in use; ask the director again";
+            RtspReply::error(454, text)
+        };
+        let membership = self.shared.membership.as_ref().ok_or_else(|| {
+            RtspReply::error(403, "this server is in no cluster, and takes no tickets")
+        })?;
+        let ticket = membership.rtsp_ticket(&text).map_err(|why| match why {
+            TicketError::Expired => ended(),
+            TicketError::Forged => RtspReply::error(403, &format!("{why}; ask the director")),
+        })?;
+        if ticket.title != name {
+            return Err(RtspReply::error(403, "the ticket is of another title"));
+        }
+        // A player has the ticket in the address that it repeats, also when it has played.
+        let has = |connection: &RtspConnection| {
+            connection.adopted.as_ref().is_some_and(|it| it.ticket == ticket.session)
+        };
+        if self.connections.get(&id).is_some_and(has) {
+            return Ok(());
+        }
+        let session = match self.shared.sessions.find(&ticket.session) {
+            TokenLookup::Live(session) if !session.has_played() => session.id,
+            _ => return Err(ended()),
+        };
+        if self.connections.values().any(has) {
+            return Err(ended());
+        }
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        connection.allowed = Some((name, permit_of(&ticket)));
+        connection.adopted = Some(AdoptedTicket { ticket: ticket.session, session: Some(session) });
+        Ok(())
     }
 
     /// Checks the access token of a player, where the server needs one. Players set tracks up by
@@ -188,7 +238,7 @@ impl RtspWorker {
         match self.shared.content.opened(name) {
             Ok(Some(title)) => Ok(Ok(title)),
             Ok(None) => Ok(Err(Next::Open(name.to_owned()))),
-            Err(why) => Err(RtspReply::of_http(crate::http::open_failed(name, &why), false)),
+            Err(why) => Err(reply_of_http(crate::http::open_failed(name, &why), false)),
         }
     }
 
@@ -216,17 +266,10 @@ impl RtspWorker {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
-        let streams = match named.stream {
-            Some(StreamName::Transport) => vec![transport_stream(&title, permit)?],
-            _ => sections(&title, permit)?,
-        };
-        if streams.is_empty() {
-            let text = "no track of this title has a codec that goes over RTP here; use HLS or MP4";
-            return Err(RtspReply::error(415, text));
-        }
+        let streams = described(&title, named.stream, permit)?;
         let controls: Vec<String> =
             streams.iter().map(|stream| stream.name().to_string()).collect();
-        let described: Vec<MediaSection<'_>> = streams
+        let sections: Vec<MediaSection<'_>> = streams
             .iter()
             .zip(&controls)
             .map(|(stream, control)| MediaSection {
@@ -238,7 +281,7 @@ impl RtspWorker {
         let local = self.limits.local;
         let address = format!("{} {local}", if local.is_ipv6() { "IP6" } else { "IP4" });
         let duration = title.whole.packaging.duration();
-        let text = session_description(&named.title, title.key.0, &address, duration, &described);
+        let text = session_description(&named.title, title.key.0, &address, duration, &sections);
         let base = base(request, &named.title, self.sockets.is_secure());
         let reply = RtspReply::new(200).field(CONTENT_BASE, base);
         Ok(reply.field(CONTENT_TYPE, "application/sdp").body(text).into())
@@ -307,6 +350,7 @@ impl RtspWorker {
         let speed = asked_speed(request)?;
         let max_wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
         let permit = self.permit(id);
+        let adopted = self.connections.get(&id).and_then(|it| it.adopted.as_ref()?.session);
         let session = self.named_session(id, request)?;
         if session.tracks.is_empty() {
             return Err(wrong_state("no track is set up"));
@@ -360,7 +404,7 @@ impl RtspWorker {
         let play = PlayRequest {
             tracks: Some(tracks),
             start: plan.first.since_start(),
-            replaces: session.engine,
+            replaces: session.engine.or(adopted),
             permit,
             ..PlayRequest::new(title, presentation, name, format, max_wait)
         };
@@ -411,25 +455,6 @@ impl RtspWorker {
         let token = self.shared.sessions.new_token();
         let text = token.map_err(|error| RtspReply::error(500, &error.to_string()))?.to_string();
         Ok(u128::from_str_radix(&text, 16).unwrap_or_default())
-    }
-}
-
-/// A stream of a title that can be set up.
-struct OfferedStream {
-    /// The track, or the one that leads the transport stream.
-    track: u16,
-    kind: TrackKind,
-    format: PayloadFormat,
-    /// The tracks of a transport stream; empty for a track alone.
-    multiplexed: Vec<u16>,
-}
-
-impl OfferedStream {
-    fn name(&self) -> StreamName {
-        match self.multiplexed.as_slice() {
-            [] => StreamName::Track(self.track),
-            _ => StreamName::Transport,
-        }
     }
 }
 
@@ -490,11 +515,8 @@ fn add_stream(
 
 /// The reply to a request that is refused whatever it asks.
 fn check(request: &Asked) -> Option<RtspReply> {
-    if value(request, &CSEQ).and_then(sequence_number).is_none() {
-        return Some(RtspReply::error(400, "a request needs a CSeq field with a number"));
-    }
-    if request.version() != Version::V1_0 {
-        return Some(RtspReply::error(505, "use RTSP/1.0"));
+    if let Some(reply) = RtspReply::to_unusable(request) {
+        return Some(reply);
     }
     let options = value(request, &REQUIRE).unwrap_or_default().split(',').map(str::trim);
     let unknown = options.filter(|option| !matches!(*option, "" | replay::FEATURE));
@@ -575,86 +597,24 @@ fn named(request: &Asked) -> Result<Target, RtspReply> {
     request.request_uri().and_then(|uri| target(uri.path())).ok_or_else(no_resource)
 }
 
-fn no_resource() -> RtspReply {
-    RtspReply::error(404, "titles are at rtsp://HOST:PORT/t/TITLE")
+/// The reply with the words of an HTTP response: the same refusal has the same text. `refused`:
+/// admission control refuses it.
+pub(super) fn reply_of_http(response: Response, refused: bool) -> RtspReply {
+    let status = match response.head.status() {
+        429 => NOT_ENOUGH_BANDWIDTH,
+        _ if refused => NOT_ENOUGH_BANDWIDTH,
+        410 => 454,
+        other => other,
+    };
+    let mut reply = RtspReply::new(status).field(CONTENT_TYPE, "application/json");
+    if let Some(after) = response.head.value("Retry-After") {
+        reply = reply.field(RETRY_AFTER, after);
+    }
+    reply.body(response.body)
 }
 
 fn wrong_state(text: &str) -> RtspReply {
     RtspReply::error(455, text)
-}
-
-/// The tracks that are described: the best offer, as far as its codecs have payload formats.
-fn sections(title: &OpenTitle, permit: Permit) -> Result<Vec<OfferedStream>, RtspReply> {
-    let mut best = Vec::new();
-    for offer in permitted(title, DeliveryFormat::Segmented, permit)? {
-        let tracks: Vec<_> = offer.iter().filter_map(|track| single_track(title, *track)).collect();
-        if tracks.len() > best.len() {
-            best = tracks;
-        }
-    }
-    Ok(best)
-}
-
-/// The offers that a token permits, best first.
-fn permitted(
-    title: &OpenTitle,
-    format: DeliveryFormat,
-    permit: Permit,
-) -> Result<&[Vec<u16>], RtspReply> {
-    let best = title.whole.best_offer(format, permit);
-    best.map(|best| &title.whole.offers(format)[best..]).ok_or_else(not_permitted)
-}
-
-fn not_permitted() -> RtspReply {
-    RtspReply::error(403, "the token opens lower pictures than these")
-}
-
-/// A track in packets of its own, if its codec has a payload format.
-fn single_track(title: &OpenTitle, track: u16) -> Option<OfferedStream> {
-    let description = &title.whole.packaging.index().tracks.get(usize::from(track))?.description;
-    let dynamic = FIRST_DYNAMIC + u8::try_from(track % DYNAMIC_TYPES).unwrap_or(0);
-    let format = PayloadFormat::of(description, dynamic)?;
-    Some(OfferedStream { track, kind: description.kind, format, multiplexed: Vec::new() })
-}
-
-/// The best pictures and the default sound of a title in a transport stream.
-fn transport_stream(title: &OpenTitle, permit: Permit) -> Result<OfferedStream, RtspReply> {
-    let offers = title.whole.packaging.transport_offers();
-    offers.map_err(|why| RtspReply::error(415, &why.to_string()))?;
-    let offers = permitted(title, DeliveryFormat::TransportStream, permit)?;
-    let tracks = offers.first().cloned().unwrap_or_default();
-    let Some(&track) = tracks.first() else { return Err(no_resource()) };
-    let format = PayloadFormat::transport_stream();
-    Ok(OfferedStream { track, kind: TrackKind::Video, format, multiplexed: tracks })
-}
-
-/// The stream that a SETUP names, by its address or by the profile of its transport.
-fn stream_to_set_up(
-    title: &OpenTitle,
-    name: Option<StreamName>,
-    profile: Profile,
-    permit: Permit,
-) -> Result<OfferedStream, RtspReply> {
-    match name {
-        Some(StreamName::Track(track)) if !title.whole.permits(permit, track) => {
-            Err(not_permitted())
-        }
-        Some(StreamName::Track(_)) if profile != Profile::Rtp => {
-            let text = "a track goes in RTP/AVP; the transport stream is at /t/TITLE/ts";
-            Err(RtspReply::error(461, text))
-        }
-        Some(StreamName::Track(track)) => single_track(title, track)
-            .ok_or_else(|| RtspReply::error(404, "there is no such track; DESCRIBE lists them")),
-        Some(StreamName::Transport) => transport_stream(title, permit),
-        None if profile != Profile::Rtp => transport_stream(title, permit),
-        None => {
-            let mut tracks = sections(title, permit)?;
-            match (tracks.pop(), tracks.is_empty()) {
-                (Some(track), true) => Ok(track),
-                _ => Err(RtspReply::error(459, "set up each track by its own address")),
-            }
-        }
-    }
 }
 
 /// The address of a title, as the base of its tracks' addresses.
@@ -706,6 +666,3 @@ const METHODS: &str =
     "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
 /// Tracks of a session: pictures, sound, and another two; each over UDP has two sockets.
 const MOST_TRACKS: usize = 4;
-/// The payload types without a static meaning.
-const FIRST_DYNAMIC: u8 = 96;
-const DYNAMIC_TYPES: u16 = 32;

@@ -5,19 +5,20 @@
 //!   player ──GET,  x-sessioncookie: C──▶      ◀── replies and packets, as over any connection
 //!          ──POST, x-sessioncookie: C──▶ requests in base 64, without an end
 //! ```
-//! Parsing only; `worker` passes the decoded bytes to the connection of the GET.
+//! Parsing only; the server passes the decoded bytes to the connection of the GET.
 
 /// A request that begins a half of a tunnel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TunnelHead {
-    pub(super) half: TunnelHalf,
+pub struct TunnelHead {
+    /// Which half it is.
+    pub half: TunnelHalf,
     /// The name by which the player joins the halves.
-    pub(super) cookie: String,
+    pub cookie: String,
 }
 
 /// The halves of a tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TunnelHalf {
+pub enum TunnelHalf {
     /// From the server to the player.
     Get,
     /// From the player to the server.
@@ -26,7 +27,7 @@ pub(super) enum TunnelHalf {
 
 /// What received bytes begin with.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum TunnelStart {
+pub enum TunnelStart {
     /// Less than the head of an HTTP request.
     Partial,
     /// A half of a tunnel, and the bytes of its head.
@@ -36,7 +37,7 @@ pub(super) enum TunnelStart {
 }
 
 /// The beginning of a tunnel in `input`.
-pub(super) fn start(input: &[u8]) -> TunnelStart {
+pub fn start(input: &[u8]) -> TunnelStart {
     let mut fields = [httparse::EMPTY_HEADER; MOST_FIELDS];
     let mut head = httparse::Request::new(&mut fields);
     let length = match head.parse(input) {
@@ -61,12 +62,12 @@ pub(super) fn start(input: &[u8]) -> TunnelStart {
 }
 
 /// The reply to the GET of a tunnel, which has no end.
-pub(super) const REPLY: &[u8] = b"HTTP/1.0 200 OK\r\nServer: tenuto\r\nConnection: close\r\n\
+pub const REPLY: &[u8] = b"HTTP/1.0 200 OK\r\nServer: tenuto\r\nConnection: close\r\n\
     Cache-Control: no-store\r\nPragma: no-cache\r\n\
     Content-Type: application/x-rtsp-tunnelled\r\n\r\n";
 
 /// The reply to a half that is refused.
-pub(super) fn refusal(why: &str) -> Vec<u8> {
+pub fn refusal(why: &str) -> Vec<u8> {
     let length = why.len() + 2;
     format!(
         "HTTP/1.0 400 Bad Request\r\nServer: tenuto\r\nConnection: close\r\n\
@@ -77,14 +78,14 @@ pub(super) fn refusal(why: &str) -> Vec<u8> {
 
 /// Decodes base 64 that comes in parts. Each message may end with padding, and lines may be broken.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TunnelDecoder {
+pub struct TunnelDecoder {
     bits: u32,
     digits: u8,
 }
 
 impl TunnelDecoder {
     /// Appends the decoded bytes to `out`. False: these are no digits of base 64.
-    pub(super) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> bool {
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> bool {
         for byte in input {
             let digit = match byte {
                 b'A'..=b'Z' => byte - b'A',

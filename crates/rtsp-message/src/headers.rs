@@ -1,23 +1,31 @@
 //! The header fields that decide what is played and where it goes, and addresses. Numbers and text
 //! only.
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::fmt;
 use std::time::Duration;
 use units::nanos;
 
 /// How the packets of a track are to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TransportSpec {
+pub enum TransportSpec {
     /// Over UDP to these ports of the player.
-    Udp { rtp: u16, rtcp: u16 },
+    Udp {
+        /// For packets.
+        rtp: u16,
+        /// For reports.
+        rtcp: u16,
+    },
     /// Between the messages of the connection; the channels where the player names them.
-    Interleaved { channels: Option<(u8, u8)> },
+    Interleaved {
+        /// The channel of packets, and that of reports.
+        channels: Option<(u8, u8)>,
+    },
 }
 
 /// What the packets of a transport have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Profile {
+pub enum Profile {
     /// RTP with what the address names (`RTP/AVP`).
     Rtp,
     /// RTP with a transport stream (`MP2T/RTP`).
@@ -27,7 +35,7 @@ pub(super) enum Profile {
 }
 
 /// The first transport of a `Transport` field that exists here; `None`: there is none.
-pub(super) fn transport(value: &str) -> Option<(Profile, TransportSpec)> {
+pub fn transport(value: &str) -> Option<(Profile, TransportSpec)> {
     value.split(',').find_map(|spec| {
         let mut words = spec.split(';').map(str::trim);
         let protocol = words.next()?.to_ascii_uppercase();
@@ -76,15 +84,15 @@ fn pair(text: &str) -> Option<(u16, u16)> {
 
 /// A `Range` in normal play time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NptRange {
+pub struct NptRange {
     /// `None`: from the present position.
-    pub(super) start: Option<Duration>,
+    pub start: Option<Duration>,
     /// `None`: to the end.
-    pub(super) stop: Option<Duration>,
+    pub stop: Option<Duration>,
 }
 
 /// The range of a `Range` field; `None`: not one in normal play time.
-pub(super) fn range(value: &str) -> Option<NptRange> {
+pub fn range(value: &str) -> Option<NptRange> {
     let (start, stop) =
         value.trim().strip_prefix("npt")?.trim().strip_prefix('=')?.split_once('-')?;
     let start = match start.trim() {
@@ -114,7 +122,7 @@ fn npt(text: &str) -> Option<Duration> {
 
 /// A `Scale` in thousandths, limited to the speeds that exist; `None`: not a speed. Negative ones
 /// and zero are `Some(None)`: nothing is played backwards.
-pub(super) fn scale(value: &str) -> Option<Option<u32>> {
+pub fn scale(value: &str) -> Option<Option<u32>> {
     let scale: f64 = value.trim().parse().ok().filter(|scale: &f64| scale.is_finite())?;
     if scale <= 0.0 {
         return Some(None);
@@ -125,21 +133,22 @@ pub(super) fn scale(value: &str) -> Option<Option<u32>> {
 }
 
 /// A time for a `Range` field.
-pub(super) fn seconds(time: Duration) -> String {
+pub fn seconds(time: Duration) -> String {
     format!("{}.{:03}", time.as_secs(), nanos(time) / 1_000_000 % 1000)
 }
 
 /// What an address names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) title: String,
+pub struct Target {
+    /// The title.
+    pub title: String,
     /// The stream, where it names one.
-    pub(super) stream: Option<StreamName>,
+    pub stream: Option<StreamName>,
 }
 
 /// A stream of a title in its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StreamName {
+pub enum StreamName {
     /// `trackID=N`: a track alone.
     Track(u16),
     /// `ts`: pictures and sound in a transport stream.
@@ -147,7 +156,7 @@ pub(super) enum StreamName {
 }
 
 /// The resource that the path of an address names; `None`: there is none.
-pub(super) fn target(path: &str) -> Option<Target> {
+pub fn target(path: &str) -> Option<Target> {
     let mut parts = path.strip_prefix("/t/")?.split('/');
     let title = percent_decode_str(parts.next()?).decode_utf8().ok()?.into_owned();
     if title.is_empty() {
@@ -163,6 +172,17 @@ pub(super) fn target(path: &str) -> Option<Target> {
     is_end.then_some(Target { title, stream })
 }
 
+impl Target {
+    /// The path of its address.
+    pub fn path(&self) -> String {
+        let title = utf8_percent_encode(&self.title, ESCAPED);
+        match self.stream {
+            None => format!("/t/{title}"),
+            Some(stream) => format!("/t/{title}/{stream}"),
+        }
+    }
+}
+
 impl fmt::Display for StreamName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -172,6 +192,8 @@ impl fmt::Display for StreamName {
     }
 }
 
+/// Every character that is not unreserved in RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// The last part of a track's address, before its number.
 const TRACK: &str = "trackID=";
 /// The last part of a transport stream's address.
@@ -267,7 +289,11 @@ mod tests {
             ("/t/%ff", None),
             ("/film", None),
         ] {
-            assert_eq!(target(path), wanted, "{path}");
+            let found = target(path);
+            assert_eq!(found, wanted, "{path}");
+            if let Some(found) = found {
+                assert_eq!(found.path(), path.trim_end_matches('/'));
+            }
         }
     }
 }

@@ -1,0 +1,150 @@
+//! Players of RTSP whom a director has sent to a node: with what ticket they go on, and with whose
+//! reservation.
+
+use crate::directed::{SECRET, VIEWER, ask, node};
+use crate::fixture::{TestServer, TestStore, eventually, media};
+use crate::rtsp::{Player, Reply, assert_balanced, interleaved};
+use director::secret::ClusterSecret;
+use director::ticket::Ticket;
+use server::ServerConfig;
+use server::access::{TokenClaims, new_key_file};
+use testkit::etcd::TestEtcd;
+
+const QUESTION: &str = "/t/film/rtsp";
+
+fn with_rtsp(config: &mut ServerConfig) {
+    config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+}
+
+/// The path and query at which the node lets a viewer go on.
+fn reserved(server: &TestServer, target: &str) -> String {
+    let begun = ask(&mut server.client(), VIEWER, target);
+    assert_eq!(begun.status, 201, "{target} {}", begun.text());
+    let location = begun.field("location").unwrap();
+    let port = server.server.rtsp_address().unwrap().port();
+    let path = location.strip_prefix(&format!("rtsp://192.0.2.1:{port}"));
+    path.unwrap_or_else(|| panic!("{location}")).to_owned()
+}
+
+fn describe(server: &TestServer, path: &str) -> Reply {
+    Player::connect(server).ask("DESCRIBE", path, "")
+}
+
+/// A ticket of the cluster, or of another one.
+fn signed(secret: &[u8], change: impl FnOnce(&mut Ticket)) -> String {
+    let mut ticket = Ticket {
+        session: "0".repeat(32),
+        title: "film".to_owned(),
+        version: "v".to_owned(),
+        expires: u64::MAX,
+        form: "rtsp".to_owned(),
+        part: String::new(),
+        max_height: None,
+        priority: "normal".to_owned(),
+    };
+    change(&mut ticket);
+    ticket.sign(&ClusterSecret::from_bytes(secret).unwrap())
+}
+
+#[test]
+fn a_player_goes_on_with_the_reservation_of_its_ticket() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film]), TestEtcd::new());
+    let server = node(&fixture, &etcd, with_rtsp);
+    for (question, path, tracks) in [
+        (QUESTION, "/t/film", vec![interleaved(0), interleaved(1)]),
+        ("/t/film/rtsp-ts", "/t/film/ts", Vec::new()),
+    ] {
+        let target = reserved(&server, question);
+        assert!(target.starts_with(&format!("{path}?ticket=")), "{target}");
+        eventually("it is reserved", || server.status("/sessions") == 1);
+        // A player that describes and leaves has reserved nothing more, and may come again.
+        assert_eq!(describe(&server, &target).status, 200);
+        let mut player = Player::connect(&server);
+        eventually("the ticket is free", || player.ask("DESCRIBE", &target, "").status == 200);
+        player.set_up("film", &tracks);
+        if tracks.is_empty() {
+            let fields = "Transport: MP2T/RTP/TCP;interleaved=0-1\r\n";
+            assert_eq!(player.ask("SETUP", path, fields).status, 200);
+        }
+        let played = player.ask("PLAY", path, "");
+        assert_eq!(played.status, 200, "in place of the reservation: {played:?}");
+        eventually("one session is left", || server.status("/sessions") == 1);
+        // On this connection the address stays good, and nowhere else.
+        assert_eq!(player.ask("DESCRIBE", &target, "").status, 200);
+        assert_eq!(describe(&server, &target).status, 454);
+        assert_eq!(player.ask("TEARDOWN", path, "").status, 200);
+        assert_balanced(&server);
+        assert_eq!(describe(&server, &target).status, 454);
+    }
+}
+
+#[test]
+fn tickets_without_a_reservation_of_the_title_are_refused() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film, &media().song]), TestEtcd::new());
+    let server = node(&fixture, &etcd, with_rtsp);
+    let target = reserved(&server, QUESTION);
+    let good = target.split_once("ticket=").unwrap().1.to_owned();
+    let (payload, tag) = good.split_once('.').unwrap();
+    let other = if tag.starts_with('A') { 'B' } else { 'A' };
+    let changed = format!("{payload}.{other}{}", &tag[1..]);
+    let mut holder = Player::connect(&server);
+    assert_eq!(holder.ask("DESCRIBE", &target, "").status, 200);
+    for (ticket, status, what) in [
+        ("x.y", 403, "not a ticket"),
+        (&*signed(&[b'x'; 32], |_| {}), 403, "of another cluster"),
+        (&*changed, 403, "changed"),
+        (&*signed(SECRET, |it| it.title = "song".to_owned()), 403, "of another title"),
+        (&*signed(SECRET, |it| it.form = "segmented".to_owned()), 403, "for HLS"),
+        (&*signed(SECRET, |it| it.expires = 1), 454, "expired"),
+        (&*signed(SECRET, |_| {}), 454, "of a session that is none"),
+        (&*good, 454, "in use by another connection"),
+    ] {
+        let mut player = Player::connect(&server);
+        let reply = player.ask("DESCRIBE", &format!("/t/film?ticket={ticket}"), "");
+        assert_eq!(reply.status, status, "{what}: {reply:?}");
+        let fields = "Transport: RTP/AVP/TCP;interleaved=0-1\r\n";
+        let path = format!("/t/film/trackID=0?ticket={ticket}");
+        assert_eq!(player.ask("SETUP", &path, fields).status, status, "{what}");
+    }
+    eventually("nothing more is reserved", || server.status("/admitted") == 1);
+    assert_eq!(server.status("/sessions"), 1);
+    // Nor does such a ticket open anything over HTTP.
+    let answer =
+        server.client().get(&format!("/t/film/0/0.m4s?s={}&ticket={good}", "0".repeat(32)));
+    assert_eq!(answer.error(), "ticket-invalid");
+    // And whoever is no director asks for nothing.
+    assert_eq!(server.client().get(QUESTION).status, 404);
+    assert_eq!(server.client().get(&format!("{QUESTION}-ts")).status, 404);
+    drop(server);
+    let without = node(&fixture, &etcd, |_| {});
+    assert_eq!(ask(&mut without.client(), VIEWER, QUESTION).error(), "no-rtsp");
+    drop(without);
+    let alone = fixture.serve_with(with_rtsp);
+    assert_eq!(describe(&alone, &target).status, 403);
+}
+
+#[test]
+fn the_ticket_stands_for_the_token_that_the_director_was_shown() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film, &media().song]), TestEtcd::new());
+    let keys = fixture.directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let token = |max_height| {
+        let claims = TokenClaims { exp: u64::MAX, max_height, ..TokenClaims::default() };
+        claims.sign(&keys).unwrap()
+    };
+    let server = node(&fixture, &etcd, |config| {
+        with_rtsp(config);
+        config.tokens = Some(keys.clone());
+    });
+    for (query, status) in [(String::new(), 401), (format!("?token={}", token(Some(10))), 403)] {
+        let answer = ask(&mut server.client(), VIEWER, &format!("{QUESTION}{query}"));
+        assert_eq!(answer.status, status, "{query}");
+    }
+    let target = reserved(&server, &format!("{QUESTION}?token={}", token(None)));
+    let mut player = Player::connect(&server);
+    assert_eq!(player.ask("DESCRIBE", &target, "").status, 200);
+    player.set_up("film", &[interleaved(0)]);
+    assert_eq!(player.ask("PLAY", "/t/film", "").status, 200);
+    // For no other title.
+    assert_eq!(player.ask("DESCRIBE", "/t/song", "").status, 401);
+}
