@@ -1,8 +1,8 @@
 //! Which titles are encrypted for players, and with which keys.
 //!
 //! A [`KeyProvider`] is asked when a title is opened; whatever it does takes place on the opener
-//! thread, so that it may ask another machine. There is one provider, a file ([`TitleKeyFile`]), which
-//! has keys, or names a key server that has them ([`speke`]):
+//! thread, so that it may ask another machine. There is one provider, a file ([`TitleKeyFile`]),
+//! which has keys, or names a key server that has them ([`speke`]):
 //!
 //! ```toml
 //! [[key]]

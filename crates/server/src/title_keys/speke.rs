@@ -12,8 +12,8 @@
 //! that does not answer is not asked again for [`PAUSE`], since the thread that waits for it opens
 //! titles for all; a title for which it gives no keys neither.
 //!
-//! Sources: AWS, "SPEKE API v2" (headers, constraints); DASH-IF, "CPIX 2.3". Left out: keys that are
-//! encrypted in the document, rotation, and requests that are signed by SigV4.
+//! Sources: AWS, "SPEKE API v2" (headers, constraints); DASH-IF, "CPIX 2.3". Left out: keys that
+//! are encrypted in the document, rotation, and requests that are signed by SigV4.
 
 use super::system;
 use crate::outgoing;
@@ -48,26 +48,26 @@ pub(super) struct GivenKeys {
 #[derive(Default)]
 struct Said {
     /// The last answers, the newest last; a failure counts until its time.
-    answers: VecDeque<(Asked, Answer)>,
+    answers: VecDeque<(KeyRequest, KeyAnswer)>,
     /// Until when the server is not asked, since it did not answer, and why.
     silent: Option<(Instant, String)>,
 }
 
-type Answer = Result<GivenKeys, (Instant, String)>;
+type KeyAnswer = Result<GivenKeys, (Instant, String)>;
 
 /// What a server is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Asked {
+struct KeyRequest {
     title: String,
     /// The numbers of the keys of video and of sound.
     ids: [[u8; 16]; 2],
 }
 
 /// Why there are no keys.
-enum Failure {
+enum NoKeys {
     /// The server did not answer.
     Silent(String),
-    /// It answered otherwise.
+    /// The server answered otherwise.
     Refused(String),
 }
 
@@ -107,18 +107,18 @@ impl KeyServer {
         content: &str,
     ) -> Result<GivenKeys, String> {
         let ids = ["VIDEO", "AUDIO"].map(|kind| key_id(title, content, kind));
-        self.answer(Asked { title: title.to_owned(), ids }, Instant::now(), |asked| {
+        self.answer(KeyRequest { title: title.to_owned(), ids }, Instant::now(), |asked| {
             let answer = self.ask(&question(scheme, asked, &self.systems))?;
-            read(&answer, scheme, asked).map_err(Failure::Refused)
+            read(&answer, scheme, asked).map_err(NoKeys::Refused)
         })
     }
 
     /// What is known at `now`, or what `ask` says.
     fn answer(
         &self,
-        asked: Asked,
+        asked: KeyRequest,
         now: Instant,
-        ask: impl FnOnce(&Asked) -> Result<GivenKeys, Failure>,
+        ask: impl FnOnce(&KeyRequest) -> Result<GivenKeys, NoKeys>,
     ) -> Result<GivenKeys, String> {
         {
             let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,8 +139,8 @@ impl KeyServer {
         let until = now + PAUSE;
         let (kept, result) = match answer {
             Ok(given) => (Ok(given.clone()), Ok(given)),
-            Err(Failure::Refused(why)) => (Err((until, why.clone())), Err(why)),
-            Err(Failure::Silent(why)) => {
+            Err(NoKeys::Refused(why)) => (Err((until, why.clone())), Err(why)),
+            Err(NoKeys::Silent(why)) => {
                 said.silent = Some((until, why.clone()));
                 return Err(why);
             }
@@ -152,7 +152,7 @@ impl KeyServer {
         result
     }
 
-    fn ask(&self, question: &str) -> Result<String, Failure> {
+    fn ask(&self, question: &str) -> Result<String, NoKeys> {
         let mut request = self
             .agent
             .post(&self.url)
@@ -161,7 +161,7 @@ impl KeyServer {
         if let Some(authorization) = &self.authorization {
             request = request.header("Authorization", authorization);
         }
-        let silent = |error: ureq::Error| Failure::Silent(format!("no answer: {error}"));
+        let silent = |error: ureq::Error| NoKeys::Silent(format!("no answer: {error}"));
         let mut answer = request.send(question).map_err(silent)?;
         let status = answer.status();
         let body = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_to_string();
@@ -169,7 +169,7 @@ impl KeyServer {
             Ok(body) if status.is_success() => Ok(body),
             Ok(body) => {
                 let text: String = body.chars().take(SHOWN).collect();
-                Err(Failure::Refused(format!("{status}: {}", text.escape_debug())))
+                Err(NoKeys::Refused(format!("{status}: {}", text.escape_debug())))
             }
             Err(error) => Err(silent(error)),
         }
@@ -191,7 +191,7 @@ fn key_id(title: &str, content: &str, kind: &str) -> [u8; 16] {
 }
 
 /// The document that asks for the keys of a title and for what these systems say of them.
-fn question(scheme: EncryptionScheme, asked: &Asked, systems: &[[u8; 16]]) -> String {
+fn question(scheme: EncryptionScheme, asked: &KeyRequest, systems: &[[u8; 16]]) -> String {
     let [video, audio] = asked.ids.map(|id| uuid(&id));
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
@@ -250,7 +250,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The keys and systems of an answer.
-fn read(answer: &str, scheme: EncryptionScheme, asked: &Asked) -> Result<GivenKeys, String> {
+fn read(answer: &str, scheme: EncryptionScheme, asked: &KeyRequest) -> Result<GivenKeys, String> {
     let document = Document::parse(answer)
         .map_err(|error| format!("the answer is no XML document: {error}"))?;
     let root = document.root_element();

@@ -2,8 +2,9 @@
 //! (ISO/IEC 23009-1, 5.8.4.1).
 //!
 //! Players get keys of the address that the provider states, or of this server at `key/ID` beside
-//! the manifest, or of DRM systems alone. DASH has no descriptor for a key at an address: its players are configured with
-//! keys, or with the address of a licence server, or use a system of the provider.
+//! the manifest, or of DRM systems alone. DASH has no descriptor for a key at an address: its
+//! players are configured with keys, or with the address of a licence server, or use a system of
+//! the provider.
 
 use super::boxes::{COMMON_SYSTEM, common_system};
 use super::{ContentKey, Encryption, EncryptionScheme, KeyAccess, uuid};

@@ -1,11 +1,16 @@
+//! A key server's answers, good and bad, and what is kept of them. The server is testkit's, which
+//! is written by the specification.
+
 use super::*;
 use testkit::key_server;
 
 const WIDEVINE: [u8; 16] = 0xedef_8ba9_79d6_4ace_a3c8_27dc_d51d_21ed_u128.to_be_bytes();
 
-fn asked() -> Asked {
+type Says = fn() -> NoKeys;
+
+fn asked() -> KeyRequest {
     let ids = ["VIDEO", "AUDIO"].map(|kind| key_id("film", "1", kind));
-    Asked { title: "film".to_owned(), ids }
+    KeyRequest { title: "film".to_owned(), ids }
 }
 
 fn server(url: &str) -> KeyServer {
@@ -61,11 +66,11 @@ fn numbers_of_keys_are_uuids_and_differ_by_name_content_and_kind() {
 fn a_server_that_fails_is_left_in_peace_for_a_while() {
     let (server, start) = (server("http://127.0.0.1:1/"), Instant::now());
     let at = |seconds| start + Duration::from_secs(seconds);
-    let other = Asked { title: "other".to_owned(), ids: [[1; 16], [2; 16]] };
-    let [silent, refused]: [fn() -> Failure; 2] =
-        [|| Failure::Silent("silent".to_owned()), || Failure::Refused("refused".to_owned())];
+    let other = KeyRequest { title: "other".to_owned(), ids: [[1; 16], [2; 16]] };
+    let [silent, refused]: [Says; 2] =
+        [|| NoKeys::Silent("silent".to_owned()), || NoKeys::Refused("refused".to_owned())];
     // Time, title, what the server would say (none: it is not to be asked), what is said.
-    let table: [(u64, Asked, Option<fn() -> Failure>, &str); 8] = [
+    let table: [(u64, KeyRequest, Option<Says>, &str); 8] = [
         (0, asked(), Some(refused), "refused"),
         (9, asked(), None, "refused"),
         (9, other.clone(), Some(silent), "silent"),
