@@ -110,7 +110,8 @@ impl Served {
         found
     }
 
-    fn request(&self, path: &str) -> Result<Vec<u8>, String> {
+    /// The body of a response of 200, or all of another, asked for once.
+    pub(crate) fn request(&self, path: &str) -> Result<Vec<u8>, String> {
         let address = self.origin.strip_prefix("http://").expect("plain HTTP");
         let mut stream = TcpStream::connect(address).expect("the server accepts connections");
         // HTTP/1.0: the server closes the connection after the body.

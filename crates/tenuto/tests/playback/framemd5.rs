@@ -52,6 +52,13 @@ pub(crate) fn decode_encrypted(input: &str, key: &str) -> Vec<Frames> {
     decode_after(&["-cenc_decryption_key", key], input, &["-map", "-0:v:1?"])
 }
 
+/// As [`decode_encrypted`], without the sound, which has a key of its own: FFmpeg complains about
+/// what it finds there when it looks for streams.
+pub(crate) fn decode_encrypted_pictures(input: &str, key: &str) -> Vec<Frames> {
+    let words = ["-v", "quiet", "-map", "-0:v:1?", "-map", "-0:a"];
+    decode_after(&["-cenc_decryption_key", key], input, &words)
+}
+
 /// As [`decode`], with sound cut anew into frames of 1024 instants: for PCM, which readers cut as
 /// they like.
 pub(crate) fn decode_regrouped(input: &str) -> Vec<Frames> {
