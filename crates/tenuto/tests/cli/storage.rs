@@ -483,7 +483,7 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
 #[test]
 fn the_ebus_procedure_is_one_command_with_one_report() {
     let dir = TestDir::new();
-    let line = "meter ebu --target sim:ssd-sata --step 200ms --repeats 1 --out all";
+    let line = "meter ebu --target sim:st39183w --step 200ms --repeats 1 --out all";
     let report = dir.json(line);
     let parts = report["parts"].as_array().unwrap();
     assert_eq!(parts.len(), 20, "{report}");
