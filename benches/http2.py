@@ -8,11 +8,11 @@ what idle connections take.
 h2load (Debian: nghttp2-client) fetches the segments of the store's titles again and again, from the
 addresses for caches, which have no sessions (`serve --origin`), and from nginx, which has them as
 files. All are in memory. Processor time is the server's own; receiving on loopback is partly charged
-to it, so that ratios within a run are meaningful and Gb/s are not. Idle connections: h2load opens so
-many, fetches a playlist over each and waits; memory is what the server has more. Needs nginx, h2load
-and openssl. All started programs are stopped.
+to it, so that ratios within a run are meaningful and Gb/s are not. Idle connections have said which
+protocol they speak, and wait; their memory is what the server has more. Needs nginx, h2load and
+openssl. All started programs are stopped.
 """
-import argparse, os, re, statistics, subprocess, sys, tempfile, time
+import argparse, os, re, socket, ssl, statistics, subprocess, sys, tempfile, urllib.parse
 import serving
 
 SECONDS = 5
@@ -65,17 +65,21 @@ def resident(server):
     return total * 1024
 
 
-def idle(args, server, address, protocol):
-    """Memory of a connection over which one playlist was fetched."""
-    command = ["h2load", "-n", str(args.idle), "-c", str(args.idle), "-r", "500", "--connection-active-timeout=8s"]
-    command += ["--h1"] if protocol == "HTTP/1.1" else []
-    before = resident(server)
-    process = subprocess.Popen([*command, "-D", "7", "--rps", "0.2", server.url + address],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    most = 0
-    while process.poll() is None:
-        most = max(most, resident(server))
-        time.sleep(0.2)
+def idle(args, server, protocol):
+    """Memory of a connection over which players have said which protocol they speak."""
+    context = ssl._create_unverified_context()
+    context.set_alpn_protocols(["h2" if protocol == "HTTP/2" else "http/1.1"])
+    before, connections = resident(server), []
+    for _ in range(args.idle):
+        plain = socket.create_connection(("127.0.0.1", urllib.parse.urlsplit(server.url).port))
+        connections.append(context.wrap_socket(plain))
+        # The preface and no settings (RFC 9113, 3.4), or a request.
+        hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+        connections[-1].sendall(hello if protocol == "HTTP/2" else b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        connections[-1].recv(4096)
+    most = resident(server)
+    for connection in connections:
+        connection.close()
     return (most - before) / args.idle
 
 
@@ -97,18 +101,17 @@ def main():
         command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
         subprocess.run([*command.split(), "-keyout", args.key, "-out", args.certificate], check=True,
                        stderr=subprocess.DEVNULL)
-        serving.NGINX = serving.NGINX.replace("{tls};", "{tls} http2;")
+        serving.NGINX = serving.NGINX.replace("backlog=4096 {tls}", "backlog=4096 http2 {tls}")
         more = ["--origin", "64", "--max-connections", str(args.idle + 100)]
         tenuto = serving.tenuto(args, "1GiB", more)
-        addresses = segments(tenuto)
-        copy(tenuto, addresses, root)
-        open(os.path.join(root, "ready"), "w").close()
-        results = {}
-        nginx_port = args.port + 1
-        args.port, tenuto_port = nginx_port, args.port
-        nginx = serving.nginx(args, run, root, "sendfile")
-        args.port = tenuto_port
+        nginx = None
         try:
+            addresses = segments(tenuto)
+            copy(tenuto, addresses, root)
+            open(os.path.join(root, "ready"), "w").close()
+            args.port += 1
+            nginx = serving.nginx(args, run, root, "sendfile")
+            results = {}
             for _ in range(args.rounds):
                 for protocol in ("HTTP/1.1", "HTTP/2"):
                     for name, server in (("tenuto", tenuto), ("nginx", nginx)):
@@ -121,12 +124,12 @@ def main():
                       f"({min(ratio):.2f} to {max(ratio):.2f})")
             ratio = [a / b for a, b in zip(results["tenuto", "HTTP/2"], results["nginx", "HTTP/2"])]
             print(f"HTTP/2, tenuto to nginx, median {statistics.median(ratio):.2f} ({min(ratio):.2f} to {max(ratio):.2f})")
-            playlist = os.path.dirname(os.path.dirname(os.path.dirname(addresses[0]))) + "/master.m3u8"
             for protocol in ("HTTP/1.1", "HTTP/2") if args.idle else ():
-                print(f"tenuto {protocol:9} {idle(args, tenuto, playlist, protocol) / 1024:.0f} KiB an idle connection")
+                print(f"tenuto {protocol:9} {idle(args, tenuto, protocol) / 1024:.0f} KiB an idle connection")
         finally:
             tenuto.stop()
-            nginx.stop()
+            if nginx:
+                nginx.stop()
 
 
 if __name__ == "__main__":
