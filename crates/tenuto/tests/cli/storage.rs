@@ -62,7 +62,7 @@ fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
 fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
     let dir = TestDir::new();
     let on = "--profile mpeg-1.5 --target sim:st39183w";
-    let found = dir.json(&format!("meter capacity {on}"));
+    let found = dir.json(&format!("meter capacity {on} --confirm 30min"));
     assert_eq!((&found["streams"], &found["confirmed"]), (&59.into(), &true.into()), "{found}");
     assert_eq!(found["burst"], serde_json::Value::Null);
     // No frame is late yet, but all wait longer and longer.
