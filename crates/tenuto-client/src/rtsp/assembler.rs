@@ -123,7 +123,9 @@ impl Assembler {
             }
         };
         if understood.is_none() || (self.bytes.len() > LARGEST_LDU && !is_new) {
+            // What follows of a fragment has no beginning any more.
             self.bytes.clear();
+            self.fragment = None;
             self.is_whole = false;
         }
     }
@@ -138,7 +140,7 @@ impl Assembler {
                 for size in self.sizes.drain(..) {
                     let (unit, next) = rest.split_at(size.min(rest.len()));
                     sink(Assembled { behind, is_whole, sync, bytes: unit.to_vec() });
-                    (rest, behind) = (next, behind + headers.ticks);
+                    (rest, behind) = (next, behind.wrapping_add(headers.ticks));
                 }
             }
             _ => sink(Assembled { behind: 0, is_whole, sync, bytes }),
@@ -328,7 +330,7 @@ mod tests {
     #[test]
     fn payloads_become_the_ldus_of_their_rfcs() {
         const HBR: &str = "mode=AAC-hbr; sizelength=13; indexlength=3; indexdeltalength=3";
-        let rows: [Row<'_>; 13] = [
+        let rows: [Row<'_>; 14] = [
             ("H264", "", &[&[0x41, 9]], &[(0, true, false, &[0, 0, 0, 2, 0x41, 9])]),
             // A unit, two in one packet, and an IDR picture in three fragments.
             (
@@ -355,6 +357,8 @@ mod tests {
             ("H264", "", &[&[0x7c, 0x45, 5]], &[(0, false, false, &[])]),
             ("H264", "", &[&[0x7c, 0x85, 5]], &[(0, false, true, &[0, 0, 0, 2, 0x65, 5])]),
             ("H264", "", &[&[24, 0, 9, 1]], &[(0, false, false, &[])]),
+            // A packet that cannot be read between two fragments.
+            ("H264", "", &[&[0x7c, 0x85, 3], &[30], &[0x7c, 0x05]], &[(0, false, true, &[])]),
             (
                 "H265",
                 "",
