@@ -73,7 +73,6 @@ pub(crate) struct FoundLdu {
 impl Ldu {
     /// An LDU of a piece.
     pub(crate) fn new(track: usize, found: FoundLdu, due: Option<Moment>, begun: Instant) -> Self {
-        let instant = |moment: Moment| begun + moment.since(Moment::ZERO);
         let FoundLdu { place, bytes, at, .. } = found;
         Self {
             track,
@@ -81,26 +80,30 @@ impl Ldu {
             decode: Some(place.decode),
             duration: place.duration,
             sync: place.sync,
-            arrived: instant(at),
-            due: due.map(instant),
+            arrived: instant(at, begun),
+            due: due.map(|due| instant(due, begun)),
             bytes,
         }
     }
 
     /// An LDU of a stream.
     pub(crate) fn pushed(ldu: PushedLdu, begun: Instant) -> Self {
-        let instant = |moment: Moment| begun + moment.since(Moment::ZERO);
         Self {
             track: ldu.track,
             time: ldu.time,
             decode: ldu.decode,
             duration: None,
             sync: ldu.sync,
-            arrived: instant(ldu.at),
-            due: ldu.due.map(instant),
+            arrived: instant(ldu.at, begun),
+            due: ldu.due.map(|due| instant(due, begun)),
             bytes: ldu.bytes,
         }
     }
+}
+
+/// A moment of the run that has begun then.
+fn instant(moment: Moment, begun: Instant) -> Instant {
+    begun + moment.since(Moment::ZERO)
 }
 
 /// An LDU of a stream that a server paces, on the clock of the run.
