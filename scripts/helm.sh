@@ -49,7 +49,7 @@ if [ ! -x "$apiserver" ]; then
         mod=$(go mod download -json "k8s.io/kubernetes@v1.$kubernetes" |
             sed -n 's/.*"GoMod": "\(.*\)".*/\1/p')
         # Its parts are modules of their own, with versions of their own.
-        for part in $(sed -n 's|^[[:space:]]*\(k8s.io/[a-z-]*\) v0.0.0.*|\1|p' "$mod" | sort -u); do
+        for part in $(sed -n 's|^[[:space:]]*\(k8s.io/[a-z-]*\) v0\.0\.0\( .*\)*$|\1|p' "$mod" | sort -u); do
             go mod edit -replace="$part=$part@v0.$kubernetes"
         done
         GOFLAGS=-mod=mod go build -o "$apiserver" k8s.io/kubernetes/cmd/kube-apiserver
