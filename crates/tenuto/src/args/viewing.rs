@@ -151,8 +151,8 @@ pub(crate) struct ServeArgs {
     pub(crate) tokens: Option<PathBuf>,
     /// Encrypt titles for players with the keys of this file.
     ///
-    /// A TOML file with the titles, the scheme (cbcs or cenc) and the keys; other users must not be
-    /// able to read it. docs/guide/serve.md has an example. Titles that it does not name are sent
+    /// A TOML file with the titles, the scheme (cbcs or cenc) and the keys, or the key server that
+    /// has them (SPEKE 2.0); other users must not be able to read it. docs/guide/serve.md has an example. Titles that it does not name are sent
     /// in the clear.
     #[arg(long, value_name = "FILE")]
     pub(crate) title_keys: Option<PathBuf>,
