@@ -15,7 +15,8 @@ kubernetes=36.3
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/tenuto-helm
 work=$(mktemp -d)
 pids=''
-trap 'for pid in $pids; do kill "$pid" 2>/dev/null || true; done; rm -rf "$work"' EXIT
+# An API server whose etcd has gone does not end by itself; what they have written is thrown away.
+trap 'for pid in $pids; do kill -KILL "$pid" 2>/dev/null || true; done; rm -rf "$work"' EXIT
 mkdir -p "$tools"
 
 helm=$(command -v helm || true)
