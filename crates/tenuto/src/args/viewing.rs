@@ -152,8 +152,8 @@ pub(crate) struct ServeArgs {
     /// Encrypt titles for players with the keys of this file.
     ///
     /// A TOML file with the titles, the scheme (cbcs or cenc) and the keys, or the key server that
-    /// has them (SPEKE 2.0); other users must not be able to read it. docs/guide/serve.md has an example. Titles that it does not name are sent
-    /// in the clear.
+    /// has them (SPEKE 2.0); other users must not be able to read it. docs/guide/serve.md has an
+    /// example. Titles that it does not name are sent in the clear.
     #[arg(long, value_name = "FILE")]
     pub(crate) title_keys: Option<PathBuf>,
     /// Serve caches in front, which fetch at most FILLS segments at once.
