@@ -13,7 +13,7 @@
 //! varies and costs no capacity. What the storage holds for ever is computed in another way than it
 //! serves: [`KnownStorage::capacity`] simulates the queue as a fluid, in small steps.
 
-use crate::target::{IoCompletion, IoRequest, Port};
+use crate::target::{IoCompletion, IoRequest, Port, VIRTUAL_HEARTBEAT};
 use device::DeviceError;
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -271,6 +271,10 @@ impl Port for KnownStorage {
             done.push(IoCompletion::new(tag, at, Ok(())));
         }
         Ok(())
+    }
+
+    fn heartbeat(&self) -> Duration {
+        VIRTUAL_HEARTBEAT
     }
 
     fn method(&self) -> String {

@@ -11,6 +11,7 @@
 use crate::target::{IoCompletion, IoRequest, Port};
 use device::DeviceError;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use units::{ByteCount, Moment};
 
 /// A disk port that splits large reads into pieces, as an operating system may.
@@ -63,6 +64,10 @@ impl<P: Port> Port for Cut<P> {
 
     fn held_until(&self) -> Moment {
         self.inner.held_until()
+    }
+
+    fn heartbeat(&self) -> Duration {
+        self.inner.heartbeat()
     }
 
     fn method(&self) -> String {

@@ -110,7 +110,7 @@ pub(crate) fn run_groups(
         if end == Moment::MAX {
             break;
         }
-        let wake = due.min(end).min(now + HEARTBEAT);
+        let wake = due.min(end).min(now + port.heartbeat());
         let due = (due != Moment::MAX).then_some(due);
         let until = pace.wait(port, now, wake, due, &mut done)?;
         let back = port.now();
@@ -209,9 +209,6 @@ impl<'a> StreamLane<'a> {
         self.tally.outcome(now, complete, method.to_owned(), &self.issuer)
     }
 }
-
-/// The longest wait: short enough to notice arrivals, long enough to cost nothing.
-const HEARTBEAT: Duration = Duration::from_millis(5);
 
 /// The interval of progress reports: more would not help a reader, and costs as much as a read.
 const TELLS: Duration = Duration::from_millis(2);

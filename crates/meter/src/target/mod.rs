@@ -40,6 +40,7 @@ pub(crate) use layout::FilePositions;
 pub(crate) use layout::slot;
 pub use layout::{FileSet, Layout};
 pub use null::NullPort;
+pub(crate) use port::VIRTUAL_HEARTBEAT;
 pub use port::{Handle, IoCompletion, IoRequest, Port};
 pub use queued::QueuedPort;
 pub(crate) use queued::stamp;

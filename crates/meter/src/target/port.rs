@@ -17,6 +17,12 @@ pub trait Port {
     /// early with nothing. With nothing in flight and no end of the wait it returns immediately.
     fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError>;
 
+    /// The longest wait of a run: how often its caller hears of it and may end it. In virtual time,
+    /// where no wait takes any, that is longer.
+    fn heartbeat(&self) -> Duration {
+        HEARTBEAT
+    }
+
     /// The last moment until which the target blocked the issuing thread because it took no more: a
     /// delay until then is the target's and not the meter's.
     fn held_until(&self) -> Moment {
@@ -32,6 +38,13 @@ pub trait Port {
     /// The read and write method, for reports.
     fn method(&self) -> String;
 }
+
+/// Short enough to notice arrivals, long enough to cost nothing.
+const HEARTBEAT: Duration = Duration::from_millis(5);
+
+/// The heartbeat in virtual time: a day of it has 17 million intervals of 5 ms, and hardly any of
+/// them has an operation.
+pub(crate) const VIRTUAL_HEARTBEAT: Duration = Duration::from_millis(250);
 
 /// An operation to be submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,11 +9,12 @@
 //! ```
 
 use super::layout::PAGE;
-use super::{IoCompletion, IoRequest, Port};
+use super::{IoCompletion, IoRequest, Port, VIRTUAL_HEARTBEAT};
 use crate::log::OperationKind;
 use crate::transfers::Cells;
 use device::{DeviceError, Direction, SimulatedDisk};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use units::{ByteCount, Moment};
 
 /// A port to simulated disks, which calculates times and moves no bytes. Opening and closing files
@@ -140,6 +141,10 @@ impl Port for SimulatedPort {
             done.push(IoCompletion::new(tag, at, result));
         }
         Ok(())
+    }
+
+    fn heartbeat(&self) -> Duration {
+        VIRTUAL_HEARTBEAT
     }
 
     fn method(&self) -> String {

@@ -159,7 +159,7 @@ impl TransfersRun<'_> {
                 return Ok(true);
             }
             // Wakes up regularly, so that a stop and the progress do not wait for the storage.
-            self.port.wait(soonest.min(now + HEARTBEAT), &mut done)?;
+            self.port.wait(soonest.min(now + self.port.heartbeat()), &mut done)?;
             for arrived in done.drain(..) {
                 heard = heard.max(arrived.at);
                 self.arrived(arrived)?;
@@ -419,9 +419,6 @@ fn fill_of_a_byte(port: &dyn Port) -> f64 {
 
 /// The sample in bytes: it takes a few milliseconds, long enough to be measured.
 const SAMPLE: u32 = 1 << 20;
-
-/// The longest wait before the caller is asked whether to continue.
-const HEARTBEAT: Duration = Duration::from_millis(5);
 
 /// The longest wait for transfers in progress, from the end of the run or from the last completion:
 /// a longer silence means that the storage hangs.
