@@ -19,7 +19,7 @@ use std::ops::Range;
 use units::Moment;
 
 /// How an array is built.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Raid {
     /// Groups, each with parity of its own.
     pub(super) groups: u64,

@@ -52,6 +52,7 @@ use meter::profiles;
 use meter::report::{LineShape, Series};
 use meter::transfers::{self, TransferMix, TransferRow, TransfersOutcome, TransfersPlan};
 use node::{Build, Landing, Node};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -140,11 +141,28 @@ fn step(node: &mut Node, mix: &TransferMix, clients: u32, length: Duration) -> T
 }
 
 /// What a node moved, for each of several numbers of clients.
-struct Ramp(Vec<RampStep>);
+#[derive(Clone)]
+struct Ramp(Arc<[RampStep]>);
 
 struct RampStep {
     clients: u32,
     outcome: TransfersOutcome,
+}
+
+/// What a ramp follows from.
+#[derive(PartialEq)]
+struct RampKey {
+    build: Build,
+    profile: String,
+    /// One file, and whether it is in memory before; `None`: a file for each client.
+    one_file: Option<bool>,
+    length: Duration,
+}
+
+impl RampKey {
+    fn new(build: &Build, profile: &str, one_file: Option<bool>, length: Duration) -> Self {
+        Self { build: build.clone(), profile: profile.to_owned(), one_file, length }
+    }
 }
 
 impl Ramp {
@@ -162,17 +180,42 @@ impl Ramp {
 
     /// One to ten clients on one file. `warm`: all of it is in memory before.
     fn one_file(build: &Build, profile: &str, warm: bool, length: Duration) -> Self {
-        let mut node = Node::new(build, 1, FILE);
-        if warm {
-            node.warm(0);
-        }
-        Self::new(node, &mix(profile, 1, false), 1..=10, length)
+        // Without a cache nothing is in memory, whatever was there before.
+        let warm = warm && build.cache > 0;
+        Self::shared(RampKey::new(build, profile, Some(warm), length), || {
+            let mut node = Node::new(build, 1, FILE);
+            if warm {
+                node.warm(0);
+            }
+            Self::new(node, &mix(profile, 1, false), 1..=10, length)
+        })
     }
 
     /// Four to forty clients, each with a file of its own.
     fn own_files(build: &Build, profile: &str, length: Duration) -> Self {
-        let (node, mix) = (Node::new(build, FILES, FILE), mix(profile, FILES, true));
-        Self::new(node, &mix, (4..=FILES).step_by(4), length)
+        Self::shared(RampKey::new(build, profile, None, length), || {
+            let (node, mix) = (Node::new(build, FILES, FILE), mix(profile, FILES, true));
+            Self::new(node, &mix, (4..=FILES).step_by(4), length)
+        })
+    }
+
+    /// The ramp of this key, which is simulated once in a process: several figures are drawn from
+    /// the same ramp, and it is the same each time.
+    fn shared(key: RampKey, run: impl FnOnce() -> Self) -> Self {
+        static RAMPS: Mutex<Vec<(RampKey, Arc<OnceLock<Ramp>>)>> = Mutex::new(Vec::new());
+        let place = {
+            let mut ramps = RAMPS.lock().unwrap_or_else(PoisonError::into_inner);
+            match ramps.iter().find(|(known, _)| *known == key) {
+                Some((_, place)) => Arc::clone(place),
+                None => {
+                    let place = Arc::default();
+                    ramps.push((key, Arc::clone(&place)));
+                    place
+                }
+            }
+        };
+        // Another thread that asks for it meanwhile waits.
+        place.get_or_init(run).clone()
     }
 
     /// A value of each step.

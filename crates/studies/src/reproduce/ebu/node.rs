@@ -33,7 +33,7 @@ use std::time::Duration;
 use units::{BitRate, ByteCount, Moment};
 
 /// What a node is made of.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Build {
     pub(super) disk: DiskModel,
     pub(super) raid: Raid,

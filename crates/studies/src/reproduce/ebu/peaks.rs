@@ -8,9 +8,7 @@ use meter::transfers::{TransferRow, TransfersOutcome};
 
 pub(in super::super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     let ramps = [approach_1(), approach_2()].map(|build| {
-        // Approach 2 has no cache that could be warm.
-        let one = Ramp::one_file(&build, PROFILE, build.cache > 0, STEP);
-        [one, Ramp::own_files(&build, PROFILE, STEP)]
+        [Ramp::one_file(&build, PROFILE, true, STEP), Ramp::own_files(&build, PROFILE, STEP)]
     });
     progress(1.0);
     let [[one_1, many_1], [one_2, many_2]] = &ramps;
