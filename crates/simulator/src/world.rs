@@ -578,7 +578,7 @@ const KEPT_LINES: usize = 400;
 
 /// Iterations of the run loop between two audits: few enough to find where the engine's state
 /// became wrong, and enough to keep the cost low.
-const ITERATIONS_PER_AUDIT: u64 = 32;
+const ITERATIONS_PER_AUDIT: u64 = 128;
 
 /// Iterations at one moment after which the engine or the world is considered to loop for ever.
 const MAX_EVENTS_AT_ONCE: u32 = 100_000;
