@@ -3,7 +3,7 @@
 
 use crate::program::{TestDir, program};
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -450,8 +450,20 @@ fn a_mount_in_use_is_busy_and_is_unmounted_when_it_is_free() {
     drop((mounted, said));
 
     let mut mounted = Mounted::start(&dir, "");
-    let new = fs::File::create(mounted.path("new.bin")).unwrap();
-    new.write_all_at(&[1; 5000], 0).unwrap();
+    // By a program of its own: where another test starts one meanwhile, that has a file of this
+    // process for a moment, and closes it.
+    let mut writer = Command::new("tee")
+        .arg(mounted.path("new.bin"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut into, mut out) = (writer.stdin.take().unwrap(), writer.stdout.take().unwrap());
+    for _ in 0..2 {
+        // It has written the bytes of the first round when those of the second come out.
+        into.write_all(&[1; 5000]).unwrap();
+        out.read_exact(&mut [0; 5000]).unwrap();
+    }
     mounted.signal();
     let mut said = BufReader::new(mounted.child.stderr.take().unwrap());
     line.clear();
@@ -462,8 +474,9 @@ fn a_mount_in_use_is_busy_and_is_unmounted_when_it_is_free() {
     line.clear();
     said.read_to_string(&mut line).unwrap();
     assert!(line.contains("files that were being written are lost"), "{line}");
-    assert!(new.write_all_at(&[1; 5000], 0).and_then(|()| new.sync_all()).is_err());
-    drop(new);
+    into.write_all(&[1; 5000]).unwrap();
+    drop(into);
+    assert!(!writer.wait().unwrap().success());
     assert_eq!(dir.ok("ls a.store"), "a.bin\n");
     assert_eq!(dir.json("check a.store --scrub")["clean"], true);
 }
