@@ -57,15 +57,16 @@ fn a_resumption_that_is_refused_is_repeated_when_the_server_says() {
     const OK: Answer<'_> = (200, "", "");
     const NOW: &str = "Retry-After: 0\r\n";
     const NEVER: &str = r#"{"resource": "disk", "message": "too slow", "retry": "never"}"#;
-    // The answers to PLAY; the LDUs received, or the resource of the refusal, or that of an error;
-    // how often the viewer was put off.
-    let rows: [(&[Answer<'_>], Result<&str, &str>, u32); 4] = [
-        (&[OK, OK], Ok("ab cd"), 0),
-        (&[OK, (453, NOW, ""), (500, NOW, ""), (503, NOW, ""), OK], Ok("ab cd"), 3),
-        (&[OK, (453, NOW, NEVER)], Err("disk"), 1),
-        (&[OK, (454, NOW, "")], Err("error"), 0),
+    // How often the viewer pauses and resumes; the answers to PLAY; the LDUs received, or the
+    // resource of the refusal, or that of an error; how often the viewer was put off.
+    let rows: [(usize, &[Answer<'_>], Result<&str, &str>, u32); 5] = [
+        (1, &[OK, OK], Ok("ab cd"), 0),
+        (1, &[OK, (453, NOW, ""), (500, NOW, ""), (503, NOW, ""), OK], Ok("ab cd"), 3),
+        (2, &[OK, (453, NOW, ""), OK], Ok("ab cd"), 1),
+        (1, &[OK, (453, NOW, NEVER)], Err("disk"), 1),
+        (1, &[OK, (454, NOW, "")], Err("error"), 0),
     ];
-    for (plays, wanted, put_off) in rows {
+    for (pauses, plays, wanted, put_off) in rows {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("rtsp://{}/film", listener.local_addr().unwrap());
         thread::scope(|scope| {
@@ -75,8 +76,10 @@ fn a_resumption_that_is_refused_is_repeated_when_the_server_says() {
             let options =
                 TitleOptions { player, rtsp: RtspTransport::Tcp, ..TitleOptions::default() };
             let mut title = OpenTitle::open(&url, options).unwrap();
-            title.pause();
-            title.resume();
+            for _ in 0..pauses {
+                title.pause();
+                title.resume();
+            }
             let mut found = Vec::new();
             let received = loop {
                 match title.receive(Duration::from_secs(30)) {

@@ -656,8 +656,11 @@ impl RtspViewer {
             events.push(PushEvent::RefusedLater(Box::new(refusal(retry_after_s, body))));
             return;
         }
-        let wait = Duration::from_secs(retry_after_s.unwrap_or(1));
-        self.resume_at = Some(now + wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF));
+        // A viewer who has paused again meanwhile resumes by itself.
+        if !self.queue.contains(&Asked::Pause) {
+            let wait = Duration::from_secs(retry_after_s.unwrap_or(1));
+            self.resume_at = Some(now + wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF));
+        }
         self.ask_next();
     }
 
