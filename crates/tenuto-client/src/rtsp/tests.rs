@@ -10,6 +10,10 @@ use std::time::Duration;
 /// An answer to `PLAY`: a status, fields, and a body.
 type Answer<'a> = (u16, &'a str, &'a str);
 
+/// How often the viewer pauses and resumes; the answers to `PLAY`; the LDUs received, or the
+/// resource of the refusal, or `error`; how often the viewer was put off.
+type Row<'a> = (usize, &'a [Answer<'a>], Result<&'a str, &'a str>, u32);
+
 /// The packets of a track of sound, and the end: two LDUs, and goodbye.
 const MEDIA: [&[u8]; 3] = [
     b"$\0\0\x0e\x80\x60\0\0\0\0\0\0\0\0\0\x09ab",
@@ -57,9 +61,7 @@ fn a_resumption_that_is_refused_is_repeated_when_the_server_says() {
     const OK: Answer<'_> = (200, "", "");
     const NOW: &str = "Retry-After: 0\r\n";
     const NEVER: &str = r#"{"resource": "disk", "message": "too slow", "retry": "never"}"#;
-    // How often the viewer pauses and resumes; the answers to PLAY; the LDUs received, or the
-    // resource of the refusal, or that of an error; how often the viewer was put off.
-    let rows: [(usize, &[Answer<'_>], Result<&str, &str>, u32); 5] = [
+    let rows: [Row<'_>; 5] = [
         (1, &[OK, OK], Ok("ab cd"), 0),
         (1, &[OK, (453, NOW, ""), (500, NOW, ""), (503, NOW, ""), OK], Ok("ab cd"), 3),
         (2, &[OK, (453, NOW, ""), OK], Ok("ab cd"), 1),
