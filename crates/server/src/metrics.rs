@@ -111,6 +111,10 @@ impl Scrape {
         let help = "Sessions ended although their viewers played, by cause";
         let constant = ConstCounter::new;
         out.family("sessions_preempted", help, None, "cause", &preempted, constant)?;
+        let preempted = of_priority(counters.preempted_of_priority);
+        let help = "Sessions ended although their viewers played, by priority";
+        let name = "sessions_preempted_by_priority";
+        out.family(name, help, None, "priority", &preempted, constant)?;
         let help = "Reservations of viewers who had gone, given to newcomers";
         out.counter("reservations_revoked", help, counters.revoked)?;
         out.counter("admitted", "Sessions admitted", counters.admitted)?;

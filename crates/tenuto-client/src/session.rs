@@ -19,8 +19,8 @@ mod renditions;
 mod requests;
 mod speed;
 
-pub(crate) use manifest_loader::{error_status, refusal};
-pub(crate) use requests::MAX_REDIRECTS;
+pub(crate) use manifest_loader::{error_status, is_for_ever, refusal};
+pub(crate) use requests::{LONGEST_PUT_OFF, MAX_PUT_OFF, MAX_REDIRECTS, SHORTEST_RETRY};
 
 use super::access_link::AccessLink;
 use super::dash::Manifest;

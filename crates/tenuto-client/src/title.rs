@@ -121,6 +121,12 @@ impl OpenTitle {
         player.or(push).unwrap_or_default()
     }
 
+    /// How often the server had no room for the next piece, or for play-out after a pause, so that
+    /// the client asked again later.
+    pub fn put_off(&self) -> u32 {
+        self.event_loop.sessions[0].put_off
+    }
+
     /// The state of play-out.
     pub fn state(&self) -> PlaybackState {
         let session = &self.event_loop.sessions[0];
@@ -146,9 +152,10 @@ impl OpenTitle {
             if let Some(ldu) = received.and_then(VecDeque::pop_front) {
                 return Ok(Received::Ldu(ldu));
             }
-            if let SessionState::Done(_) = self.event_loop.sessions[0].state {
+            if let SessionState::Done(outcome) = self.event_loop.sessions[0].state {
                 return match self.event_loop.sessions[0].error.clone() {
                     Some(error) => Err(error),
+                    None if outcome == ViewerOutcome::Refused => Err(self.refused()),
                     None => Ok(Received::End),
                 };
             }
@@ -166,7 +173,8 @@ impl OpenTitle {
         self.act(ViewerAction::Pause);
     }
 
-    /// Resumes play-out after a pause.
+    /// Resumes play-out after a pause. A server of RTSP without room is asked again when it says;
+    /// after ten refusals in a row [`OpenTitle::receive`] returns [`ClientError::Refused`].
     pub fn resume(&mut self) {
         self.act(ViewerAction::Resume);
     }
@@ -211,8 +219,7 @@ impl OpenTitle {
             match session.state {
                 SessionState::Playing => return Ok(()),
                 SessionState::Done(ViewerOutcome::Refused) => {
-                    let refusal = Box::new(session.refusal.clone().unwrap_or_default());
-                    return Err(ClientError::Refused { url: session.url.to_string(), refusal });
+                    return Err(self.refused());
                 }
                 SessionState::Done(_) => {
                     return session.error.clone().map_or(Ok(()), Err);
@@ -222,6 +229,12 @@ impl OpenTitle {
                 | SessionState::WaitingToRetry(_) => self.advance(LONGEST_WAIT)?,
             }
         }
+    }
+
+    fn refused(&self) -> ClientError {
+        let session = &self.event_loop.sessions[0];
+        let refusal = Box::new(session.refusal.clone().unwrap_or_default());
+        ClientError::Refused { url: session.url.to_string(), refusal }
     }
 
     fn act(&mut self, action: ViewerAction) {

@@ -134,6 +134,9 @@ impl Engine {
             self.streams.settle(now, id, &stream);
         }
         self.streams.accounts.cut_short(session, why);
+        if let Some(ended) = self.sessions.get(&session) {
+            self.streams.accounts.counters.preempted_of_priority[ended.priority as usize] += 1;
+        }
         // Its sockets still send the buffers that they hold.
         self.end_session(now, session, false);
         session

@@ -23,6 +23,8 @@ pub(super) struct Connection {
     pub(super) peer: SocketAddr,
     /// The connection that it is a lane of (HTTP/2); `None`: it is a connection.
     pub(super) carrier: Option<ConnectionId>,
+    /// The limit that it is above: its first request is answered with that.
+    pub(super) above: Option<ExceededLimit>,
     /// Received bytes that have not been parsed.
     pub(super) input: Vec<u8>,
     /// Whether the socket loop holds a receive buffer of this connection.
@@ -50,6 +52,15 @@ pub(super) struct SessionUse {
     pub(super) session: Arc<PlayerSession>,
     /// Requests of the session that the connection has carried.
     pub(super) requests: u32,
+}
+
+/// A limit that a connection is above.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ExceededLimit {
+    /// That of its client.
+    OfClient { most: usize },
+    /// That of the server.
+    OfServer,
 }
 
 /// What a connection is doing.
@@ -168,6 +179,7 @@ impl Connection {
         Self {
             peer,
             carrier,
+            above: None,
             input: Vec::new(),
             receiving: false,
             ended: false,

@@ -207,6 +207,12 @@ impl Worker {
         if !matches!(connection.state, ConnectionState::Lingering) {
             // The time limit of a head begins with its first byte, not with the connection.
             let first = connection.input.is_empty();
+            if let Some(limit) = connection.above {
+                if matches!(connection.state, ConnectionState::Reading) {
+                    self.refuse_connection(id, limit);
+                }
+                return;
+            }
             connection.input.extend_from_slice(bytes);
             if matches!(connection.state, ConnectionState::Reading) {
                 if first {

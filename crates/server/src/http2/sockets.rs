@@ -125,6 +125,11 @@ impl HttpSockets {
         self.touch(carrier, Carrier::retire);
     }
 
+    /// Whether connections use TLS, in which the protocol above it is agreed on.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.sockets.is_secure()
+    }
+
     /// Accepts no connection any more, as [`ClientSockets::stop_accepting`].
     pub(crate) fn stop_accepting(&mut self) {
         self.sockets.stop_accepting();

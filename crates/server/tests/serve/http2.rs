@@ -487,6 +487,27 @@ fn streams_count_as_connections_of_their_client() {
 }
 
 #[test]
+fn connections_above_a_limit_are_told_so_in_their_protocol_and_ended() {
+    // Connections of a client, and of all clients; the status and its error.
+    for (client, all, status, error) in
+        [(Some(1), 10, 429, "too-many-client-connections"), (None, 1, 503, "too-many-connections")]
+    {
+        let (_store, authority, serving) = secured(&[], |config| {
+            config.max_client_connections = client;
+            config.max_connections = all;
+        });
+        let mut first = authority.client(&serving);
+        assert_eq!(first.get("/healthz").status, 200);
+        let mut second = Http2Client::connect(&authority, &serving);
+        let refused = second.get("/healthz");
+        assert_eq!((refused.status, &*refused.error()), (status, error));
+        assert!(refused.field("retry-after").is_some(), "{refused:?}");
+        second.ended().expect("an end that was announced");
+        assert_eq!(first.get("/healthz").status, 200, "another connection goes on");
+    }
+}
+
+#[test]
 fn idle_and_silent_connections_are_ended() {
     let (_store, authority, serving) = secured(&[], |config| {
         config.idle_timeout = Duration::from_millis(100);

@@ -96,6 +96,7 @@ fn a_viewer_of_a_higher_priority_takes_a_place_and_every_decision_is_shown() {
         let metrics = client.get(&format!("/metrics?token={operator}"));
         let has = |line: &str| metrics.text().lines().any(|other| other == line);
         has("tenuto_sessions_preempted_total{cause=\"priority\"} 1")
+            && has("tenuto_sessions_preempted_by_priority_total{priority=\"low\"} 1")
             && has(&format!("tenuto_sessions_by_priority{{priority=\"high\"}} {highs}"))
             && has(&format!("tenuto_refused_by_priority_total{{priority=\"low\"}} {refused}"))
     });

@@ -7,12 +7,15 @@
 //! ```
 //!
 //! [`viewer`] speaks the protocol over a socket; [`description`] reads SDP, [`receiver`] RTP
-//! packets, and [`assembler`] their payloads, all without any I/O. Receiver reports are sent every
+//! packets, which [`order`] puts in order, and [`assembler`] their payloads, all without any I/O. Receiver reports are sent every
 //! 5 s, which also shows the server that the viewer is there.
 
 mod assembler;
 mod description;
+mod order;
 mod receiver;
+#[cfg(test)]
+mod tests;
 mod viewer;
 
 pub(crate) use receiver::Reception;

@@ -1,18 +1,19 @@
 //! The RTP packets of one track (RFC 3550): LDUs, losses, jitter, and the report about them.
 //!
 //! ```text
-//!   packet ─▶ sequence number ─▶ lost, out of order
-//!          ─▶ time stamp, marker ─▶ an LDU is complete ──▶ its times, its bytes
-//!          ─▶ transit ─▶ jitter (RFC 3550, 6.4.1)
+//!   packet ─▶ transit ─▶ jitter (RFC 3550, 6.4.1)
+//!          ─▶ order ─▶ lost, dropped
+//!               └─▶ time stamp, marker ─▶ an LDU is complete ──▶ its times, its bytes
 //! ```
 //!
 //! An LDU ends with a marked packet (or, if that is lost, with the next time stamp); of some sounds
 //! each packet is one. [`Assembler`] knows which, and has the bytes. The packets of a transport
-//! stream are read as one, and its PES packets are the LDUs. No packet is put back in its place in
-//! the order of sending.
+//! stream are read as one, and its PES packets are the LDUs. [`PacketOrder`] puts packets in the
+//! order of sending.
 
 use super::assembler::Assembler;
 use super::description::DescribedTrack;
+use super::order::PacketOrder;
 use crate::boxes::ticks;
 use crate::ldus::FoundLdu;
 use crate::transport::TransportReader;
@@ -58,11 +59,8 @@ pub(crate) struct RtpReceiver {
     first_decode: Option<Duration>,
     /// The source of the last packet.
     source: u32,
-    /// The first sequence number and the highest one, with the rounds of 65,536 before it.
-    first: Option<u64>,
-    highest: u64,
-    packets: u64,
-    /// Packets expected and received at the last report.
+    order: PacketOrder,
+    /// Packets expected and passed on in order at the last report.
     reported: (u64, u64),
     /// The mean deviation of the transit time, in ticks, and the last transit.
     jitter: f64,
@@ -73,8 +71,6 @@ pub(crate) struct RtpReceiver {
     /// The time stamp of the start of what is played: as the server names it, and extended.
     origin: Option<u32>,
     start: i64,
-    /// The number of the next packet.
-    next: Option<u16>,
     /// Whether packets of an LDU have arrived whose last one has not.
     open: bool,
     /// The sender's last report: the middle of its time, and its arrival.
@@ -82,8 +78,9 @@ pub(crate) struct RtpReceiver {
 }
 
 impl RtpReceiver {
-    /// The receiver of a track, with or without the bytes of LDUs.
-    pub(crate) fn new(track: &DescribedTrack, with_bytes: bool) -> Self {
+    /// The receiver of a track, with or without the bytes of LDUs, and with or without a window in
+    /// which packets are put in order.
+    pub(crate) fn new(track: &DescribedTrack, with_bytes: bool, with_window: bool) -> Self {
         let is_transport = track.encoding.eq_ignore_ascii_case("MP2T");
         let DescribedTrack { encoding, parameters, is_video, .. } = track;
         Self {
@@ -93,9 +90,7 @@ impl RtpReceiver {
             transport: is_transport.then(|| TransportReader::new(with_bytes)),
             first_decode: None,
             source: 0,
-            first: None,
-            highest: 0,
-            packets: 0,
+            order: PacketOrder::new(with_window),
             reported: (0, 0),
             jitter: 0.0,
             transit: None,
@@ -103,17 +98,17 @@ impl RtpReceiver {
             last_stamp: 0,
             origin: None,
             start: 0,
-            next: None,
             open: false,
             sender: None,
         }
     }
 
-    /// Media time counts from the next LDU on, and presentation time from the stamp `origin`, if
-    /// the server names one.
-    pub(crate) fn restart(&mut self, origin: Option<u32>) {
+    /// Media time counts from the next LDU on, and presentation time from the stamp `origin`. The
+    /// server names it, and the number of the first packet, or it does not.
+    pub(crate) fn restart(&mut self, origin: Option<u32>, number: Option<u16>) {
         (self.zero, self.open, self.transit) = (None, false, None);
         (self.origin, self.first_decode) = (origin, None);
+        self.order.restart(number);
         self.assembler.clear();
         if let Some(transport) = &mut self.transport {
             transport.begin();
@@ -128,21 +123,40 @@ impl RtpReceiver {
         now: Moment,
         sink: &mut dyn FnMut(RtpLdu),
     ) -> Option<()> {
-        let &[first, second, high, low, t0, t1, t2, t3, s0, s1, s2, s3, ..] = bytes else {
-            return None;
-        };
-        if first >> 6 != 2 || second & 0x7f != self.payload_type {
-            return None;
+        let head = RtpHead::read(bytes).filter(|head| head.payload_type == self.payload_type)?;
+        self.source = head.source;
+        self.note_transit(self.extended(head.stamp), now);
+        if let Some(packet) = self.order.push(head.number, bytes, now) {
+            self.in_order(&packet.bytes, packet.is_behind_loss, now, sink);
         }
-        let payload = payload_of(bytes)?;
-        self.source = u32::from_be_bytes([s0, s1, s2, s3]);
-        let number = u16::from_be_bytes([high, low]);
-        self.count(number);
-        let is_missing = self.next.is_some_and(|next| next != number);
-        self.next = Some(number.wrapping_add(1));
-        let named = u32::from_be_bytes([t0, t1, t2, t3]);
+        self.tick(now, sink);
+        Some(())
+    }
+
+    /// Passes on what has waited long enough for packets that did not arrive.
+    pub(crate) fn tick(&mut self, now: Moment, sink: &mut dyn FnMut(RtpLdu)) {
+        while let Some(packet) = self.order.pop(now) {
+            self.in_order(&packet.bytes, packet.is_behind_loss, now, sink);
+        }
+    }
+
+    /// When `tick` must be called next.
+    pub(crate) fn wake_at(&self) -> Option<Moment> {
+        self.order.wake_at()
+    }
+
+    // Takes the next packet of those that are in order.
+    fn in_order(
+        &mut self,
+        bytes: &[u8],
+        is_missing: bool,
+        now: Moment,
+        sink: &mut dyn FnMut(RtpLdu),
+    ) {
+        let Some(RtpHead { stamp: named, payload, is_marked, .. }) = RtpHead::read(bytes) else {
+            return;
+        };
         let stamp = self.extended(named);
-        self.note_transit(stamp, now);
         if self.zero.is_none() {
             self.zero = Some(stamp);
             let ahead = self.origin.map_or(0, |origin| origin.wrapping_sub(named).cast_signed());
@@ -165,7 +179,7 @@ impl RtpReceiver {
                 }
             }
             self.assembler.push(payload);
-            self.open = second & 0x80 == 0;
+            self.open = !is_marked;
             if !self.open {
                 self.complete(stamp, now, sink);
             }
@@ -174,11 +188,12 @@ impl RtpReceiver {
             self.complete(stamp, now, sink);
         }
         self.last_stamp = stamp;
-        Some(())
     }
 
     /// The sender has sent everything.
-    pub(crate) fn finish(&mut self, sink: &mut dyn FnMut(RtpLdu)) {
+    pub(crate) fn finish(&mut self, now: Moment, sink: &mut dyn FnMut(RtpLdu)) {
+        self.order.give_up();
+        self.tick(now, sink);
         if let Some(mut transport) = self.transport.take() {
             transport.finish(&mut |found| sink(self.of_transport(found)));
             self.transport = Some(transport);
@@ -250,13 +265,14 @@ impl RtpReceiver {
 
     /// A receiver report with the name of this receiver (RFC 3550, 6.4.2 and 6.5).
     pub(crate) fn report(&mut self, own: u32, now: Moment) -> Vec<u8> {
-        let expected = self.expected();
+        let packets = self.order.passed();
+        let expected = packets + self.order.lost();
         let (expected_before, packets_before) =
-            std::mem::replace(&mut self.reported, (expected, self.packets));
+            std::mem::replace(&mut self.reported, (expected, packets));
         let due = expected.saturating_sub(expected_before);
-        let missing = due.saturating_sub(self.packets - packets_before);
+        let missing = due.saturating_sub(packets - packets_before);
         let fraction = (missing * 256).checked_div(due).unwrap_or(0).min(255);
-        let lost = u32::try_from(self.lost()).unwrap_or(u32::MAX).min(0x007f_ffff);
+        let lost = u32::try_from(self.order.lost()).unwrap_or(u32::MAX).min(0x007f_ffff);
         let (last, since) = self.sender.map_or((0, 0), |(middle, at)| {
             // In units of 1/65,536 s.
             let since = now.since(at).as_nanos() * 65_536 / 1_000_000_000;
@@ -269,7 +285,7 @@ impl RtpReceiver {
         )]
         let jitter = self.jitter as u32;
         #[expect(clippy::cast_possible_truncation, reason = "the report has the lower 32 bits")]
-        let highest = self.highest as u32;
+        let highest = self.order.highest() as u32;
         let fraction = u32::try_from(fraction).expect("at most 255");
         let words =
             [0x81c9_0007, own, self.source, fraction << 24 | lost, highest, jitter, last, since];
@@ -281,35 +297,9 @@ impl RtpReceiver {
     pub(crate) fn reception(&self) -> Reception {
         let ticks = self.jitter / f64::from(self.clock_hz);
         Reception {
-            packets: self.packets,
-            lost: self.lost(),
+            packets: self.order.passed(),
+            lost: self.order.lost(),
             jitter: Duration::try_from_secs_f64(ticks).unwrap_or_default(),
-        }
-    }
-
-    fn expected(&self) -> u64 {
-        self.first.map_or(0, |first| self.highest - first + 1)
-    }
-
-    fn lost(&self) -> u64 {
-        self.expected().saturating_sub(self.packets)
-    }
-
-    fn count(&mut self, number: u16) {
-        self.packets += 1;
-        if self.first.is_none() {
-            // A packet that comes before the first must not wrap around.
-            self.highest = u64::from(number) + 65_536;
-            self.first = Some(self.highest);
-            return;
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the number in the packet is this part"
-        )]
-        let ahead = number.wrapping_sub(self.highest as u16).cast_signed();
-        if ahead > 0 {
-            self.highest += u64::from(ahead.unsigned_abs());
         }
     }
 
@@ -331,6 +321,34 @@ impl RtpReceiver {
             let apart = transit.wrapping_sub(before).unsigned_abs() as f64;
             self.jitter += (apart - self.jitter) / 16.0;
         }
+    }
+}
+
+/// What is read of an RTP packet.
+#[derive(Clone, Copy, Debug)]
+struct RtpHead<'a> {
+    payload_type: u8,
+    is_marked: bool,
+    number: u16,
+    stamp: u32,
+    source: u32,
+    payload: &'a [u8],
+}
+
+impl<'a> RtpHead<'a> {
+    fn read(bytes: &'a [u8]) -> Option<Self> {
+        let &[first, second, high, low, t0, t1, t2, t3, s0, s1, s2, s3, ..] = bytes else {
+            return None;
+        };
+        (first >> 6 == 2).then_some(())?;
+        Some(Self {
+            payload_type: second & 0x7f,
+            is_marked: second & 0x80 != 0,
+            number: u16::from_be_bytes([high, low]),
+            stamp: u32::from_be_bytes([t0, t1, t2, t3]),
+            source: u32::from_be_bytes([s0, s1, s2, s3]),
+            payload: payload_of(bytes)?,
+        })
     }
 }
 
@@ -372,7 +390,7 @@ mod tests {
             encoding: encoding.to_owned(),
             parameters: String::new(),
         };
-        RtpReceiver::new(&track, true)
+        RtpReceiver::new(&track, true, false)
     }
 
     /// The media times, in ms, of the LDUs that packets of number, stamp and marker complete.
@@ -412,7 +430,7 @@ mod tests {
         assert_eq!(times(&mut receiver, &packets), [0, 40, 80, 120, 100]);
         let Reception { packets, lost, .. } = receiver.reception();
         assert_eq!((packets, lost), (6, 1));
-        receiver.restart(None);
+        receiver.restart(None, None);
         assert_eq!(times(&mut receiver, &[(5, 900_000, true), (6, 903_600, true)]), [0, 40]);
     }
 
@@ -436,7 +454,7 @@ mod tests {
             // One that is far from all packets.
             (Some(1 << 30), [(0, 0), (80, 80), (40, 40)]),
         ] {
-            receiver.restart(origin);
+            receiver.restart(origin, None);
             assert_eq!(described(&mut receiver, &packets, both), wanted, "{origin:?}");
         }
     }
@@ -455,6 +473,22 @@ mod tests {
     }
 
     #[test]
+    fn packets_out_of_order_and_twice_are_whole_ldus() {
+        let mut receiver = receiver(90_000, "VP8");
+        receiver.order = PacketOrder::new(true);
+        let packets = [(0, 0, true), (2, 9, true), (1, 9, false), (1, 9, false), (4, 18, true)];
+        let whole = |ldu: RtpLdu| (ldu.is_whole, ldu.bytes.len() / b"payload".len());
+        assert_eq!(described(&mut receiver, &packets, whole), [(true, 1), (true, 2)]);
+        let Reception { packets, lost, .. } = receiver.reception();
+        assert_eq!((packets, lost), (3, 0), "number 3 is waited for");
+        let mut late = Vec::new();
+        let wake_at = receiver.wake_at().unwrap();
+        receiver.tick(wake_at, &mut |ldu| late.push(whole(ldu)));
+        assert_eq!((late, receiver.reception().lost), (vec![(false, 1)], 1));
+        assert_eq!(receiver.wake_at(), None);
+    }
+
+    #[test]
     fn the_payload_is_behind_sources_and_extension_and_in_front_of_padding() {
         let mut receiver = receiver(90_000, "VP8");
         let head = |first: u8| [&[first, 0xe0, 0, 0][..], &[0; 8]].concat();
@@ -467,6 +501,7 @@ mod tests {
             (0xa0, b"abc\x09", None),
         ] {
             let mut found = None;
+            receiver.restart(None, None);
             let bytes = [&head(first), behind].concat();
             receiver.packet(&bytes, at(0), &mut |ldu| found = Some(ldu.bytes));
             assert_eq!(found.as_deref(), wanted.map(str::as_bytes), "{first:x}");

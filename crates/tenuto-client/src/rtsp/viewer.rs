@@ -15,7 +15,10 @@ use crate::hosts::Network;
 use crate::ldus::PushedLdu;
 use crate::options::RtspTransport;
 use crate::outcome::RefusalReport;
-use crate::session::{LANES, MAX_REDIRECTS, error_status, refusal};
+use crate::session::{
+    LANES, LONGEST_PUT_OFF, MAX_PUT_OFF, MAX_REDIRECTS, SHORTEST_RETRY, error_status, is_for_ever,
+    refusal,
+};
 use crate::tls::explain_io;
 use crate::url::Url;
 use crate::wire::Wire;
@@ -41,6 +44,8 @@ pub(crate) enum PushEvent {
     Admitted,
     /// The server has no room for it.
     Refused(Box<RefusalReport>),
+    /// The server has no room for it any more after a pause, however often it has asked.
+    RefusedLater(Box<RefusalReport>),
     Failed(ClientError),
     /// An LDU of the first track is complete, so much later than its time.
     Ldu(Duration),
@@ -133,6 +138,12 @@ pub(crate) struct RtspViewer {
     latest: Duration,
     player: PushPlayer,
     pub(crate) bytes: u64,
+    /// The moment at which a viewer whose resumption was refused asks again, and how often it was
+    /// refused in a row.
+    resume_at: Option<Moment>,
+    resumptions: u8,
+    /// Resumptions that the server has put off.
+    pub(crate) put_off: u32,
     /// Changes of speed, and seeks, that the server has refused.
     pub(crate) refused_speeds: u32,
     pub(crate) refused_seeks: u32,
@@ -183,6 +194,9 @@ impl RtspViewer {
             latest: Duration::ZERO,
             player: PushPlayer::new(now, options.player, behaviour),
             bytes: 0,
+            resume_at: None,
+            resumptions: 0,
+            put_off: 0,
             refused_speeds: 0,
             refused_seeks: 0,
             url,
@@ -217,6 +231,20 @@ impl RtspViewer {
     ) -> Vec<PushEvent> {
         let mut events = Vec::new();
         let mut done = Ok(());
+        for number in 0..self.tracks.len() {
+            self.receive(number, &mut events, |track, sink| track.receiver.tick(now, sink));
+        }
+        if self.resume_at.is_some_and(|at| at <= now) {
+            // Behind a change that the viewer has meanwhile asked for.
+            match self.asked {
+                Some(_) => self.resume_at = Some(now + SHORTEST_RETRY),
+                None => {
+                    self.resume_at = None;
+                    self.heard = now;
+                    self.ask(Asked::Play(PlayFrom::Pause));
+                }
+            }
+        }
         if self.step == RtspStep::Streaming && self.reports_at <= now {
             self.reports_at = now + REPORTS;
             self.report(now);
@@ -235,7 +263,9 @@ impl RtspViewer {
     /// When `tick` must be called next.
     pub(crate) fn wake_at(&self, patience: Duration) -> Option<Moment> {
         let report = (self.step == RtspStep::Streaming).then_some(self.reports_at);
-        [self.player.wake_at(), report, self.silent_at(patience)].into_iter().flatten().min()
+        let packets = self.tracks.iter().filter_map(|track| track.receiver.wake_at());
+        let own = [self.player.wake_at(), report, self.silent_at(patience), self.resume_at];
+        own.into_iter().flatten().chain(packets).min()
     }
 
     /// What the viewer does now.
@@ -323,7 +353,10 @@ impl RtspViewer {
         }
         while let Some(action) = self.player.poll(now) {
             match action {
-                PushAction::Pause => self.ask(Asked::Pause),
+                PushAction::Pause => {
+                    self.resume_at = None;
+                    self.ask(Asked::Pause);
+                }
                 PushAction::Resume => self.ask(Asked::Play(PlayFrom::Pause)),
                 PushAction::Seek(to) => self.ask(Asked::Play(PlayFrom::Time(to))),
                 PushAction::Speed(milli) => self.ask(Asked::Play(PlayFrom::Speed(milli))),
@@ -462,6 +495,31 @@ impl RtspViewer {
         events: &mut Vec<PushEvent>,
     ) {
         self.heard = now;
+        if !is_control {
+            self.bytes += bytes.len() as u64;
+            self.receive(number, events, |track, sink| {
+                track.receiver.packet(bytes, now, sink);
+            });
+            return;
+        }
+        self.receive(number, events, |track, sink| {
+            if track.receiver.control(bytes, now) && !track.goodbye {
+                track.goodbye = true;
+                track.receiver.finish(now, sink);
+            }
+        });
+        if self.tracks.iter().all(|track| track.goodbye) {
+            self.player.complete(now);
+        }
+    }
+
+    // Passes the LDUs that a track completes on to the player, and to whoever wants their bytes.
+    fn receive(
+        &mut self,
+        number: usize,
+        events: &mut Vec<PushEvent>,
+        step: impl FnOnce(&mut RtspTrack, &mut dyn FnMut(RtpLdu)),
+    ) {
         let (tracks, pace, begins) = (self.tracks.len(), self.pace(), self.begins);
         // Before the answer to PLAY a packet may be of the time before.
         let is_present = !matches!(self.asked, Some(Asked::Play(_)));
@@ -489,18 +547,7 @@ impl RtspViewer {
                 })));
             }
         };
-        if !is_control {
-            self.bytes += bytes.len() as u64;
-            track.receiver.packet(bytes, now, &mut sink);
-            return;
-        }
-        if track.receiver.control(bytes, now) && !track.goodbye {
-            track.goodbye = true;
-            track.receiver.finish(&mut sink);
-        }
-        if self.tracks.iter().all(|track| track.goodbye) {
-            self.player.complete(now);
-        }
+        step(track, &mut sink);
     }
 
     // Title time per play-out time: time stamps advance as the viewer's clock does, at any scale.
@@ -528,21 +575,24 @@ impl RtspViewer {
                 self.change_refused(matches!(asked, Asked::Play(PlayFrom::Time(_))));
                 return Ok(());
             }
+            // The viewer waits for room, as viewers of HTTP do for a segment.
+            453 | 500..=599 if asked == Asked::Play(PlayFrom::Pause) => {
+                let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
+                self.resumption_refused(after, response.body(), now, events);
+                return Ok(());
+            }
             301 | 302 | 305 | 307
                 if matches!(asked, Asked::Setup(_)) && self.redirects < MAX_REDIRECTS =>
             {
                 return self.redirected(response, network);
             }
             // RFC 2326, 11.3.5: not enough bandwidth.
-            453 | 503 if !matches!(asked, Asked::Pause) => {
+            453 | 503 if matches!(asked, Asked::Setup(_)) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
                 let refusal = Box::new(refusal(after, response.body()));
-                if is_first_play || matches!(asked, Asked::Setup(_)) {
-                    self.leave();
-                    events.push(PushEvent::Refused(refusal));
-                    return Ok(());
-                }
-                return Err(ClientError::Refused { url: self.url.to_string(), refusal });
+                self.leave();
+                events.push(PushEvent::Refused(refusal));
+                return Ok(());
             }
             _ => return Err(self.failed(error_status(status, response.body()))),
         }
@@ -569,11 +619,13 @@ impl RtspViewer {
                 let length = range.and_then(|(from, to)| to?.checked_sub(from));
                 self.length = length.map(|length| length.div_f64(pace));
                 self.latest = Duration::ZERO;
+                (self.resume_at, self.resumptions) = (None, 0);
                 self.player.stream_changed();
                 let info = text(response, &RTP_INFO).unwrap_or_default();
                 self.tracks.iter_mut().for_each(|track| {
                     track.goodbye = false;
-                    track.receiver.restart(first_stamp(info, &track.described.control));
+                    let (number, stamp) = first_packet(info, &track.described.control);
+                    track.receiver.restart(stamp, number);
                 });
                 if is_first_play {
                     self.first_length = self.length;
@@ -588,6 +640,28 @@ impl RtspViewer {
         }
         self.ask_next();
         Ok(())
+    }
+
+    // The viewer asks again after the time that the server names, or gives up.
+    fn resumption_refused(
+        &mut self,
+        retry_after_s: Option<u64>,
+        body: &[u8],
+        now: Moment,
+        events: &mut Vec<PushEvent>,
+    ) {
+        self.put_off += 1;
+        self.resumptions += 1;
+        if self.resumptions > MAX_PUT_OFF || is_for_ever(body) {
+            events.push(PushEvent::RefusedLater(Box::new(refusal(retry_after_s, body))));
+            return;
+        }
+        // A viewer who has paused again meanwhile resumes by itself.
+        if !self.queue.contains(&Asked::Pause) {
+            let wait = Duration::from_secs(retry_after_s.unwrap_or(1));
+            self.resume_at = Some(now + wait.clamp(SHORTEST_RETRY, LONGEST_PUT_OFF));
+        }
+        self.ask_next();
     }
 
     // The stream goes on as before, unless the viewer has meanwhile asked for yet another.
@@ -640,7 +714,11 @@ impl RtspViewer {
         let (aggregate, described) = read_description(&base, &description).map_err(unclear)?;
         self.aggregate = aggregate;
         for (number, described) in described.into_iter().enumerate() {
-            let receiver = RtpReceiver::new(&described, self.is_receiving);
+            let receiver = RtpReceiver::new(
+                &described,
+                self.is_receiving,
+                self.transport == RtspTransport::Udp,
+            );
             let sockets = match self.transport {
                 RtspTransport::Tcp => None,
                 RtspTransport::Udp => Some(self.open_sockets(number, network)?),
@@ -843,7 +921,9 @@ impl RtspViewer {
         let waits = match self.step {
             RtspStep::Over => return None,
             // While the viewer pauses nothing is expected.
-            RtspStep::Streaming => self.player.state(self.heard) != PlaybackState::Paused,
+            RtspStep::Streaming => {
+                self.player.state(self.heard) != PlaybackState::Paused && self.resume_at.is_none()
+            }
             _ => true,
         };
         let patience = if self.is_complete() { patience.min(REPORTS) } else { patience };
@@ -890,17 +970,19 @@ fn read_range(range: &str) -> Option<(Duration, Option<Duration>)> {
     Some((seconds(from).unwrap_or_default(), seconds(to.split(';').next()?)))
 }
 
-/// The time stamp of the start for the track of this address (RFC 2326, 12.33):
-/// `url=rtsp://h/t/film/trackID=1;seq=5;rtptime=90000, url=...`.
-fn first_stamp(info: &str, control: &str) -> Option<u32> {
+/// The first packet's number, and the time stamp of the start, for the track of this address
+/// (RFC 2326, 12.33): `url=rtsp://h/t/film/trackID=1;seq=5;rtptime=90000, url=...`.
+fn first_packet(info: &str, control: &str) -> (Option<u16>, Option<u32>) {
     let path = |address: &str| address.split('?').next().unwrap_or_default().to_owned();
-    info.split(',').find_map(|track| {
+    let field = |track: &str, wanted| {
         let mut fields = track.split(';').filter_map(|field| field.trim().split_once('='));
-        let own = fields.clone().find(|(name, _)| *name == "url")?.1;
-        let is_this = path(control).ends_with(&path(own));
-        let (_, stamp) = fields.find(|(name, _)| is_this && *name == "rtptime")?;
-        stamp.trim().parse().ok()
-    })
+        fields.find(|(name, _)| *name == wanted).map(|(_, value)| value.trim().to_owned())
+    };
+    let is_this =
+        |track: &&str| field(track, "url").is_some_and(|own| path(control).ends_with(&path(&own)));
+    let track = info.split(',').find(is_this).unwrap_or_default();
+    let number = field(track, "seq").and_then(|number| number.parse().ok());
+    (number, field(track, "rtptime").and_then(|stamp| stamp.parse().ok()))
 }
 
 /// The interval of receiver reports, and of requests that show that the viewer is there (RFC 3550,
@@ -930,12 +1012,13 @@ mod tests {
         assert_eq!(read_range("npt=0.5-;time=x"), Some((secs(0.5), None)));
         assert_eq!(read_range("clock=20261126T180000.000Z-"), None);
         let info = "url=rtsp://h/t/film/trackID=1;seq=5;rtptime=90000, url=trackID=2;rtptime=7";
-        let stamp = |control| first_stamp(info, control);
-        assert_eq!(stamp("rtsp://h/t/film/trackID=1?token=x"), Some(90_000));
-        assert_eq!(stamp("rtsp://h/t/film/trackID=2"), Some(7));
-        assert_eq!(
-            (stamp("rtsp://h/t/film/trackID=3"), first_stamp("", "rtsp://h/")),
-            (None, None)
-        );
+        for (control, wanted) in [
+            ("rtsp://h/t/film/trackID=1?token=x", (Some(5), Some(90_000))),
+            ("rtsp://h/t/film/trackID=2", (None, Some(7))),
+            ("rtsp://h/t/film/trackID=3", (None, None)),
+        ] {
+            assert_eq!(first_packet(info, control), wanted, "{control}");
+        }
+        assert_eq!(first_packet("", "rtsp://h/"), (None, None));
     }
 }

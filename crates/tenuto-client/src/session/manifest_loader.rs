@@ -236,7 +236,7 @@ pub(crate) fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport 
 }
 
 /// Whether a Tenuto server says that the request will never fit.
-fn is_for_ever(body: &[u8]) -> bool {
+pub(crate) fn is_for_ever(body: &[u8]) -> bool {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     value["retry"] == "never"
 }

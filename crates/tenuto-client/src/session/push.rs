@@ -43,6 +43,7 @@ impl Session {
         let (now, retry) = (shared.now, shared.options.retry);
         if let Some(push) = &self.push {
             (self.bytes, self.stalls) = (push.bytes, push.stalls());
+            self.put_off = push.put_off;
             (self.refused_speeds, self.refused_seeks) = (push.refused_speeds, push.refused_seeks);
         }
         for event in events {
@@ -54,6 +55,12 @@ impl Session {
                 PushEvent::Refused(refusal) => {
                     self.push = None;
                     self.refused_with(now, *refusal, retry);
+                }
+                PushEvent::RefusedLater(refusal) => {
+                    self.refusal = Some(*refusal);
+                    self.state = SessionState::Done(ViewerOutcome::Refused);
+                    self.last = self.report(now);
+                    self.close();
                 }
                 PushEvent::Failed(error) => self.fail(now, error),
                 PushEvent::Ldu(late) => {

@@ -421,10 +421,10 @@ pub(crate) const MAX_REDIRECTS: u8 = 8;
 const MAX_KEPT: usize = 72 << 20;
 
 /// The largest number of attempts after 503 responses: hls.js tries a segment seven times.
-const MAX_PUT_OFF: u8 = 10;
+pub(crate) const MAX_PUT_OFF: u8 = 10;
 
 /// The longest delay before a repetition, even if the server asks for more.
-const LONGEST_PUT_OFF: Duration = Duration::from_secs(10);
+pub(crate) const LONGEST_PUT_OFF: Duration = Duration::from_secs(10);
 
 /// The shortest delay: `Retry-After: 0` must not become a busy loop.
-pub(super) const SHORTEST_RETRY: Duration = Duration::from_millis(200);
+pub(crate) const SHORTEST_RETRY: Duration = Duration::from_millis(200);

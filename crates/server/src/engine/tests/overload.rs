@@ -31,8 +31,9 @@ fn ends(priorities: &[Priority], guaranteed: u32, does: usize, slots: u32) -> Ve
             }
         }
     }
-    let counted = fixture.engine.status(fixture.now).counters.preempted_by_overload;
-    assert_eq!(counted, ended.len() as u64);
+    let counters = &fixture.engine.status(fixture.now).counters;
+    let of_priority = counters.preempted_of_priority.iter().sum::<u64>();
+    assert_eq!([counters.preempted_by_overload, of_priority], [ended.len() as u64; 2]);
     ended
 }
 

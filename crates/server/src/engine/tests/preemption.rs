@@ -85,6 +85,12 @@ fn a_viewer_takes_the_place_of_the_newest_of_the_lowest_priority_and_of_no_other
         }
         let status = fixture.engine.status(fixture.now);
         assert_eq!(status.counters.preempted_by_priority, wanted.len() as u64);
+        let mut of_priority = [0; 3];
+        for session in &wanted {
+            let number = sessions.iter().position(|other| other == session).unwrap();
+            of_priority[there[number] as usize] += 1;
+        }
+        assert_eq!(status.counters.preempted_of_priority, of_priority, "{there:?}");
         assert_eq!(status.sessions, before.sessions, "one for one");
         let here = sessions.iter().filter(|session| fixture.is_open(**session));
         let mut next: Vec<(SessionId, u32)> = here.map(|session| (*session, 1)).collect();

@@ -1,8 +1,14 @@
 //! New connections, and requests over HTTP/2: those above a limit are told so and closed.
+//!
+//! ```text
+//!   above a limit ─┬─ in the clear ───────────────▶ 429 or 503, at once
+//!                  └─ TLS ─▶ first bytes ─┬─ 1.1 ─▶ 429 or 503, whatever is asked for
+//!                                         └─ 2 ───▶ the same to each request; GOAWAY
+//! ```
 
 use super::{RETRY_AFTER, Worker};
 use crate::clients::ClientAddress;
-use crate::http::connection::{Connection, Exchange};
+use crate::http::connection::{Connection, ExceededLimit, Exchange};
 use crate::http::response::Response;
 use device::sockets::ConnectionId;
 use std::net::SocketAddr;
@@ -24,18 +30,44 @@ impl Worker {
         let held = self.shared.http.connected(client);
         let deadline = Instant::now() + self.limits.head_timeout;
         self.connections.insert(id, Connection::new(peer, carrier, deadline));
-        let response = if held >= most.saturating_mul(2) {
+        let of_carrier = carrier.and_then(|id| self.connections.get(&id)?.above);
+        let own = match () {
+            () if held >= most => Some(ExceededLimit::OfClient { most }),
+            () if open >= settings.max_connections => Some(ExceededLimit::OfServer),
+            () => None,
+        };
+        if of_carrier.is_none() && held >= most.saturating_mul(2) {
             // A client that goes on after so many answers would fill the server with connections
             // that take their answer slowly.
             return self.close(id);
-        } else if held >= most {
-            let message = format!("{client} has {most} connections, the most it may; close some");
-            Response::retry_later(429, "too-many-client-connections", &message, RETRY_AFTER)
-        } else if open >= settings.max_connections {
-            let message = "this server has reached its limit of connections; try again later";
-            Response::unavailable("too-many-connections", message, RETRY_AFTER)
-        } else {
-            return self.receive(id);
+        }
+        match of_carrier.or(own) {
+            None => self.receive(id),
+            // Only with its first bytes is it known which protocol the client reads.
+            Some(limit) if carrier.is_none() && self.sockets.is_secure() => {
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.above = Some(limit);
+                }
+                self.receive(id);
+            }
+            Some(limit) => self.refuse_connection(id, limit),
+        }
+    }
+
+    /// Answers a connection, or a lane of one, that is above a limit.
+    pub(super) fn refuse_connection(&mut self, id: ConnectionId, limit: ExceededLimit) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        let response = match limit {
+            ExceededLimit::OfClient { most } => {
+                let client = ClientAddress::of(connection.peer.ip());
+                let message =
+                    format!("{client} has {most} connections, the most it may; close some");
+                Response::retry_later(429, "too-many-client-connections", &message, RETRY_AFTER)
+            }
+            ExceededLimit::OfServer => {
+                let message = "this server has reached its limit of connections; try again later";
+                Response::unavailable("too-many-connections", message, RETRY_AFTER)
+            }
         };
         self.send_response(id, Exchange::unparsed(), response);
     }

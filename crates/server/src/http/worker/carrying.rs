@@ -25,8 +25,7 @@ impl Worker {
                 self.retire(id);
             }
         } else {
-            // It has been answered before anything came, because there were too many: in HTTP/1.1,
-            // which its peer does not read.
+            // It is ending already.
             self.abandon(id, "the client speaks HTTP/2");
         }
     }
@@ -34,12 +33,16 @@ impl Worker {
     /// A request begins.
     pub(super) fn lane_opened(&mut self, carrier: ConnectionId, lane: ConnectionId) {
         let Some(connection) = self.connections.get_mut(&carrier) else { return };
-        let ConnectionState::Carrying { lanes, .. } = &mut connection.state else {
+        let ConnectionState::Carrying { lanes, is_retired } = &mut connection.state else {
             return self.sockets.close(lane);
         };
         lanes.push(lane);
         let peer = connection.peer;
+        let is_refused = connection.above.is_some() && !*is_retired;
         self.accepted_over(lane, peer, Some(carrier));
+        if is_refused {
+            self.retire(carrier);
+        }
     }
 
     /// A lane has ended.
