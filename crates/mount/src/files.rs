@@ -44,6 +44,8 @@ struct FilesState {
     nodes: Nodes,
     /// Folders that no title is in yet.
     folders: BTreeSet<String>,
+    /// When the names in a folder changed last, of those that were changed through the mount.
+    changed: HashMap<String, SystemTime>,
     /// The files that are being written, by path.
     drafts: BTreeMap<String, Arc<Draft>>,
     open: HashMap<u64, Arc<OpenFile>>,
@@ -150,6 +152,8 @@ pub(crate) struct About {
     pub(crate) can_write: bool,
     /// Whether it may be another one at the next look: the kernel asks again each time.
     pub(crate) grows: bool,
+    /// Number of names: of a folder those in it and in its subfolders, of an unlinked file none.
+    pub(crate) links: u32,
 }
 
 type FsResult<T> = Result<T, Errno>;
@@ -167,6 +171,7 @@ impl StoreFiles {
             made_at: None,
             nodes: Nodes::new(),
             folders: BTreeSet::new(),
+            changed: HashMap::new(),
             drafts: BTreeMap::new(),
             open: HashMap::new(),
             opened: 0,
@@ -205,6 +210,9 @@ impl StoreFiles {
             let names: Vec<_> = complete.chain(growing).collect();
             (state.tree, state.made_at) = (TitleTree::of(&names), Some(changes));
             state.record(recordings.iter().map(|it| it.id), &self.owner);
+            let mut times = std::mem::take(&mut state.changed);
+            times.retain(|path, _| state.is_folder(path, &self.options));
+            state.changed = times;
         }
         state
     }
@@ -239,8 +247,10 @@ impl StoreFiles {
     pub(crate) fn about_number(&self, number: u64) -> FsResult<About> {
         let unlinked = locked(&self.state).nodes.unlinked(number).cloned();
         match unlinked {
-            Some(Unlinked { about, draft: None }) => Ok(about),
-            Some(Unlinked { draft: Some(draft), .. }) => self.about_draft(&draft),
+            Some(Unlinked { about, draft: None }) => Ok(About { links: 0, ..about }),
+            Some(Unlinked { draft: Some(draft), .. }) => {
+                self.about_draft(&draft).map(|about| About { links: 0, ..about })
+            }
             None => match self.path(number).and_then(|path| self.about(&path)) {
                 Err(error) => {
                     let open = locked(&self.state).open_growing(number);
@@ -260,6 +270,7 @@ impl StoreFiles {
             time: about.modified().unwrap_or(self.started),
             can_write: true,
             grows: false,
+            links: 1,
         })
     }
 
@@ -269,16 +280,20 @@ impl StoreFiles {
 
     pub(crate) fn about(&self, path: &str) -> FsResult<About> {
         let place = self.place(path)?;
-        let (kind, grows) = (FileType::RegularFile, false);
-        let file = |bytes, time, can_write| About { kind, bytes, time, can_write, grows };
+        let (kind, grows, links) = (FileType::RegularFile, false, 1);
+        let file = |bytes, time, can_write| About { kind, bytes, time, can_write, grows, links };
         Ok(match place {
-            FilePlace::Folder => About {
-                kind: FileType::Directory,
-                bytes: 0,
-                time: self.started,
-                can_write: !self.options.read_only,
-                grows,
-            },
+            FilePlace::Folder => {
+                let state = locked(&self.state);
+                About {
+                    kind: FileType::Directory,
+                    bytes: 0,
+                    time: state.changed.get(path).copied().unwrap_or(self.started),
+                    can_write: !self.options.read_only,
+                    grows,
+                    links: 2 + state.subfolders(path, &self.options),
+                }
+            }
             FilePlace::Growing(file) => about_growing(&*self.looked(&file)?),
             FilePlace::Draft(draft) => self.about_draft(&draft)?,
             FilePlace::Title(title) => {
@@ -291,6 +306,7 @@ impl StoreFiles {
                 time: time_of(&title),
                 can_write: false,
                 grows,
+                links: 2,
             },
             FilePlace::Frame(title, ldu) => {
                 let bytes = self.frame(&title, ldu)?.1.len();
@@ -616,6 +632,7 @@ impl StoreFiles {
                 return Err(Errno::ENOENT);
             }
             state.drafts.insert(path.to_owned(), Arc::clone(&draft));
+            state.touch_folder_of(path);
             let path_when_opened = path.to_owned();
             state.add(OpenFile::Draft { draft, path_when_opened, writes: true })
         };
@@ -861,7 +878,9 @@ impl StoreFiles {
                 Some(draft)
             }
         };
-        locked(&self.state).nodes.unlink(path, Some(Unlinked { about, draft }));
+        let mut state = locked(&self.state);
+        state.nodes.unlink(path, Some(Unlinked { about, draft }));
+        state.touch_folder_of(path);
         Ok(())
     }
 
@@ -905,6 +924,8 @@ impl StoreFiles {
             return Err(Errno::ENOENT);
         }
         state.folders.insert(path.to_owned());
+        state.changed.insert(path.to_owned(), SystemTime::now());
+        state.touch_folder_of(path);
         Ok(())
     }
 
@@ -922,7 +943,9 @@ impl StoreFiles {
         }
         let mut state = locked(&self.state);
         state.folders.remove(path);
+        state.changed.remove(path);
         state.nodes.unlink(path, Some(Unlinked { about, draft: None }));
+        state.touch_folder_of(path);
         Ok(())
     }
 
@@ -961,7 +984,10 @@ impl StoreFiles {
                 return Err(Errno::EPERM);
             }
         }
-        locked(&self.state).nodes.rename(old, new);
+        let mut state = locked(&self.state);
+        state.nodes.rename(old, new);
+        state.touch_folder_of(old);
+        state.touch_folder_of(new);
         Ok(())
     }
 
@@ -1079,7 +1105,11 @@ impl StoreFiles {
             None => path.clone(),
         };
         state.folders = state.folders.iter().map(moved).collect();
+        let changed = std::mem::take(&mut state.changed).into_iter();
+        state.changed = changed.map(|(path, time)| (moved(&path), time)).collect();
         state.nodes.rename(old, new);
+        state.touch_folder_of(old);
+        state.touch_folder_of(new);
         Ok(())
     }
 
@@ -1244,6 +1274,22 @@ impl FilesState {
             || path == INGEST && !options.read_only
     }
 
+    /// Number of folders in a folder.
+    fn subfolders(&self, path: &str, options: &StoreMountOptions) -> u32 {
+        let of_titles = self.tree.folder(path);
+        let is_empty_one =
+            |folder: &&String| split(folder).0 == path && self.tree.folder(folder).is_none();
+        let empty = self.folders.iter().filter(is_empty_one).count();
+        let ingest = usize::from(path.is_empty() && !options.read_only);
+        let all = of_titles.map_or(0, |folder| folder.folders) + empty + ingest;
+        u32::try_from(all).unwrap_or(u32::MAX - 2)
+    }
+
+    /// The names in the folder of this path have changed.
+    fn touch_folder_of(&mut self, path: &str) {
+        self.changed.insert(split(path).0.to_owned(), SystemTime::now());
+    }
+
     fn add(&mut self, file: OpenFile) -> u64 {
         self.opened += 1;
         self.open.insert(self.opened, Arc::new(file));
@@ -1386,6 +1432,7 @@ fn about_growing(look: &RecordingLook<Arc<dyn TitleOwner>>) -> About {
         time: look.modified(),
         can_write: false,
         grows: true,
+        links: 1,
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct TitleTree {
 #[derive(Debug, Default)]
 pub(crate) struct TitleFolder {
     pub(crate) entries: BTreeMap<String, TreeEntry>,
+    /// Number of them that are folders.
+    pub(crate) folders: usize,
 }
 
 /// A folder, or the file of a title.
@@ -93,6 +95,7 @@ impl TitleFolder {
     fn make(&mut self, path: &[String]) -> &mut Self {
         path.iter().fold(self, |folder, part| {
             let made = folder.entries.entry(part.clone());
+            folder.folders += usize::from(matches!(made, Entry::Vacant(_)));
             match made.or_insert_with(|| TreeEntry::Folder(Self::default())) {
                 TreeEntry::Folder(inner) => inner,
                 TreeEntry::Title(_) | TreeEntry::Growing(_) => {

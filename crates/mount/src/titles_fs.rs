@@ -44,7 +44,7 @@ impl TitlesFs {
             crtime: about.time,
             kind: about.kind,
             perm: read | if about.can_write { write } else { 0 },
-            nlink: if is_folder { 2 } else { 1 },
+            nlink: about.links,
             uid: self.user,
             gid: self.group,
             rdev: 0,

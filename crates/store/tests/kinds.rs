@@ -293,6 +293,49 @@ fn what_transport_streams_hide_is_the_reason_of_the_refusal() {
     }
 }
 
+#[test]
+fn numbered_pictures_are_one_title_or_the_reason_is_told() {
+    let dir = TempDir::new("numbered");
+    let store = dir.store();
+    let source = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=0.2";
+    // A per cent sign is also one in a folder's name.
+    std::fs::create_dir(dir.file("100%d")).unwrap();
+    dir.ffmpeg(&format!("{source} -start_number 998"), "100%%d/a%%_%03d.png");
+    let other = dir.ffmpeg("-f lavfi -i testsrc2=size=80x90 -frames:v 1", "other.png");
+    let picture = |number: u32| dir.file(&format!("100%d/a%_{number:03}.png"));
+    let pattern = dir.file("100%d/a%_%03d.png");
+    let options =
+        |fps: &str| IngestOptions { fps: Some(fps.parse().unwrap()), ..IngestOptions::default() };
+    let report = take_with(&store, &pattern, &options("30000/1001")).unwrap();
+    assert_eq!((report.title.name.as_str(), report.notes.len()), ("a%", 0), "{report:?}");
+    assert_eq!(report.title.tracks.len(), 1);
+    let bytes = (998..=1002).map(|number| std::fs::metadata(picture(number)).unwrap().len());
+    assert_eq!(report.title.bytes, bytes.sum::<u64>());
+    let seconds = report.title.duration.as_secs_f64();
+    assert!((seconds - 5.0 * 1001.0 / 30_000.0).abs() < 0.0005, "{seconds}");
+
+    let refused = |file: &str, fps: Option<&str>, told: &str| {
+        let options = fps.map_or_else(IngestOptions::default, options);
+        let options = IngestOptions { name: Some("other".to_owned()), ..options };
+        let before = store.info();
+        let error = take_with(&store, &dir.file(file), &options).unwrap_err();
+        assert_eq!((error.code(), store.info()), ("refused", before), "{file}: {error}");
+        assert!(error.one_line().contains(told), "{}", error.one_line());
+    };
+    let whole = "100%d/a%_%03d.png";
+    refused(whole, None, "not how many are shown in a second; say it with --fps");
+    refused("other.png", Some("25"), "its name has no place for a number");
+    refused("100%d/a%_%06d.png", Some("25"), "no file has such a name; there is a%_");
+    std::fs::rename(&other, picture(1000)).unwrap();
+    let differ = "its pictures differ: a%_998.png has 160x90, a%_1000.png has 80x90";
+    refused(whole, Some("25"), differ);
+    std::fs::write(picture(1000), "").unwrap();
+    refused(whole, Some("25"), "a%_1000.png has no size");
+    std::fs::remove_file(picture(1000)).unwrap();
+    let missing = "of the pictures 998 to 1002 some are missing: 1000; copy what";
+    refused(whole, Some("25"), missing);
+}
+
 /// A transport stream with the payload of these PIDs scrambled.
 fn scrambled(stream: &[u8], pids: &[u16]) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(1);

@@ -745,6 +745,7 @@ impl ApiCall {
             thumbnails: self
                 .parameter::<std::num::NonZeroU32>("thumbnails", "seconds")?
                 .map(u32::from),
+            fps: None,
         })
     }
 

@@ -162,6 +162,7 @@ fn execute_on_store(
             program,
             subtitles,
             thumbnails,
+            fps,
         } => {
             let options = IngestOptions {
                 kind: if *as_file { TitleKind::File } else { TitleKind::Media },
@@ -171,6 +172,7 @@ fn execute_on_store(
                 program: *program,
                 subtitles: subtitles.clone(),
                 thumbnails: thumbnails.map(|seconds| Duration::from_secs(seconds.into())),
+                fps: *fps,
             };
             let outcomes = store::ingest(store, files, &options, io, &mut on_bytes, cancel);
             // A refused file is part of the report; it does not fail the request, because others

@@ -30,7 +30,7 @@ use crate::wire;
 use bucket::TitleBucket;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use store::{RecordingInput, SubtitleFile};
+use store::{PictureRate, RecordingInput, SubtitleFile};
 
 /// A request. Paths are absolute, because the server has its own working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,8 @@ pub enum Request {
         subtitles: Vec<SubtitleFile>,
         /// Seconds from one thumbnail to the next; `None` for no thumbnails.
         thumbnails: Option<u32>,
+        /// How many of numbered pictures are shown in a second; `None` for files that are media.
+        fps: Option<PictureRate>,
     },
     /// Record an input until it ends, the client disconnects, or the server ends.
     Record {

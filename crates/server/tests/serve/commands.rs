@@ -33,6 +33,7 @@ fn a_title_is_ingested_renamed_exported_and_checked_while_others_play() {
         program: None,
         subtitles: Vec::new(),
         thumbnails: None,
+        fps: None,
     };
     let reply = client.call(&request, |_| progress += 1).unwrap();
     let Request::Ingest { as_file, allow_damaged, .. } = request else { unreachable!() };
@@ -49,6 +50,7 @@ fn a_title_is_ingested_renamed_exported_and_checked_while_others_play() {
         program,
         subtitles,
         thumbnails,
+        fps: None,
     };
     let error = client.call(&request, |_| {}).unwrap_err();
     assert!(matches!(error, ControlError::NotUtf8), "{error}");

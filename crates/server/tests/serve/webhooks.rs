@@ -79,6 +79,7 @@ fn ingests_are_told_signed_and_again_until_they_are_taken() {
         program: None,
         subtitles: Vec::new(),
         thumbnails: None,
+        fps: None,
     };
     client.call(&request, |_| {}).unwrap();
     let record = |input: RecordingInput, title: &str| Request::Record {

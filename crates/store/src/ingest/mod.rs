@@ -24,7 +24,9 @@ mod kinds;
 mod live;
 mod matroska;
 mod metadata;
+mod numbered;
 mod parts;
+mod picture_size;
 mod plan;
 mod probe;
 mod process;
@@ -36,11 +38,15 @@ mod thumbnails;
 mod transport;
 
 pub use live::{RecordingEnd, RecordingInput, RecordingOptions, RecordingReport, record};
+pub use numbered::PictureRate;
 pub use series::{SeriesEvent, SeriesHost, SeriesOptions, SeriesReport, record_series};
+
+use numbered::NumberedPictures;
 
 use crate::{BackgroundIo, JobProgress, Store, StoreError, TitleRecord};
 use media::TitleKind;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -65,6 +71,9 @@ pub struct IngestOptions {
     /// The time from one thumbnail to the next, in whole seconds; `None` for no thumbnails. A long
     /// title has them at a multiple of it.
     pub thumbnails: Option<Duration>,
+    /// How many pictures are shown in a second: each file is a pattern of numbered pictures, such
+    /// as `shot.%06d.dpx`. `None` for files that are media.
+    pub fps: Option<PictureRate>,
 }
 
 /// A file of subtitles beside a film.
@@ -129,31 +138,41 @@ fn ingest_title(
     cancel: &AtomicBool,
 ) -> Result<IngestReport, StoreError> {
     let TitleSource { file, others } = source;
-    let own_size = size_of_file(file)?;
+    let pictures = options.fps.map(|rate| NumberedPictures::find(file, rate)).transpose();
+    let pictures = pictures.map_err(|reason| refused(file, reason))?;
+    let own_size = match &pictures {
+        Some(pictures) => pictures.bytes,
+        None => size_of_file(file)?,
+    };
     let other_sizes = others.iter().map(|other| size_of_file(other)).sum::<Result<u64, _>>()?;
     let of_media = [
         (!others.is_empty(), "only media has renditions"),
         (!options.subtitles.is_empty(), "only media has subtitles"),
         (options.thumbnails.is_some(), "only media has thumbnails"),
+        (options.fps.is_some(), "only media has pictures in a second"),
     ];
     let asked = of_media.into_iter().find(|(is_asked, _)| *is_asked);
     if let (Some((_, message)), TitleKind::File) = (asked, options.kind) {
         return Err(refused(file, Reason::new(message, "leave --as file out")));
     }
-    let name = match (&options.name, file.file_stem().and_then(|stem| stem.to_str())) {
-        (Some(name), _) => name.as_str(),
-        (None, Some(stem)) => stem,
-        (None, None) => {
-            return Err(refused(
-                file,
-                Reason::new("its name is not UTF-8", "name the title yourself"),
-            ));
+    let own = match pictures {
+        Some(_) => numbered::title_of(file).ok_or("its name is a number only"),
+        None => {
+            let stem = file.file_stem().and_then(|stem| stem.to_str());
+            stem.map(str::to_owned).ok_or("its name is not UTF-8")
+        }
+    };
+    let name = match (&options.name, own) {
+        (Some(name), _) => name.clone(),
+        (None, Ok(own)) => own,
+        (None, Err(message)) => {
+            return Err(refused(file, Reason::new(message, "name the title yourself")));
         }
     };
     let size = own_size + other_sizes;
     // Reserves the name before the work, so that two jobs cannot collide at its end.
-    let writer = store.begin(name, options.kind)?.with_io(io);
-    let mut job = IngestJob { file, others, size, options, progress, cancel };
+    let writer = store.begin(&name, options.kind)?.with_io(io);
+    let mut job = IngestJob { file, pictures, others, size, options, progress, cancel };
     match options.kind {
         TitleKind::File => bytes::ingest(writer, &mut job),
         TitleKind::Media => remux::ingest(writer, &mut job),
@@ -171,7 +190,14 @@ struct TitleSource<'a> {
 
 /// The length of a regular file.
 fn size_of_file(file: &Path) -> Result<u64, StoreError> {
-    let about = std::fs::metadata(file).map_err(StoreError::file("read", file))?;
+    let about = match std::fs::metadata(file) {
+        Err(_) if numbered::is_pattern(file) => {
+            let hint = "say it with --fps, for instance --fps 25";
+            let message = "it names numbered pictures, but not how many are shown in a second";
+            return Err(refused(file, Reason::new(message, hint)));
+        }
+        about => about.map_err(StoreError::file("read", file))?,
+    };
     if !about.is_file() {
         return Err(refused(file, Reason::new("it is not a regular file", "name one that is")));
     }
@@ -181,6 +207,8 @@ fn size_of_file(file: &Path) -> Result<u64, StoreError> {
 /// The ingest of one title: its files, options, and how progress is reported and cancelled.
 struct IngestJob<'a> {
     file: &'a Path,
+    /// The pictures, if the file is the pattern of their names.
+    pictures: Option<NumberedPictures>,
     /// The title's other renditions.
     others: &'a [PathBuf],
     /// Bytes of all files together.
@@ -191,6 +219,11 @@ struct IngestJob<'a> {
 }
 
 impl IngestJob<'_> {
+    /// The input arguments for FFmpeg of the title's file.
+    fn input(&self) -> Vec<OsString> {
+        self.pictures.as_ref().map_or_else(|| probe::input(self.file), NumberedPictures::input)
+    }
+
     /// Reports progress; an error if the caller has cancelled the ingest.
     fn tell(&mut self, stage: &'static str, done: u64) -> Result<(), StoreError> {
         (self.progress)(JobProgress { stage, done, total: Some(self.size) });

@@ -152,7 +152,8 @@ pub(super) fn local(file: &Path) -> OsString {
 /// Runs `ffprobe` on a file.
 pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput, StoreError> {
     job.tell("probing", 0)?;
-    let probed = run(input(file), None, &mut || job.tell("probing", 0).is_ok())?;
+    let words = if file == job.file { job.input() } else { input(file) };
+    let probed = run(words, None, &mut || job.tell("probing", 0).is_ok())?;
     job.tell("probing", 0)?;
     let mut found = probed.map_err(|failed| {
         job.refused(match failed {

@@ -10,7 +10,7 @@ use crate::{StoreError, TitleWriter};
 use media::{BadStream, Edit, FragmentError, LduIndex, TextTrack, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -23,6 +23,13 @@ pub(super) fn ingest(
 ) -> Result<IngestReport, StoreError> {
     if job.size == 0 {
         return Err(job.refused("it is empty"));
+    }
+    if let Some(pictures) = job.pictures.take() {
+        let differing = pictures.differing(|| job.tell("probing", 0))?;
+        job.pictures = Some(pictures);
+        if let Some(reason) = differing {
+            return Err(job.refused(reason));
+        }
     }
     let file = job.file;
     let found = probe(job, file)?;
@@ -73,6 +80,12 @@ pub(super) fn ingest(
         end_with_the_edits(&found, &plan, &mut tracks);
     }
     let mut missing = damage::missing(&found, &plan, &tracks, job.file);
+    if let Some(pictures) = &job.pictures {
+        let there = tracks.first().map_or(0, |(_, ldus)| ldus.len());
+        if there != pictures.count as usize {
+            missing.push(format!("FFmpeg reads {there} of {} pictures", pictures.count));
+        }
+    }
     if unreadable > 0 {
         missing.push(format!("{unreadable} audio packets cannot be read"));
     }
@@ -115,9 +128,9 @@ fn beside_text<T>(
     streams: &[TextStream],
     work: impl FnOnce(&mut IngestJob<'_>) -> (T, bool),
 ) -> (T, FoundTexts) {
-    let (file, cpu, stop) = (job.file, cpu_time(job), AtomicBool::new(false));
+    let (words, cpu, stop) = (job.input(), cpu_time(job), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let texts = scope.spawn(|| text::read(input(file), streams, cpu, &stop));
+        let texts = scope.spawn(|| text::read(words, streams, cpu, &stop));
         let (done, is_of_use) = work(job);
         while !texts.is_finished() {
             if !is_of_use || job.tell("copying", job.size).is_err() {
@@ -293,8 +306,8 @@ impl FfmpegPipeline {
     ) -> Result<Self, StoreError> {
         let cpu = cpu_time(job);
         if !found.may_pack_pictures() {
-            let files = std::iter::once(job.file).chain(job.others.iter().map(PathBuf::as_path));
-            let inputs = files.map(input).collect();
+            let others = job.others.iter().map(|other| input(other));
+            let inputs = std::iter::once(job.input()).chain(others).collect();
             let place = |stream: &SelectedStream| format!("{}:{}", stream.file, stream.index);
             let arguments = arguments(inputs, plan, place);
             return Ok(Self {

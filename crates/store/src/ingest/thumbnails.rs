@@ -59,9 +59,9 @@ pub(super) fn make(
     let length = |(track, ldus): &(TrackDescription, LduIndex)| time(track, ldus.duration_ticks());
     let length = tracks.iter().map(length).max().unwrap_or_default();
     let interval = possible_interval(interval, length);
-    let file = stream.file.checked_sub(1).map_or(job.file, |other| job.others[other].as_path());
+    let other = stream.file.checked_sub(1);
     let source = PictureSource {
-        input: probe::input(file),
+        input: other.map_or_else(|| job.input(), |other| probe::input(&job.others[other])),
         stream,
         size,
         interval,

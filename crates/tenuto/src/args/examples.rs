@@ -89,6 +89,7 @@ mod tests {
         ("serve a --wait 1min", "--wait: players give up before 1min: at most 30s"),
         ("ingest a a.mkv --subtitles a.srt", "'a.srt' is not a language and a file"),
         ("ingest a a.mkv --subtitles en,loud=a.srt", "'loud' is neither forced nor sdh"),
+        ("ingest a a.%d.png --fps fast", "'fast' is no number of pictures in a second"),
         ("ingest a a.mkv --thumbnails=0.5s", "'0.5s' is not a number of whole seconds"),
         ("record a b - --part 10ms", "--part: '10ms' is less than a second"),
         ("plan --disks 0", "--disks: '0' is not a whole number from 1 to 10000"),

@@ -5,7 +5,7 @@ use super::values::{interval, some_time, subtitle_file, text, whole};
 use s3::S3Address;
 use std::path::PathBuf;
 use std::time::Duration;
-use store::{RecordingInput, SubtitleFile};
+use store::{PictureRate, RecordingInput, SubtitleFile};
 use units::{BitRate, ByteCount};
 
 /// Arguments of `tenuto format`.
@@ -89,6 +89,13 @@ pub(crate) struct IngestArgs {
         value_parser = interval
     )]
     pub(crate) thumbnails: Option<u32>,
+    /// Ingest numbered pictures, so many in a second.
+    ///
+    /// FILE is a pattern such as `shot.%06d.dpx`: all pictures in the folder that have such a name
+    /// become one title, from the lowest number on, and are stored as they are. `%06d` is a number
+    /// of six digits, `%d` one without zeros in front. FPS is a number or a ratio: 25, 30000/1001.
+    #[arg(long, value_name = "FPS", conflicts_with_all = ["renditions", "program"])]
+    pub(crate) fps: Option<PictureRate>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

@@ -10,6 +10,8 @@ use serde::Serialize;
 use serde_json::json;
 use server::control::{Reply, Request};
 use server::wire;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use store::{FormatOptions, Store, StoreError};
 use units::{BitRate, ByteCount, show};
@@ -29,15 +31,17 @@ pub(crate) fn format(args: &FormatArgs) -> Result<(), Failure> {
 pub(crate) fn ls(args: &LsArgs) -> Result<(), Failure> {
     let several = args.stores.len() > 1;
     let mut titles: Vec<Listed> = Vec::new();
+    let mut places: HashMap<(String, String), usize> = HashMap::new();
     for store in &args.stores {
         let Reply::Titles(here) = ask(store, &Request::Ls)? else { mismatched() };
         for title in here {
-            let alike =
-                |l: &&mut Listed| l.title.name == title.name && l.title.content == title.content;
             // An equal name with other content is another title, and the list shows both.
-            match titles.iter_mut().find(alike) {
-                Some(listed) => listed.stores.push(store.clone()),
-                None => titles.push(Listed { title, stores: vec![store.clone()] }),
+            match places.entry((title.name.clone(), title.content.clone())) {
+                Entry::Occupied(place) => titles[*place.get()].stores.push(store.clone()),
+                Entry::Vacant(place) => {
+                    place.insert(titles.len());
+                    titles.push(Listed { title, stores: vec![store.clone()] });
+                }
             }
         }
     }

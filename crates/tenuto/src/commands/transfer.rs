@@ -44,6 +44,7 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
         program: args.program,
         subtitles: subtitles.clone(),
         thumbnails: args.thumbnails,
+        fps: args.fps,
     };
     let Reply::Ingest(first) = ask(&stores.store, &request(files.clone()))? else { mismatched() };
     if !report.json {

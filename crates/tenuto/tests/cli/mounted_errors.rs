@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A folder with the files and folders that the rows name.
@@ -162,6 +163,28 @@ const READ_ONLY: [Row; 8] = [
     ("a hard link", |it| fs::hard_link(it.at("file"), it.at("x")), Errno::ROFS),
 ];
 
+/// Programs tell by the links whether a folder has folders in it, and whether an open file is gone;
+/// by the time of a folder whether its names have changed.
+fn assert_links_and_times(root: &Root) {
+    let links = |names: [&str; 3]| names.map(|name| fs::metadata(root.at(name)).unwrap().nlink());
+    let changed = |name: &str| fs::metadata(root.at(name)).unwrap().modified().unwrap();
+    let (full, empty) = (changed("full"), changed("empty"));
+    fs::create_dir(root.at("full/below")).unwrap();
+    assert_eq!(links(["full", "full/below", "full/inside"]), [3, 2, 1]);
+    let made = changed("full");
+    assert!(made > full && changed("empty") == empty);
+    root.rename("full/below", "empty/below").unwrap();
+    assert_eq!(links(["full", "empty", "empty/below"]), [2, 3, 2]);
+    assert!(changed("full") > made && changed("empty") > empty);
+    fs::write(root.at("empty/below/gone"), "text").unwrap();
+    let (written, open) = (changed("empty/below"), File::open(root.at("empty/below/gone")));
+    fs::remove_file(root.at("empty/below/gone")).unwrap();
+    assert_eq!(open.unwrap().metadata().unwrap().nlink(), 0);
+    assert!(changed("empty/below") > written);
+    fs::remove_dir(root.at("empty/below")).unwrap();
+    assert_eq!(links(["empty", "full", "file"]), [2, 2, 1]);
+}
+
 #[test]
 fn error_numbers_are_those_of_posix() {
     testkit::needs!(Root, Fuse, Mount);
@@ -172,6 +195,7 @@ fn error_numbers_are_those_of_posix() {
     let root = Root::filled(Path::new(&mounted.path("")));
     root.fails(&POSIX);
     root.fails(&NOT_APPLICABLE);
+    assert_links_and_times(&root);
     assert_eq!(mounted.stop(), (Some(0), String::new()));
     let mounted = Mounted::start(&dir, "--read-only");
     Root(mounted.path("").into()).fails(&READ_ONLY);

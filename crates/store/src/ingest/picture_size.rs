@@ -1,0 +1,131 @@
+//! The size of a picture by the head of its file: JPEG, PNG, DPX, OpenEXR and JPEG 2000. Nothing is
+//! decoded, and of other files no size is found.
+
+use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+/// Width and height in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PictureSize {
+    width: u32,
+    height: u32,
+}
+
+impl fmt::Display for PictureSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}", self.width, self.height)
+    }
+}
+
+/// The size of the picture in a file; `None` if its head does not tell it.
+pub(super) fn picture_size(file: &File) -> Option<PictureSize> {
+    HEADS.iter().find_map(|length| {
+        let (mut head, mut got) = (vec![0; *length], 0);
+        while got < *length {
+            match file.read_at(&mut head[got..], got as u64).ok()? {
+                0 => break,
+                more => got += more,
+            }
+        }
+        of_head(&head[..got])
+    })
+}
+
+fn of_head(head: &[u8]) -> Option<PictureSize> {
+    let size = |width, height| Some(PictureSize { width, height });
+    match head {
+        [0x89, b'P', b'N', b'G', ..] => size(big(head, 16)?, big(head, 20)?),
+        [b'S', b'D', b'P', b'X', ..] => size(big(head, 772)?, big(head, 776)?),
+        [b'X', b'P', b'D', b'S', ..] => size(little(head, 772)?, little(head, 776)?),
+        [0x76, 0x2f, 0x31, 0x01, ..] => of_exr(head),
+        [0xff, 0xd8, ..] => of_jpeg(head),
+        [0xff, 0x4f, 0xff, 0x51, ..] => of_code_stream(head),
+        _ => {
+            // The boxes of JPEG 2000 files; the header of the image is a box of fixed length.
+            let is_jp2 = head.get(4..8) == Some(b"jP  ");
+            let at = head.windows(8).position(|it| it == b"\0\0\0\x16ihdr").filter(|_| is_jp2)?;
+            size(big(head, at + 12)?, big(head, at + 8)?)
+        }
+    }
+}
+
+/// The header of frames is behind segments with their lengths.
+fn of_jpeg(head: &[u8]) -> Option<PictureSize> {
+    let mut at = 2;
+    loop {
+        let [0xff, kind] = *head.get(at..)?.first_chunk()? else { return None };
+        if matches!(kind, 0xc0..=0xcf) && !matches!(kind, 0xc4 | 0xc8 | 0xcc) {
+            let sides = big(head, at + 5)?;
+            return Some(PictureSize { width: sides & 0xffff, height: sides >> 16 });
+        }
+        if kind == 0xff {
+            at += 1;
+            continue;
+        }
+        let [high, low] = *head.get(at + 2..)?.first_chunk()?;
+        at += 2 + usize::from(u16::from_be_bytes([high, low])).max(2);
+    }
+}
+
+/// The size is that of the reference grid less its offset (ISO/IEC 15444-1, A.5.1).
+fn of_code_stream(head: &[u8]) -> Option<PictureSize> {
+    let side = |at| big(head, at)?.checked_sub(big(head, at + 8)?);
+    Some(PictureSize { width: side(8)?, height: side(12)? })
+}
+
+/// The attribute `dataWindow` has the first and the last pixel.
+fn of_exr(head: &[u8]) -> Option<PictureSize> {
+    let name = b"dataWindow\0box2i\0";
+    let at = head.windows(name.len()).position(|it| it == name)? + name.len() + 4;
+    let side = |at| little(head, at + 8)?.wrapping_sub(little(head, at)?).checked_add(1);
+    Some(PictureSize { width: side(at)?, height: side(at + 4)? })
+}
+
+fn big(head: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*head.get(at..)?.first_chunk()?))
+}
+
+fn little(head: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*head.get(at..)?.first_chunk()?))
+}
+
+/// The bytes of a file that are looked at: a block, and more if it does not tell the size. JPEG
+/// may have a thumbnail of up to 64 KiB in front.
+const HEADS: [usize; 2] = [4 << 10, 128 << 10];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_tell_the_size() {
+        let dpx = |magic: &[u8], sides: [u8; 8]| [magic, &[0; 768], &sides].concat();
+        let exr = [
+            b"\x76\x2f\x31\x01\x02\0\0\0dataWindow\0box2i\0\x10\0\0\0".as_slice(),
+            &[255, 255, 255, 255, 0, 0, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0],
+        ];
+        let table: &[(&str, Vec<u8>)] = &[
+            ("png", b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x0a\0\0\0\x07".to_vec()),
+            ("dpx", dpx(b"SDPX", [0, 0, 0, 10, 0, 0, 0, 7])),
+            ("dpx, little", dpx(b"XPDS", [10, 0, 0, 0, 7, 0, 0, 0])),
+            ("jpeg", b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xc2\0\x0b\x08\0\x07\0\x0a\x01".to_vec()),
+            ("exr", exr.concat()),
+            (
+                "j2k",
+                [b"\xff\x4f\xff\x51\0\0\0\0\0\0\0\x0c\0\0\0\x07\0\0\0\x02".as_slice(), &[0; 4]]
+                    .concat(),
+            ),
+            ("jp2", b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x16ihdr\0\0\0\x07\0\0\0\x0a".to_vec()),
+        ];
+        for (name, head) in table {
+            assert_eq!(of_head(head), Some(PictureSize { width: 10, height: 7 }), "{name}");
+            // A head that is cut short tells nothing, and is no panic.
+            for length in 0..head.len() {
+                let shorter = of_head(&head[..length]);
+                assert!(shorter.is_none() || *name == "jpeg", "{name} {length}");
+            }
+        }
+        assert_eq!(of_head(b"\xff\xd8\xff\xda\0\0"), None);
+    }
+}
