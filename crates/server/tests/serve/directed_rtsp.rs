@@ -119,6 +119,17 @@ fn tickets_without_a_reservation_of_the_title_are_refused() {
     let without = node(&fixture, &etcd, |_| {});
     assert_eq!(ask(&mut without.client(), VIEWER, QUESTION).error(), "no-rtsp");
     drop(without);
+    // Behind a router viewers reach it elsewhere.
+    let routed = node(&fixture, &etcd, |config| {
+        with_rtsp(config);
+        if let Some(cluster) = &mut config.cluster {
+            cluster.rtsp_address = Some("rtsp://media.example:554".to_owned());
+        }
+    });
+    let begun = ask(&mut routed.client(), VIEWER, QUESTION);
+    let location = begun.field("location").unwrap_or_default();
+    assert!(location.starts_with("rtsp://media.example:554/t/film?ticket="), "{location}");
+    drop(routed);
     let alone = fixture.serve_with(with_rtsp);
     assert_eq!(describe(&alone, &target).status, 403);
 }
