@@ -78,11 +78,8 @@ impl SimulatedDisk {
             rotational: model.rotational(),
             kind: DeviceKind::Memory,
         };
-        let state = SimulatedState {
-            head: model.head(),
-            held_until: Moment::ZERO,
-            pages: BTreeMap::new(),
-        };
+        let state =
+            SimulatedState { head: model.head(), held_until: Moment::ZERO, pages: BTreeMap::new() };
         let (model, state) = (model.clone(), Mutex::new(state));
         Self {
             shared: Arc::new(SimulatedShared {

@@ -142,10 +142,12 @@ pub struct ClusterConfig {
     pub node: NodeId,
     /// Where viewers reach the node: the beginning of its addresses.
     pub address: String,
-    /// What fails together with the node; `None`: nothing that is known.
-    pub rack: Option<String>,
+    /// Where viewers reach it over RTSP; `None`: at the host of `address` and the port of `rtsp`.
+    pub rtsp_address: Option<String>,
     /// The file with the secret that nodes and directors share.
     pub secret: PathBuf,
+    /// What fails together with the node; `None`: nothing that is known.
+    pub rack: Option<String>,
 }
 
 /// The most HTTP threads: one core thread cannot supply more.

@@ -151,11 +151,15 @@ impl Membership {
         if ticket.form == SEGMENTED { Ok(ticket) } else { Err(TicketError::Forged) }
     }
 
-    /// Says where viewers reach the node over RTSP: at this port of the host at which they reach it
-    /// over HTTP.
+    /// Says where viewers reach the node over RTSP: at the address that was given, or at this port
+    /// of the host at which they reach it over HTTP.
     pub(crate) fn set_rtsp(&self, port: u16, is_secure: bool) {
-        let scheme = if is_secure { "rtsps" } else { "rtsp" };
+        if let Some(address) = &self.config.rtsp_address {
+            let _ = self.rtsp.set(address.clone());
+            return;
+        }
         let uri: Option<http::Uri> = self.config.address.parse().ok();
+        let scheme = if is_secure { "rtsps" } else { "rtsp" };
         if let Some(host) = uri.as_ref().and_then(http::Uri::host) {
             let _ = self.rtsp.set(format!("{scheme}://{host}:{port}"));
         }

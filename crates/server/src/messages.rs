@@ -314,6 +314,8 @@ pub(crate) enum WorkerMessage {
     Answered { connection: ConnectionId, response: Box<Response> },
     /// Accept no connection, and close those that have no request to be answered.
     HandOver,
+    /// The server ends after this time: let players that cannot ask for another node go.
+    Dismiss { within: Duration },
     /// Close all connections and end.
     Quit,
 }

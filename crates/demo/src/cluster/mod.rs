@@ -219,21 +219,29 @@ impl ClusterDemo {
         let begun = Instant::now();
         let newcomers = (crowd / 10).max(1);
         let [first, second] = parts.directors();
+        let first_rtsp = parts::director_rtsp(1);
+        let by_rtsp = (crowd / RTSP_SHARE).max(1);
         std::thread::scope(|scope| {
-            let played = scope.spawn(|| self.play(&first, crowd, self.seconds, loss.name()));
+            let play = |director, crowd| {
+                scope.spawn(move || self.play(director, crowd, self.seconds, loss.name()))
+            };
+            let played = play(&first, RoundViewers::Http(crowd - by_rtsp));
+            let rtsp = play(&first_rtsp, RoundViewers::Rtsp(by_rtsp));
             // The buffers of all are full.
             self.wait(begun + Duration::from_secs(self.seconds / 3))?;
             let lost = parts.lose(self, loss)?;
             println!("{lost}, after {} s", begun.elapsed().as_secs());
             self.wait(Instant::now() + Duration::from_secs(2))?;
             let left = self.seconds.saturating_sub(begun.elapsed().as_secs()).max(5);
-            let late = scope.spawn(move || self.play(&second, newcomers, left, "newcomers"));
+            let late = scope.spawn(move || {
+                self.play(&second, RoundViewers::Http(newcomers), left, "newcomers")
+            });
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().map_err(|_| "a thread panicked".to_owned())?
             };
-            let (crowd, newcomers) = (join(played)?, join(late)?);
+            let (crowd, rtsp, newcomers) = (join(played)?, join(rtsp)?, join(late)?);
             let counted = parts.counted().since(&before);
-            Ok(LossRound { loss: loss.words(), crowd, newcomers, counted })
+            Ok(LossRound { loss: loss.words(), crowd, rtsp, newcomers, counted })
         })
     }
 
@@ -251,28 +259,41 @@ impl ClusterDemo {
     fn play(
         &self,
         director: &str,
-        viewers: u64,
+        crowd: RoundViewers,
         seconds: u64,
         name: &str,
     ) -> Result<tenuto_client::PlayReport, Problem> {
-        let titles = TITLES.iter().map(|title| format!("{director}/t/{}/master.m3u8", title.name));
+        // Media that a viewer has when its node is lost.
+        let (viewers, playlist, buffer, kind) = match crowd {
+            RoundViewers::Http(viewers) => (viewers, "/master.m3u8", ["--buffer", "10s"], "play"),
+            RoundViewers::Rtsp(viewers) => (viewers, "", ["--start-buffer", "5s"], "play-rtsp"),
+        };
+        let titles = TITLES.iter().map(|title| format!("{director}/t/{}{playlist}", title.name));
         let gap = format!("every:{}ms", (seconds * 250 / viewers).max(1));
         let call = self
             .call("play")
             .args(titles)
             .args(["--viewers", &viewers.to_string(), "--choice", "zipf:1.0"])
-            .args(["--arrivals", &gap, "--seed", "1", "--buffer", "10s"])
+            .args(["--arrivals", &gap, "--seed", "1"])
+            .args(buffer)
             .args(["--duration", &format!("{seconds}s"), "--json"]);
         println!("$ {}", call.typed());
-        let log = self.log(&format!("play-{name}"));
+        let log = self.log(&format!("{kind}-{name}"));
         // Refused and failed viewers are results.
         let (text, code) = call.run(&log, &self.stop)?;
         if text.is_empty() {
             return Err(call.failure(code, &log));
         }
-        children::write(&self.folder.join(format!("play-{name}.json")), &text)?;
+        children::write(&self.folder.join(format!("{kind}-{name}.json")), &text)?;
         serde_json::from_str(&text).map_err(|error| format!("play printed no report: {error}"))
     }
+}
+
+/// How many viewers play, and by which protocol.
+#[derive(Clone, Copy, Debug)]
+enum RoundViewers {
+    Http(u64),
+    Rtsp(u64),
 }
 
 /// What titles are made of.
@@ -295,5 +316,8 @@ const SECONDS: u64 = 125;
 /// Viewers in per cent of the streams that four nodes guarantee. With two copies of a title, all
 /// its viewers on a lost node need room at one other.
 const LOAD: u64 = 60;
+
+/// One of so many viewers plays over RTSP.
+const RTSP_SHARE: u64 = 5;
 
 const LOOK: Duration = Duration::from_millis(50);

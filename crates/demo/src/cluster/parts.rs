@@ -350,6 +350,11 @@ fn director_address(number: usize) -> String {
     format!("127.0.0.{}:8090", 30 + number)
 }
 
+/// Where a director answers players of RTSP.
+pub(super) fn director_rtsp(number: usize) -> String {
+    format!("rtsp://127.0.0.{}:8554", 30 + number)
+}
+
 /// The member of etcd that leads the others.
 fn leader() -> Option<usize> {
     (1..=MEMBERS).find(|number| {
@@ -392,7 +397,7 @@ fn node_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
         .args(["--listen", &address, "--node-address", &format!("http://{address}")])
         .args(["--node", &format!("n{number}"), "--rack", rack])
         .args(["--as-disk", "st39183w", "--network", "48Mbps", "--memory", "256MiB"])
-        .args(["--grace", "3s"]);
+        .args(["--rtsp", &format!("127.0.0.{}:8554", 10 + number), "--grace", "3s"]);
     in_cluster(
         demo,
         if has_gateway { with_bucket(call).args(["--fill-rate", FILL_RATE]) } else { call },
@@ -401,6 +406,7 @@ fn node_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
 
 fn director_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
     let call = demo.call("director").args(["--listen", &director_address(number)]);
+    let call = call.args(["--rtsp", director_rtsp(number).trim_start_matches("rtsp://")]);
     let copies = COPIES.to_string();
     let call = if has_gateway { with_bucket(call).args(["--copies", &copies]) } else { call };
     in_cluster(demo, call.args(["--keep-free", KEEP_FREE]))

@@ -3,21 +3,31 @@
 use super::parts::ClusterCounts;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use tenuto_client::{PlayReport, ViewerOutcome};
+use tenuto_client::{PlayReport, ViewerOutcome, ViewerReport};
 
 /// A round in which something was lost.
 pub(super) struct LossRound {
     pub(super) loss: &'static str,
-    /// The viewers who played when it was lost.
+    /// The viewers over HTTP who played when it was lost.
     pub(super) crowd: PlayReport,
+    /// The viewers over RTSP who played then.
+    pub(super) rtsp: PlayReport,
     /// The viewers who came afterwards, by the other director.
     pub(super) newcomers: PlayReport,
     pub(super) counted: ClusterCounts,
 }
 
 impl LossRound {
+    fn reports(&self) -> [&PlayReport; 3] {
+        [&self.crowd, &self.rtsp, &self.newcomers]
+    }
+
+    fn viewers(&self) -> impl Iterator<Item = &ViewerReport> {
+        self.reports().into_iter().flat_map(|report| &report.viewers)
+    }
+
     fn sum(&self, of: impl Fn(&PlayReport) -> u64) -> u64 {
-        of(&self.crowd) + of(&self.newcomers)
+        self.reports().into_iter().map(of).sum()
     }
 
     /// Viewers who were admitted and did not play to the end of the round.
@@ -32,8 +42,7 @@ impl LossRound {
     /// Why directors refused viewers, with the number of each cause.
     fn causes(&self) -> String {
         let mut causes: BTreeMap<&str, u32> = BTreeMap::new();
-        let viewers = self.crowd.viewers.iter().chain(&self.newcomers.viewers);
-        let refused = viewers.filter(|viewer| viewer.outcome == ViewerOutcome::Refused);
+        let refused = self.viewers().filter(|viewer| viewer.outcome == ViewerOutcome::Refused);
         for cause in refused.filter_map(|viewer| viewer.refusal.as_ref()?.cause.as_deref()) {
             *causes.entry(cause).or_default() += 1;
         }
@@ -44,14 +53,12 @@ impl LossRound {
 
     /// Viewers whom a node had no room for when they had lost theirs.
     fn no_room(&self) -> usize {
-        let viewers = self.crowd.viewers.iter().chain(&self.newcomers.viewers);
-        viewers.filter(|viewer| viewer.put_off > 0).count()
+        self.viewers().filter(|viewer| viewer.put_off > 0).count()
     }
 
     /// The latest LDU of all, in milliseconds.
     fn worst(&self) -> f64 {
-        let viewers = self.crowd.viewers.iter().chain(&self.newcomers.viewers);
-        viewers.map(|viewer| viewer.ldus.max_ms).fold(0.0, f64::max)
+        self.viewers().map(|viewer| viewer.ldus.max_ms).fold(0.0, f64::max)
     }
 
     /// Whether every viewer who was admitted went on without a stall.
@@ -96,6 +103,19 @@ pub(super) fn table(rounds: &[LossRound]) -> String {
             round.failed(),
             round.stalls(),
             round.worst()
+        );
+        let totals = &round.rtsp.totals;
+        let put_off = round.rtsp.viewers.iter().filter(|viewer| viewer.put_off > 0).count();
+        let _ = write!(
+            text,
+            "\n{:<26}{:>8}{:>11}{:>9}{:>9}{:>8}{:>8}",
+            "  over RTSP",
+            totals.admitted,
+            totals.failovers,
+            put_off,
+            totals.refused,
+            totals.failed + totals.unanswered,
+            totals.stalls
         );
     }
     let verdict = if rounds.iter().all(LossRound::is_undisturbed) {

@@ -87,6 +87,8 @@ pub(crate) struct Core {
     alerts: Alerts,
     stop_at: Option<Moment>,
     stop_asked: Option<Moment>,
+    /// Whether players were told that the server ends.
+    dismisses: bool,
     handing_over: Option<HandingOver>,
     // The sessions of each client that have delivered nothing, and the most of them.
     unplayed: ClientCounts,
@@ -142,6 +144,7 @@ impl Core {
             alerts: Alerts::default(),
             stop_at: None,
             stop_asked: None,
+            dismisses: false,
             handing_over: None,
             unplayed: ClientCounts::default(),
             unplayed_limit: parts.unplayed_limit,
@@ -183,6 +186,7 @@ impl Core {
             self.execute_actions();
             self.notify_deferred_admissions(now);
             self.publish();
+            self.dismiss_in_time(now);
             // No later interval writes what was observed since the last one.
             if self.is_over(now) {
                 self.save_disk_history(now);
@@ -453,6 +457,16 @@ impl Core {
         }
     }
 
+    /// In a cluster, players that are not told of other nodes are let go before the end.
+    fn dismiss_in_time(&mut self, now: Moment) {
+        let Some(at) = self.stop_at.filter(|_| self.shared.membership.is_some()) else { return };
+        let within = at.since(now);
+        if !self.dismisses && within <= DISMISSAL {
+            self.dismisses = true;
+            self.workers.iter().for_each(|it| it.send(WorkerMessage::Dismiss { within }));
+        }
+    }
+
     fn is_over(&self, now: Moment) -> bool {
         if let Some(HandingOver { until, busy, .. }) = &self.handing_over {
             return now >= *until || *busy == 0 && self.requests.is_empty();
@@ -485,6 +499,10 @@ const MEMORY_LOOK: Duration = Duration::from_secs(1);
 const LATE_PART: u32 = 50;
 /// What was asked for is halved so often to find a rate of a recording that is held.
 const HALVES: u32 = 16;
+
+/// Time in which players go, at the end of the time of grace: a director reserves for some hundreds
+/// in it.
+const DISMISSAL: Duration = Duration::from_secs(10);
 
 /// Events handled before the time is read again.
 const BURST: usize = 256;

@@ -63,6 +63,8 @@ impl Engine {
             return AdmissionDecision::Refused(self.refusal_of_fill(now, fill));
         }
         let old = request.replaces.filter(|id| self.sessions.contains_key(id));
+        // A reservation of which nothing was used is gone on with: that is one viewer admitted.
+        let goes_on = old.is_some_and(|id| self.streams.accounts.of(id).delivered == 0);
         // The player goes over from one session to the other: both need not fit at the same time.
         let suspended = old.map(|id| self.suspend(id));
         let choice = match request.fill.is_some() {
@@ -80,6 +82,7 @@ impl Engine {
                 let session = SessionId(self.next_session);
                 // Offers are in order of quality, so any but the first is a smaller one.
                 self.streams.accounts.counters.admitted_downgraded += u64::from(offer > 0);
+                self.streams.accounts.counters.admitted -= u64::from(goes_on);
                 self.begin_session(now, session, request, accepted, slots);
                 if let Some(suspended) = suspended {
                     self.end_suspended(now, suspended);

@@ -471,7 +471,7 @@ impl Worker {
                 self.admin_answered(connection, *response);
             }
             WorkerMessage::HandOver => self.begin_to_leave(),
-            WorkerMessage::Begin(_) | WorkerMessage::Quit => {}
+            WorkerMessage::Begin(_) | WorkerMessage::Dismiss { .. } | WorkerMessage::Quit => {}
         }
     }
 

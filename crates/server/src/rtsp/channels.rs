@@ -347,6 +347,7 @@ impl ChannelWorker {
             | WorkerMessage::Listed { .. }
             | WorkerMessage::BodyTaken { .. }
             | WorkerMessage::Answered { .. }
+            | WorkerMessage::Dismiss { .. }
             | WorkerMessage::Quit => {}
         }
     }

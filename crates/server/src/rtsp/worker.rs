@@ -11,6 +11,7 @@
 //! can hold (input, queued packets, time, tracks) is bounded.
 
 mod answers;
+mod dismissal;
 mod playing;
 mod requests;
 
@@ -67,6 +68,8 @@ struct RtspWorker {
     tunnels: HashMap<String, ConnectionId>,
     playing: BTreeSet<ConnectionId>,
     next_check: Instant,
+    /// When the last player must have been let go, before the server ends.
+    dismiss_by: Option<Instant>,
 }
 
 /// Serves RTSP until the server stops.
@@ -84,6 +87,7 @@ pub(crate) fn serve(service: ClientService<RtspLimits>) {
         tunnels: HashMap::new(),
         playing: BTreeSet::new(),
         next_check: Instant::now(),
+        dismiss_by: None,
     };
     worker.run();
 }
@@ -193,6 +197,7 @@ impl RtspWorker {
             due.into_iter().for_each(|id| self.pump(id));
             if now >= self.next_check {
                 self.check_timeouts(now);
+                self.dismiss_some(now);
                 self.next_check = now + CHECK_INTERVAL;
             }
         }

@@ -31,6 +31,7 @@ pub(crate) fn cluster(fixture: &TestStore, etcd: &TestEtcdMember) -> ClusterConf
         node: NodeId::new("n1").unwrap(),
         address: "http://192.0.2.1:8080".to_owned(),
         rack: Some("r1".to_owned()),
+        rtsp_address: None,
         secret,
     }
 }

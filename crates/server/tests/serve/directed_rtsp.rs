@@ -50,6 +50,7 @@ fn signed(secret: &[u8], change: impl FnOnce(&mut Ticket)) -> String {
 fn a_player_goes_on_with_the_reservation_of_its_ticket() {
     let (fixture, etcd) = (TestStore::with(&[&media().film]), TestEtcd::new());
     let server = node(&fixture, &etcd, with_rtsp);
+    let mut admitted = 0;
     for (question, path, tracks) in [
         (QUESTION, "/t/film", vec![interleaved(0), interleaved(1)]),
         ("/t/film/rtsp-ts", "/t/film/ts", Vec::new()),
@@ -68,6 +69,8 @@ fn a_player_goes_on_with_the_reservation_of_its_ticket() {
         }
         let played = player.ask("PLAY", path, "");
         assert_eq!(played.status, 200, "in place of the reservation: {played:?}");
+        admitted += 1;
+        assert_eq!(server.status("/admitted"), admitted, "the viewer counts once");
         eventually("one session is left", || server.status("/sessions") == 1);
         // On this connection the address stays good, and nowhere else.
         assert_eq!(player.ask("DESCRIBE", &target, "").status, 200);
@@ -116,6 +119,17 @@ fn tickets_without_a_reservation_of_the_title_are_refused() {
     assert_eq!(server.client().get(QUESTION).status, 404);
     assert_eq!(server.client().get(&format!("{QUESTION}-ts")).status, 404);
     drop(server);
+    // Behind a router viewers reach it elsewhere.
+    let routed = node(&fixture, &etcd, |config| {
+        with_rtsp(config);
+        if let Some(cluster) = &mut config.cluster {
+            cluster.rtsp_address = Some("rtsp://media.example:554".to_owned());
+        }
+    });
+    let begun = ask(&mut routed.client(), VIEWER, QUESTION);
+    let location = begun.field("location").unwrap_or_default();
+    assert!(location.starts_with("rtsp://media.example:554/t/film?ticket="), "{location}");
+    drop(routed);
     let without = node(&fixture, &etcd, |_| {});
     assert_eq!(ask(&mut without.client(), VIEWER, QUESTION).error(), "no-rtsp");
     drop(without);

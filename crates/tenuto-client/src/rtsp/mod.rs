@@ -12,6 +12,7 @@
 
 mod assembler;
 mod description;
+mod going_on;
 mod order;
 mod receiver;
 #[cfg(test)]

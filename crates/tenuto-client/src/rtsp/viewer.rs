@@ -6,10 +6,14 @@
 //!                                          the viewer's pause, seek └────┘ PAUSE, PLAY
 //! ```
 //!
+//! A viewer whom a director has sent to a node asks the director again when it loses the node, or
+//! when the node ends the stream before its end, and goes on at another ([`GoingOn`]).
+//!
 //! One request is in flight at a time. Packets come on the same connection (a `$`, a channel, a
 //! length), or on a pair of UDP sockets for each track.
 
 use super::description::{DescribedTrack, read_description};
+use super::going_on::GoingOn;
 use super::receiver::{Reception, RtpLdu, RtpReceiver};
 use crate::hosts::Network;
 use crate::ldus::PushedLdu;
@@ -62,6 +66,8 @@ enum RtspStep {
     Setup(usize),
     Play,
     Streaming,
+    /// The node is lost, and the director not asked yet.
+    Away,
     Over,
 }
 
@@ -114,8 +120,9 @@ pub(crate) struct RtspViewer {
     out: Vec<u8>,
     sent: usize,
     sequence: u32,
-    /// Redirects followed so far.
+    /// Redirects followed since the first server was asked.
     redirects: u8,
+    going_on: GoingOn,
     step: RtspStep,
     /// The request that is not answered, and those that wait.
     asked: Option<Asked>,
@@ -180,6 +187,7 @@ impl RtspViewer {
             sent: 0,
             sequence: 0,
             redirects: 0,
+            going_on: GoingOn::new(url.clone()),
             step: RtspStep::Options,
             asked: None,
             queue: VecDeque::new(),
@@ -250,6 +258,9 @@ impl RtspViewer {
             self.report(now);
             self.ask(Asked::KeepAlive);
         }
+        if self.asks_at().is_some_and(|at| at <= now) {
+            done = self.ask_director(network);
+        }
         if self.silent_at(patience).is_some_and(|at| at <= now) {
             match self.is_complete() {
                 true => self.player.complete(now),
@@ -264,8 +275,9 @@ impl RtspViewer {
     pub(crate) fn wake_at(&self, patience: Duration) -> Option<Moment> {
         let report = (self.step == RtspStep::Streaming).then_some(self.reports_at);
         let packets = self.tracks.iter().filter_map(|track| track.receiver.wake_at());
-        let own = [self.player.wake_at(), report, self.silent_at(patience), self.resume_at];
-        own.into_iter().flatten().chain(packets).min()
+        let asks = [self.resume_at, self.asks_at()];
+        let own = [self.player.wake_at(), report, self.silent_at(patience)];
+        own.into_iter().chain(asks).flatten().chain(packets).min()
     }
 
     /// What the viewer does now.
@@ -309,15 +321,21 @@ impl RtspViewer {
         self.player.stalls().count
     }
 
-    /// The packets of all tracks; the jitter is that of the first.
+    /// The packets of all tracks, from all nodes; the jitter is that of the first track now.
     pub(crate) fn reception(&self) -> Reception {
-        let mut tracks = self.tracks.iter().map(|track| track.receiver.reception());
-        let first = tracks.next().unwrap_or_default();
-        tracks.fold(first, |sum, track| Reception {
+        let add = |sum: Reception, track: Reception| Reception {
             packets: sum.packets + track.packets,
             lost: sum.lost + track.lost,
             ..sum
-        })
+        };
+        let mut tracks = self.tracks.iter().map(|track| track.receiver.reception());
+        let first = tracks.next().unwrap_or_default();
+        add(tracks.fold(first, add), self.going_on.received)
+    }
+
+    /// Nodes at which it has gone on after it had lost one.
+    pub(crate) fn failovers(&self) -> u32 {
+        self.going_on.failovers
     }
 
     /// Ends the session at the server, without waiting for its answer.
@@ -343,8 +361,11 @@ impl RtspViewer {
         network: &mut Network,
         events: &mut Vec<PushEvent>,
     ) {
-        let done = done.and_then(|()| self.send(network));
-        if let Err(error) = done {
+        let done = done.and_then(|()| match self.is_dismissed() {
+            true => Err(self.failed(RequestError::Lost("ended by the server".to_owned()))),
+            false => self.send(network),
+        });
+        if let Err(error) = done.or_else(|error| self.lose(now, error)) {
             if self.step != RtspStep::Over {
                 self.leave();
                 events.push(PushEvent::Failed(error));
@@ -352,6 +373,10 @@ impl RtspViewer {
             return;
         }
         while let Some(action) = self.player.poll(now) {
+            if self.going_on.is_away && action != PushAction::Ended {
+                self.act_away(action, now);
+                continue;
+            }
             match action {
                 PushAction::Pause => {
                     self.resume_at = None;
@@ -455,7 +480,7 @@ impl RtspViewer {
                 Some(response) => self.answered(&response, now, network, events)?,
             }
             // What else has come is of the server that is left.
-            if self.redirects != redirects {
+            if self.redirects != redirects || self.step == RtspStep::Away {
                 return Ok(());
             }
             at += length;
@@ -508,7 +533,7 @@ impl RtspViewer {
                 track.receiver.finish(now, sink);
             }
         });
-        if self.tracks.iter().all(|track| track.goodbye) {
+        if self.tracks.iter().all(|track| track.goodbye) && !self.is_dismissed() {
             self.player.complete(now);
         }
     }
@@ -523,9 +548,11 @@ impl RtspViewer {
         let (tracks, pace, begins) = (self.tracks.len(), self.pace(), self.begins);
         // Before the answer to PLAY a packet may be of the time before.
         let is_present = !matches!(self.asked, Some(Asked::Play(_)));
-        let Self { player, latest, is_receiving, .. } = self;
+        let Self { player, latest, is_receiving, going_on, .. } = self;
         let Some(track) = self.tracks.get_mut(number) else { return };
-        let mut sink = |ldu: RtpLdu| {
+        let mut sink = |mut ldu: RtpLdu| {
+            let Some(due) = going_on.due(ldu.due) else { return };
+            ldu.due = due;
             if number == 0 && ldu.stream == 0 && is_present {
                 *latest = (*latest).max(ldu.due);
                 if let Some(late) = player.arrived(ldu.at, ldu.due) {
@@ -534,7 +561,7 @@ impl RtspViewer {
             }
             if *is_receiving && ldu.is_whole {
                 let due = if is_present { player.ideal_moment(ldu.due) } else { None };
-                let in_title = |time: Duration| begins + time.mul_f64(pace);
+                let in_title = |time: Duration| begins + (going_on.offset + time).mul_f64(pace);
                 events.push(PushEvent::Received(Box::new(PushedLdu {
                     // The sound in the same stream as the pictures is behind the tracks.
                     track: if ldu.stream == 0 { number } else { tracks + ldu.stream - 1 },
@@ -589,7 +616,14 @@ impl RtspViewer {
             // RFC 2326, 11.3.5: not enough bandwidth.
             453 | 503 if matches!(asked, Asked::Setup(_)) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
+                if self.going_on.is_away && self.go_away(now, after.map(Duration::from_secs)) {
+                    self.put_off += 1;
+                    return Ok(());
+                }
                 let refusal = Box::new(refusal(after, response.body()));
+                if self.going_on.is_away {
+                    return Err(ClientError::Refused { url: self.url.to_string(), refusal });
+                }
                 self.leave();
                 events.push(PushEvent::Refused(refusal));
                 return Ok(());
@@ -615,12 +649,22 @@ impl RtspViewer {
                 }
                 let pace = self.pace();
                 let range = text(response, &RANGE).and_then(read_range);
-                self.begins = range.map_or(self.begins, |(from, _)| from);
-                let length = range.and_then(|(from, to)| to?.checked_sub(from));
-                self.length = length.map(|length| length.div_f64(pace));
-                self.latest = Duration::ZERO;
                 (self.resume_at, self.resumptions) = (None, 0);
-                self.player.stream_changed();
+                let has_gone_on = is_first_play && self.going_on.is_away;
+                if has_gone_on {
+                    let from = range.map_or(self.going_on.from, |(from, _)| from);
+                    let offset = from.saturating_sub(self.begins).div_f64(pace);
+                    self.going_on.arrive(offset, self.latest);
+                } else {
+                    self.going_on.begin_anew();
+                }
+                if !has_gone_on || self.going_on.is_anew {
+                    self.begins = range.map_or(self.begins, |(from, _)| from);
+                    let length = range.and_then(|(from, to)| to?.checked_sub(from));
+                    self.length = length.map(|length| length.div_f64(pace));
+                    self.latest = Duration::ZERO;
+                    self.player.stream_changed();
+                }
                 let info = text(response, &RTP_INFO).unwrap_or_default();
                 self.tracks.iter_mut().for_each(|track| {
                     track.goodbye = false;
@@ -628,13 +672,19 @@ impl RtspViewer {
                     track.receiver.restart(stamp, number);
                 });
                 if is_first_play {
-                    self.first_length = self.length;
                     self.step = RtspStep::Streaming;
                     self.reports_at = now + REPORTS;
+                }
+                if is_first_play && !has_gone_on {
+                    self.first_length = self.length;
                     events.push(PushEvent::Admitted);
                 }
+                // Meanwhile the viewer has paused.
+                if has_gone_on && self.player.state(now) == PlaybackState::Paused {
+                    self.ask(Asked::Pause);
+                }
             }
-            Asked::Setup(RtspStep::Streaming | RtspStep::Over)
+            Asked::Setup(RtspStep::Streaming | RtspStep::Away | RtspStep::Over)
             | Asked::Pause
             | Asked::KeepAlive => {}
         }
@@ -689,6 +739,7 @@ impl RtspViewer {
         }
         let (wire, address) = open_wire(&url, self.token, network)?;
         self.redirects += 1;
+        self.going_on.is_directed = true;
         (self.wire, self.peer) = (Some(wire), address.ip());
         (self.out, self.sent) = (Vec::new(), 0);
         (self.aggregate, self.url) = (url.to_string(), url);
@@ -697,6 +748,94 @@ impl RtspViewer {
         self.queue.clear();
         self.ask(Asked::Setup(RtspStep::Describe));
         Ok(())
+    }
+
+    // The node is lost, for this reason, or the next one is not reached. One to whom no director
+    // has sent it has lost its server.
+    fn lose(&mut self, now: Moment, error: ClientError) -> Result<(), ClientError> {
+        let is_lost = match &error {
+            ClientError::Connect { .. } => true,
+            ClientError::Request { error, .. } => {
+                matches!(error, RequestError::Lost(_) | RequestError::Silent(_))
+                    // The node has ended the reservation that it was asked for.
+                    || self.going_on.is_away && matches!(error, RequestError::Status { .. })
+            }
+            _ => false,
+        };
+        let had_it = self.step == RtspStep::Streaming || self.going_on.is_away;
+        let goes_on = is_lost && had_it && self.going_on.is_directed && !self.is_complete();
+        if goes_on && self.go_away(now, None) { Ok(()) } else { Err(error) }
+    }
+
+    // Leaves the node; the director is asked later. False: it was asked too often.
+    fn go_away(&mut self, now: Moment, wait: Option<Duration>) -> bool {
+        if !self.going_on.is_away {
+            let shown = self.position(now);
+            let is_played = match self.player.state(now) {
+                PlaybackState::Playing | PlaybackState::Stalled => self.latest > Duration::ZERO,
+                _ => false,
+            };
+            (self.going_on.from, self.going_on.is_anew) = match (self.asked, is_played) {
+                (Some(Asked::Play(PlayFrom::Time(to))), _) => (to, true),
+                (_, true) => (self.begins + self.latest.mul_f64(self.pace()), false),
+                (_, false) => (shown, true),
+            };
+        }
+        self.going_on.received = self.reception();
+        self.step = RtspStep::Away;
+        (self.wire, self.asked, self.session) = (None, None, None);
+        (self.resume_at, self.resumptions) = (None, 0);
+        (self.input, self.out, self.sent) = (Vec::new(), Vec::new(), 0);
+        self.tracks.clear();
+        self.queue.clear();
+        self.going_on.lose(now, wait)
+    }
+
+    // When the director is asked; not while the viewer pauses.
+    fn asks_at(&self) -> Option<Moment> {
+        let is_paused = self.player.state(self.heard) == PlaybackState::Paused;
+        self.going_on.ask_at.filter(|_| !is_paused)
+    }
+
+    fn ask_director(&mut self, network: &mut Network) -> Result<(), ClientError> {
+        self.going_on.ask_at = None;
+        self.heard = network.now();
+        let url = self.going_on.first.clone();
+        let (wire, address) = open_wire(&url, self.token, network)?;
+        (self.wire, self.peer) = (Some(wire), address.ip());
+        (self.aggregate, self.url, self.redirects) = (url.to_string(), url, 0);
+        self.range.0 = self.going_on.from;
+        self.ask(Asked::Setup(RtspStep::Describe));
+        Ok(())
+    }
+
+    // What the viewer does while it has no node.
+    fn act_away(&mut self, action: PushAction, now: Moment) {
+        let from = match action {
+            PushAction::Pause | PushAction::Ended => return,
+            PushAction::Seek(to) => to,
+            PushAction::Resume => self.position(now),
+            PushAction::Speed(milli) => {
+                let shown = self.position(now);
+                self.speed = Some(f64::from(milli) / 1e3);
+                shown
+            }
+        };
+        (self.going_on.from, self.going_on.is_anew) = (from, true);
+        // The stream that is being asked for begins elsewhere.
+        if self.step != RtspStep::Away {
+            self.going_on.ask_at = Some(now);
+            self.step = RtspStep::Away;
+            (self.wire, self.asked) = (None, None);
+            self.tracks.clear();
+        }
+    }
+
+    // Whether the node has ended the stream before its end.
+    fn is_dismissed(&self) -> bool {
+        let goodbye = !self.tracks.is_empty() && self.tracks.iter().all(|track| track.goodbye);
+        let is_early = self.length.is_some_and(|length| self.latest + LAST_LDU < length);
+        goodbye && is_early && self.going_on.is_directed && self.step == RtspStep::Streaming
     }
 
     fn described(
@@ -914,12 +1053,13 @@ impl RtspViewer {
     // Whether all of the title has arrived, as far as the server said how long it is.
     fn is_complete(&self) -> bool {
         let goodbye = !self.tracks.is_empty() && self.tracks.iter().all(|track| track.goodbye);
-        goodbye || self.length.is_some_and(|length| self.latest + LAST_LDU >= length)
+        goodbye && !self.is_dismissed()
+            || self.length.is_some_and(|length| self.latest + LAST_LDU >= length)
     }
 
     fn silent_at(&self, patience: Duration) -> Option<Moment> {
         let waits = match self.step {
-            RtspStep::Over => return None,
+            RtspStep::Over | RtspStep::Away => return None,
             // While the viewer pauses nothing is expected.
             RtspStep::Streaming => {
                 self.player.state(self.heard) != PlaybackState::Paused && self.resume_at.is_none()

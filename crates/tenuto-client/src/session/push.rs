@@ -43,7 +43,7 @@ impl Session {
         let (now, retry) = (shared.now, shared.options.retry);
         if let Some(push) = &self.push {
             (self.bytes, self.stalls) = (push.bytes, push.stalls());
-            self.put_off = push.put_off;
+            (self.failovers, self.put_off) = (push.failovers(), push.put_off);
             (self.refused_speeds, self.refused_seeks) = (push.refused_speeds, push.refused_seeks);
         }
         for event in events {

@@ -32,11 +32,20 @@ pub(crate) fn node_name(text: &str) -> Result<NodeId, BadName> {
 
 /// Parses where viewers reach a node: the beginning of its addresses.
 pub(crate) fn node_address(text: &str) -> Result<String, String> {
-    let wrong = || format!("'{text}' is no address such as https://n1.example:8443");
+    address_of(text, ["http", "https"], "https://n1.example:8443")
+}
+
+/// Parses where viewers reach a node over RTSP.
+pub(crate) fn node_rtsp_address(text: &str) -> Result<String, String> {
+    address_of(text, ["rtsp", "rtsps"], "rtsp://n1.example:8554")
+}
+
+fn address_of(text: &str, schemes: [&str; 2], example: &str) -> Result<String, String> {
+    let wrong = || format!("'{text}' is no address such as {example}");
     let (scheme, host) = text.split_once("://").ok_or_else(wrong)?;
     let host = host.strip_suffix('/').unwrap_or(host);
     let is_host = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
-    if !matches!(scheme, "http" | "https") || host.is_empty() || !host.chars().all(is_host) {
+    if !schemes.contains(&scheme) || host.is_empty() || !host.chars().all(is_host) {
         return Err(wrong());
     }
     Ok(format!("{scheme}://{host}"))

@@ -4,8 +4,8 @@ use super::shared::{
     CertificateArgs, OverwriteArgs, RecordBucketArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs,
 };
 use super::values::{
-    bandwidth, cluster_name, model, node_address, node_name, reserved_rate, speed, text, wait,
-    whole, words,
+    bandwidth, cluster_name, model, node_address, node_name, node_rtsp_address, reserved_rate,
+    speed, text, wait, whole, words,
 };
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
@@ -221,6 +221,13 @@ pub(crate) struct ServeArgs {
     /// What fails together with this node, such as its rack.
     #[arg(long, value_name = "NAME", value_parser = text(), requires = "cluster")]
     pub(crate) rack: Option<String>,
+    /// Where viewers reach this node over RTSP: rtsp[s]://HOST:PORT.
+    ///
+    /// Behind NAT or a load balancer; elsewhere it is the host of --node-address and the port of
+    /// --rtsp.
+    #[arg(long, value_name = "URL", value_parser = node_rtsp_address)]
+    #[arg(requires_all = ["cluster", "rtsp"])]
+    pub(crate) node_rtsp_address: Option<String>,
     /// File with the secret that all nodes and directors of the cluster share.
     ///
     /// At least 32 bytes, readable by its owner alone: `openssl rand -hex 32` makes one.

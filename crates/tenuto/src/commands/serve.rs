@@ -217,6 +217,7 @@ fn cluster(args: &ServeArgs) -> Option<ClusterConfig> {
         node: args.node.clone()?,
         address: args.node_address.clone()?,
         rack: args.rack.clone(),
+        rtsp_address: args.node_rtsp_address.clone(),
         secret: args.cluster_secret.clone()?,
     })
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use testkit::etcd::TestEtcd;
 
@@ -77,17 +77,27 @@ const SHORT: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=2 -f lavfi -i sine=44
                      -c:v libx264 -preset veryfast -b:v 400k -g 50 -c:a aac -b:a 64k -shortest";
 
 #[test]
-fn players_of_rtsp_follow_a_director_to_the_node_that_has_reserved() {
+fn players_of_rtsp_follow_a_director_to_nodes_that_have_reserved() {
     let (dir, etcd) = (TestDir::new(), TestEtcd::new());
     let of_cluster = cluster(&dir, &etcd, SHORT);
-    dir.ok("format n1.store --size 64MiB");
-    dir.ok("ingest n1.store film.mp4");
-    let (port, node_rtsp, rtsp) = (free_port(), free_port(), free_port());
-    let own = format!(
-        "n1.store --as-disk ssd-sata --node n1 --node-address http://127.0.0.1:{port} \
-         --rtsp 127.0.0.1:{node_rtsp}"
-    );
-    let node = start(&dir, &format!("serve {own} --listen 127.0.0.1:{port} {of_cluster}"));
+    let serve = |name: &str| {
+        let (port, node_rtsp) = (free_port(), free_port());
+        let own = format!(
+            "{name}.store --as-disk ssd-sata --node {name} --node-address http://127.0.0.1:{port} \
+             --rtsp 127.0.0.1:{node_rtsp} --grace 3s"
+        );
+        start(&dir, &format!("serve {own} --listen 127.0.0.1:{port} {of_cluster}"))
+    };
+    let longer = format!("-stream_loop 9 -i {} -c copy", dir.path("film.mp4").display());
+    let longer: Vec<&str> = longer.split_whitespace().collect();
+    dir.encode("longer.mp4", &longer);
+    for store in ["n1.store", "n2.store"] {
+        dir.ok(&format!("format {store} --size 64MiB"));
+        dir.ok(&format!("ingest {store} film.mp4"));
+        dir.ok(&format!("ingest {store} longer.mp4"));
+    }
+    let node = serve("n1");
+    let rtsp = free_port();
     let line = format!("director --listen 127.0.0.1:0 --rtsp 127.0.0.1:{rtsp} {of_cluster}");
     let director = start(&dir, &line);
     await_ready(&director, &["n1"]);
@@ -122,10 +132,47 @@ fn players_of_rtsp_follow_a_director_to_the_node_that_has_reserved() {
     let (pictures, sound) = gstreamer::play(&dir, &address.replace("rtsp://", "rtspt://"));
     assert_eq!(pictures.len(), PICTURES * 320 * 180 * 3 / 2, "GStreamer");
     assert!(!sound.is_empty(), "GStreamer has sound");
-    // Each was reserved once for the director, and once more in its place for PLAY.
+    // Each was reserved once for the director; PLAY goes on with that.
     let counters = json(&director, "/status")["counters"].take();
     assert_eq!((&counters["admitted"], &counters["node_refusals"]), (&6.into(), &0.into()));
-    assert_eq!(json(&node, "/status")["admitted"], 12);
+    assert_eq!(json(&node, "/status")["admitted"], 6);
+
+    // A node that is stopped lets them go, and they go on at the other one; so they do when that is
+    // killed, and the first one is back.
+    let plays = |seconds: &str| {
+        let address = address.replace("film", "longer");
+        let line = format!("play {address} --viewers 2 --start-buffer {seconds} --json");
+        let mut command = program(&dir.path(""));
+        command.args(line.split_whitespace()).stdout(Stdio::piped()).spawn().expect("it plays")
+    };
+    let went_on = |ours: Child| {
+        let ours = ours.wait_with_output().expect("it ends");
+        let report: Value = serde_json::from_slice(&ours.stdout).expect("a report");
+        let totals = &report["totals"];
+        let counts = ["admitted", "failed", "failovers"].map(|name| totals[name].clone());
+        assert_eq!(counts, [2, 0, 2].map(Value::from), "{report}");
+        for viewer in report["viewers"].as_array().expect("two") {
+            let played = viewer["played_s"].as_f64().expect("a number");
+            assert!((19.5..20.5).contains(&played), "all of it was played: {viewer}");
+        }
+    };
+    let playing = |node: &Served| {
+        let metrics = || String::from_utf8_lossy(&node.get("/metrics")).into_owned();
+        await_that("both play", || metrics().contains("tenuto_rtsp_playing 2\n"));
+    };
+    let ours = plays("2s");
+    playing(&node);
+    let other = serve("n2");
+    await_ready(&director, &["n1", "n2"]);
+    assert_eq!(node.stop(), Some(0));
+    went_on(ours);
+    let ours = plays("2s");
+    playing(&other);
+    let first = serve("n1");
+    await_ready(&director, &["n1", "n2"]);
+    drop(other);
+    went_on(ours);
+    assert_eq!(json(&first, "/status")["admitted"], 2);
 }
 
 /// Pictures of the short film.
@@ -140,11 +187,19 @@ fn cluster(dir: &TestDir, etcd: &TestEtcd, film: &str) -> String {
     format!("--cluster {address} --cluster-name c --cluster-secret secret")
 }
 
-/// Waits until the director knows the film on these nodes.
+/// Waits until the director knows all titles on these nodes.
 fn await_ready(director: &Served, nodes: &[&str]) {
+    await_that("all nodes register", || {
+        let known = json(director, "/titles");
+        let titles = known["titles"].as_array().filter(|titles| !titles.is_empty());
+        titles.is_some_and(|all| all.iter().all(|it| it["ready"] == serde_json::json!(nodes)))
+    });
+}
+
+fn await_that(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
-    while json(director, "/titles")["titles"][0]["ready"] != serde_json::json!(nodes) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "all nodes register");
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -117,8 +117,14 @@ fn a_replaced_session_keeps_its_reservation_until_the_new_one_is_admitted() {
     fixture.take_log("");
     let (new, _) = fixture.begin_session(slower);
     assert_ne!(new, viewers[0]);
+    assert_eq!(fixture.engine.status(fixture.now).counters.admitted, 3);
+    // What takes the place of a reservation before anything was sent is the same viewer.
+    let again =
+        AdmitRequest { replaces: Some(new), ..request(part(1, (0..PIECES).collect(), 600)) };
+    let (new, _) = fixture.begin_session(again);
+    assert_eq!(fixture.engine.status(fixture.now).counters.admitted, 3);
     let ended = fixture.take_log("ended");
-    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert_eq!(ended.len(), 2, "{ended:?}");
     assert_eq!(fixture.engine.status(fixture.now).sessions, 1);
     fixture.want(new, 0..4);
     fixture.pass(30_000);

@@ -22,6 +22,7 @@ impl RtspWorker {
             WorkerMessage::Opened { connection, result } => self.opened(connection, result),
             WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
             WorkerMessage::HandOver => self.leave(),
+            WorkerMessage::Dismiss { within } => self.begin_to_dismiss(within),
             WorkerMessage::Accepted { .. }
             | WorkerMessage::Deliver { .. }
             | WorkerMessage::RequestFailed { .. }
@@ -40,16 +41,21 @@ impl RtspWorker {
         self.sockets.stop_accepting();
         let all: Vec<ConnectionId> = self.connections.keys().copied().collect();
         for id in all {
-            let Some(connection) = self.connections.get(&id) else { continue };
-            if let Some(session) = &connection.session {
-                let (peer, title) = (connection.peer.to_string(), session.name.clone());
-                self.shared.log.line(|| {
-                    json!({ "event": "rtsp-session-ended", "why": "restart", "peer": peer, "title": title })
-                });
-            }
+            self.log_end(id, "restart");
             self.close(id);
         }
         self.core.send(Event::Answered);
+    }
+
+    /// Logs that a session ends before its player or its title does.
+    pub(super) fn log_end(&self, id: ConnectionId, why: &str) {
+        let Some(connection) = self.connections.get(&id) else { return };
+        if let Some(session) = &connection.session {
+            let (peer, title) = (connection.peer.to_string(), session.name.clone());
+            self.shared.log.line(|| {
+                json!({ "event": "rtsp-session-ended", "why": why, "peer": peer, "title": title })
+            });
+        }
     }
 
     fn opened(&mut self, id: ConnectionId, result: Result<Arc<OpenTitle>, OpenError>) {
