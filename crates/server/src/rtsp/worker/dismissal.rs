@@ -6,7 +6,7 @@
 //!                    └ report, BYE, end of the session and of the connection
 //! ```
 //!
-//! A REDIRECT is not sent: players answer it with 501 or not at all, and those that came through a
+//! A REDIRECT is not sent: few players know it, and those that came through a
 //! director know its address. They heed a BYE: the stream ends, and is not awaited any more.
 
 use super::{CHECK_INTERVAL, RtspWorker};
