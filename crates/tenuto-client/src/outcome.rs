@@ -234,8 +234,8 @@ pub struct ViewerReport {
     pub pieces: u64,
     /// Bytes of media received.
     pub bytes: u64,
-    /// Number of `503` responses to requests for media after admission, and over RTSP of refusals of
-    /// `PLAY` after a pause: the viewer waited and asked again.
+    /// Number of `503` responses to requests for media after admission, and over RTSP of refusals
+    /// of `PLAY` after a pause: the viewer waited and asked again.
     pub put_off: u32,
     /// Changes to another node or base address, because the present one did not answer.
     #[serde(default)]

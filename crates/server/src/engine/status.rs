@@ -87,7 +87,7 @@ pub struct Counters {
     pub preempted_by_priority: u64,
     /// Sessions that ended since the start because their disk had long been too slow for all.
     pub preempted_by_overload: u64,
-    /// Those of both kinds by their own priority, the lowest first.
+    /// Sessions that ended in either way, by their own priority, the lowest first.
     pub preempted_of_priority: [u64; Priority::ALL.len()],
     /// Reservations of viewers who had gone, or never played, that were given to others since the
     /// start.

@@ -57,9 +57,9 @@ pub(super) struct SessionUse {
 /// A limit that a connection is above.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ExceededLimit {
-    /// That of its client.
+    /// The limit of its client.
     OfClient { most: usize },
-    /// That of the server.
+    /// The limit of the server.
     OfServer,
 }
 

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! [`viewer`] speaks the protocol over a socket; [`description`] reads SDP, [`receiver`] RTP
-//! packets, which [`order`] puts in order, and [`assembler`] their payloads, all without any I/O. Receiver reports are sent every
-//! 5 s, which also shows the server that the viewer is there.
+//! packets, which [`order`] puts in order, and [`assembler`] their payloads, all without any I/O.
+//! Receiver reports are sent every 5 s, which also shows the server that the viewer is there.
 
 mod assembler;
 mod description;

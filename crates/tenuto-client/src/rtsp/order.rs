@@ -224,7 +224,8 @@ mod tests {
         format!("{lost}{}", char::from(packet.bytes[0]))
     }
 
-    /// Arrivals: milliseconds, number, name. What comes out after each, packets passed on, and lost.
+    /// Arrivals: milliseconds, number, name. What comes out after each, and packets passed on and
+    /// lost.
     type Row<'a> = (&'a str, bool, &'a [(u64, u16, u8)], &'a [&'a str], (u64, u64));
 
     #[test]
