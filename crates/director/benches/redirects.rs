@@ -42,6 +42,7 @@ fn main() {
         etcd: EtcdConfig {
             endpoints: vec![etcd.listen().address().parse().expect("an address")],
             cluster: ClusterName::new("bench").expect("a name"),
+            access: <_>::default(),
         },
         tls: None,
         rtsp: None,

@@ -169,6 +169,7 @@ impl TestCluster {
             etcd: EtcdConfig {
                 endpoints: vec![member.address().parse().unwrap()],
                 cluster: ClusterName::new("c").unwrap(),
+                access: <_>::default(),
             },
             secret: ClusterSecret::from_bytes(SECRET).unwrap(),
             survive_loss: false,

@@ -3,7 +3,7 @@
 use crate::address_prefix::AddressPrefix;
 use crate::copy_source::CopySource;
 use cluster::{ClusterName, NodeId};
-use director::etcd::EtcdAddress;
+use director::etcd::{EtcdAccess, EtcdAddress};
 use disk::DiskModel;
 use http_service::TlsFiles;
 use scheduler::PolicyKind;
@@ -136,6 +136,8 @@ pub struct WebhookTarget {
 pub struct ClusterConfig {
     /// The members of etcd.
     pub etcd: Vec<EtcdAddress>,
+    /// What etcd is shown of the node.
+    pub etcd_access: EtcdAccess,
     /// The name of the cluster.
     pub name: ClusterName,
     /// The name of the node, which no other node of the cluster has.
@@ -144,10 +146,10 @@ pub struct ClusterConfig {
     pub address: String,
     /// Where viewers reach it over RTSP; `None`: at the host of `address` and the port of `rtsp`.
     pub rtsp_address: Option<String>,
-    /// The file with the secret that nodes and directors share.
-    pub secret: PathBuf,
     /// What fails together with the node; `None`: nothing that is known.
     pub rack: Option<String>,
+    /// The file with the secret that nodes and directors share.
+    pub secret: PathBuf,
 }
 
 /// The most HTTP threads: one core thread cannot supply more.

@@ -64,8 +64,9 @@ impl Membership {
         records: impl FnMut() -> MemberRecords + Send + 'static,
         say: impl FnMut(MemberMessage) + Send + 'static,
     ) -> Result<(), Reason> {
-        let ClusterConfig { etcd, name, node, .. } = &self.config;
-        let etcd = EtcdConfig { endpoints: etcd.clone(), cluster: name.clone() };
+        let ClusterConfig { etcd, etcd_access, name, node, .. } = &self.config;
+        let (endpoints, access) = (etcd.clone(), etcd_access.clone());
+        let etcd = EtcdConfig { endpoints, cluster: name.clone(), access };
         let member = MemberConfig { etcd, node: node.clone(), lease: LEASE };
         *self.lock() = Some(Member::start(member, records, say)?);
         Ok(())
@@ -158,8 +159,8 @@ impl Membership {
             let _ = self.rtsp.set(address.clone());
             return;
         }
-        let uri: Option<http::Uri> = self.config.address.parse().ok();
         let scheme = if is_secure { "rtsps" } else { "rtsp" };
+        let uri: Option<http::Uri> = self.config.address.parse().ok();
         if let Some(host) = uri.as_ref().and_then(http::Uri::host) {
             let _ = self.rtsp.set(format!("{scheme}://{host}:{port}"));
         }

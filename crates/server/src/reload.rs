@@ -144,10 +144,13 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         of("webhook-secret", Restart, &secret),
         of("cluster", Restart, &cluster_of(|it| format!("{:?}", it.etcd))),
         of("cluster-name", Restart, &cluster_of(|it| it.name.to_string())),
+        of("etcd-cert", Restart, &cluster_of(|it| format!("{:?}", it.etcd_access.certificate))),
+        of("etcd-key", Restart, &cluster_of(|it| format!("{:?}", it.etcd_access.key))),
+        of("etcd-user", Restart, &cluster_of(|it| format!("{:?}", it.etcd_access.user))),
         of("node", Restart, &cluster_of(|it| it.node.to_string())),
         of("node-address", Restart, &cluster_of(|it| it.address.clone())),
-        of("rack", Restart, &cluster_of(|it| format!("{:?}", it.rack))),
         of("node-rtsp-address", Restart, &cluster_of(|it| format!("{:?}", it.rtsp_address))),
+        of("rack", Restart, &cluster_of(|it| format!("{:?}", it.rack))),
         of("cluster-secret", Restart, &cluster_of(|it| format!("{:?}", it.secret))),
         of("bucket", Restart, &copies_of(|it| it.bucket.to_string())),
         of("bucket-endpoint", Restart, &copies_of(|it| it.bucket.endpoint().to_owned())),
@@ -317,6 +320,7 @@ impl Debug for Reloader {
 mod tests {
     use super::*;
     use crate::WebhookTarget;
+    use director::etcd::EtcdAccess;
     use units::{BitRate, ByteCount};
 
     /// A configuration in which every option has another value than in the default one.
@@ -352,6 +356,11 @@ mod tests {
             webhook: Some(WebhookTarget { url: "w".to_owned(), secret: Some("s".into()) }),
             cluster: Some(ClusterConfig {
                 etcd: vec!["http://127.0.0.1:2379".parse().unwrap()],
+                etcd_access: EtcdAccess {
+                    certificate: Some("c".into()),
+                    key: Some("k".into()),
+                    user: Some("u".into()),
+                },
                 name: cluster::ClusterName::new("c").unwrap(),
                 node: cluster::NodeId::new("n").unwrap(),
                 address: "http://127.0.0.1:8080".to_owned(),

@@ -1,5 +1,6 @@
 //! Where the members of etcd are reached, and which of its keys belong to a cluster.
 
+use super::access::EtcdAccess;
 use cluster::ClusterName;
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +14,8 @@ pub struct EtcdConfig {
     pub endpoints: Vec<EtcdAddress>,
     /// The cluster: its records are below `/tenuto/NAME/`.
     pub cluster: ClusterName,
+    /// What etcd is shown of this program.
+    pub access: EtcdAccess,
 }
 
 /// The address of a member of etcd: `http://HOST:PORT` or `https://HOST:PORT`.

@@ -7,11 +7,12 @@
 //! Each request can be made twice without harm, because the answer of a member may be lost after
 //! etcd has carried it out: transactions have conditions, and they put whole records.
 
+use super::access::EtcdUser;
 use super::address::{EtcdAddress, EtcdConfig};
 use super::watch::EtcdWatch;
 use super::wire::{
     AnswerHeader, Condition, EtcdFailure, GrantAnswer, KeepAliveAnswer, KeyValue, RangeAnswer,
-    RecordWrite, Streamed, TransactionAnswer, after, encoded,
+    RecordWrite, Streamed, TokenAnswer, TransactionAnswer, after, encoded,
 };
 use rustls::crypto::ring;
 use serde::de::DeserializeOwned;
@@ -19,8 +20,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Reason;
-use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::typestate::WithBody;
+use ureq::{Agent, RequestBuilder};
 
 /// A client of one etcd, for the records of one cluster.
 pub(crate) struct EtcdClient {
@@ -30,6 +32,9 @@ pub(crate) struct EtcdClient {
     prefix: String,
     requests: Agent,
     watches: Agent,
+    user: Option<EtcdUser>,
+    /// What stands for the user in requests; `None`: etcd is asked for it.
+    token: Option<String>,
 }
 
 /// A request without a result.
@@ -96,10 +101,18 @@ impl EtcdClient {
             return Err(Reason::new("this machine trusts no certificate authority", hint));
         }
         let roots = roots.iter().map(|root| Certificate::from_der(root).to_owned());
+        let (certificate, user) = (config.access.client_certificate()?, config.access.etcd_user()?);
+        let shows = certificate.is_some() || user.is_some();
+        if shows && let Some(plain) = members.iter().find(|member| !member.is_secure()) {
+            let why =
+                format!("{plain} is no address over TLS, and --etcd-cert or --etcd-user is given");
+            return Err(Reason::new(why, "give https:// addresses in --cluster"));
+        }
         let provider = Arc::new(ring::default_provider());
         let tls = TlsConfig::builder()
             .unversioned_rustls_crypto_provider(provider)
             .root_certs(RootCerts::from(roots))
+            .client_cert(certificate)
             .build();
         let agent = |whole: Option<Duration>, read: Option<Duration>| {
             let config = Agent::config_builder()
@@ -122,6 +135,8 @@ impl EtcdClient {
             prefix: format!("/tenuto/{}/", config.cluster),
             requests: agent(Some(TO_ANSWER), None),
             watches: agent(None, Some(SILENCE)),
+            user,
+            token: None,
         })
     }
 
@@ -237,8 +252,15 @@ impl EtcdClient {
         } });
         let member = self.member().clone();
         let url = format!("{member}/v3/watch");
-        let asked = self.watches.post(url).content_type("application/json").send(body.to_string());
         let failed = |why: String| EtcdError::Unreachable(format!("{member}: {why}"));
+        // etcd ends a watch with an old token without saying so.
+        self.token = None;
+        match self.authenticate() {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => return Err(self.refused(failure)),
+            Err(why) => return Err(failed(why)),
+        }
+        let asked = self.with_token(self.watches.post(url)).send(body.to_string());
         let answer = asked.map_err(|error| failed(error.to_string()))?;
         if !answer.status().is_success() {
             return Err(failed(format!("it answers {}", answer.status())));
@@ -266,14 +288,53 @@ impl EtcdClient {
         Err(EtcdError::Unreachable(failed))
     }
 
-    /// Asks the current member. An outer error is a member that should be left.
+    /// Asks the current member. An outer error is a member that should be left. A token that has
+    /// expired is replaced once.
     fn ask_member<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        body: &str,
+    ) -> Result<Result<T, EtcdFailure>, String> {
+        for is_last in [self.user.is_none(), true] {
+            if let Err(failure) = self.authenticate()? {
+                return Ok(Err(failure));
+            }
+            match self.post(path, body)? {
+                Err(EtcdFailure { code: UNAUTHENTICATED, .. }) if !is_last => self.token = None,
+                answer => return Ok(answer),
+            }
+        }
+        unreachable!("the last answer is returned")
+    }
+
+    /// Asks the current member for a token, where there is a user and none is known.
+    fn authenticate(&mut self) -> Result<Result<(), EtcdFailure>, String> {
+        let Some(user) = self.user.as_ref().filter(|_| self.token.is_none()) else {
+            return Ok(Ok(()));
+        };
+        let body = json!({ "name": user.name, "password": user.password }).to_string();
+        let answer = self.post::<TokenAnswer>("/v3/auth/authenticate", &body)?;
+        Ok(answer.map(|answer| self.token = Some(answer.token)).map_err(|failure| {
+            let message = format!("the user of --etcd-user: {}", failure.message);
+            EtcdFailure { message, ..failure }
+        }))
+    }
+
+    fn with_token(&self, request: RequestBuilder<WithBody>) -> RequestBuilder<WithBody> {
+        let request = request.content_type("application/json");
+        match &self.token {
+            Some(token) => request.header("Authorization", token),
+            None => request,
+        }
+    }
+
+    fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &str,
     ) -> Result<Result<T, EtcdFailure>, String> {
         let url = format!("{}{path}", self.member());
-        let asked = self.requests.post(url).content_type("application/json").send(body);
+        let asked = self.with_token(self.requests.post(url)).send(body);
         let mut answer = asked.map_err(|error| error.to_string())?;
         let status = answer.status();
         let text = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_string();
@@ -285,9 +346,16 @@ impl EtcdClient {
         if status == 404 {
             return Ok(Err(EtcdFailure { code: NOT_FOUND, message: "not found".to_owned() }));
         }
-        let failure: EtcdFailure = serde_json::from_str(&text).map_err(unclear)?;
+        // The gateway itself answers in words, such as about the name in a certificate.
+        let failure: EtcdFailure = serde_json::from_str(&text)
+            .map_err(|_| format!("it answers {status}: {}", first_line(&text)))?;
         if OF_THE_MEMBER.contains(&failure.code) { Err(failure.message) } else { Ok(Err(failure)) }
     }
+}
+
+/// What an answer that is no JSON says.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(LONGEST_LINE).collect()
 }
 
 /// Codes of failures that another member may not have: cancelled, unknown, too late, internal,
@@ -297,6 +365,8 @@ const OF_THE_MEMBER: [i64; 5] = [1, 2, 4, 13, 14];
 const NOT_FOUND: i64 = 5;
 /// Code of a request that the member does not know.
 const UNIMPLEMENTED: i64 = 12;
+/// Code of a request whose token the member does not know, or not any more.
+const UNAUTHENTICATED: i64 = 16;
 /// Time to open a connection to a member, before another one is tried.
 const TO_CONNECT: Duration = Duration::from_secs(1);
 /// Time for an answer. Electing a leader takes up to 1.6 s on one machine; another member does not
@@ -305,6 +375,8 @@ const TO_ANSWER: Duration = Duration::from_secs(2);
 /// Time without a message after which a watch is made anew. Registered nodes put their digests more
 /// often.
 const SILENCE: Duration = Duration::from_secs(4);
+/// Characters of an answer that an error shows.
+const LONGEST_LINE: usize = 200;
 /// Records of one answer.
 const PAGE: u32 = 2000;
 /// Bytes of one answer, at most: a page of the largest records.

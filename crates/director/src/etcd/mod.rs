@@ -8,6 +8,7 @@
 //!
 //! The gateway is part of every etcd since 3.4, and needs neither a gRPC library nor a runtime.
 
+mod access;
 mod address;
 mod client;
 mod format;
@@ -15,6 +16,7 @@ mod lease;
 mod watch;
 mod wire;
 
+pub use access::EtcdAccess;
 pub use address::{EtcdAddress, EtcdConfig};
 pub(crate) use client::{EtcdClient, EtcdError, Stamp};
 pub(crate) use format::{FORMAT_KEY, FormatFailure, check_format, hold_format};

@@ -55,6 +55,11 @@ pub(super) struct GrantAnswer {
     pub(super) ttl: u64,
 }
 
+#[derive(Debug, Deserialize)]
+pub(super) struct TokenAnswer {
+    pub(super) token: String,
+}
+
 /// One message of a stream.
 #[derive(Debug, Deserialize)]
 pub(super) struct Streamed<T> {

@@ -39,6 +39,7 @@ fn config(members: &[&TestEtcdMember], lease: u64) -> MemberConfig {
         etcd: EtcdConfig {
             endpoints: members.iter().map(|member| member.address().parse().unwrap()).collect(),
             cluster: ClusterName::new("c").unwrap(),
+            access: <_>::default(),
         },
         node: NodeId::new("n").unwrap(),
         lease: Duration::from_secs(lease),

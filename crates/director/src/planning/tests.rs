@@ -40,6 +40,7 @@ impl Tested {
         let etcd = EtcdConfig {
             endpoints: vec![member.address().parse().unwrap()],
             cluster: ClusterName::new("c").unwrap(),
+            access: <_>::default(),
         };
         let said = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&said);

@@ -15,6 +15,7 @@ impl Watching {
         let config = EtcdConfig {
             endpoints: members.iter().map(|member| member.address().parse().unwrap()).collect(),
             cluster: ClusterName::new("c").unwrap(),
+            access: <_>::default(),
         };
         let (sender, said) = unbounded();
         let say: Say = Arc::new(move |text: &str| sender.send(text.to_owned()).unwrap_or(()));

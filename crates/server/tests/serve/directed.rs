@@ -27,11 +27,12 @@ pub(crate) fn cluster(fixture: &TestStore, etcd: &TestEtcdMember) -> ClusterConf
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o600)).unwrap();
     ClusterConfig {
         etcd: vec![etcd.address().parse().unwrap()],
+        etcd_access: <_>::default(),
         name: ClusterName::new("c").unwrap(),
         node: NodeId::new("n1").unwrap(),
         address: "http://192.0.2.1:8080".to_owned(),
-        rack: Some("r1".to_owned()),
         rtsp_address: None,
+        rack: Some("r1".to_owned()),
         secret,
     }
 }

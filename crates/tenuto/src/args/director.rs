@@ -1,9 +1,9 @@
 //! Arguments of `director` and `cluster`.
 
-use super::shared::{CertificateArgs, RecordBucketArgs, ReportArgs};
+use super::shared::{CertificateArgs, EtcdArgs, RecordBucketArgs, ReportArgs};
 use super::values::{node_name, some_time, whole};
 use cluster::{BadName, ClusterName, NodeId};
-use director::etcd::EtcdAddress;
+use director::etcd::{EtcdAddress, EtcdConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +23,17 @@ pub(crate) struct ClusterArgs {
     /// Several clusters can share one etcd.
     #[arg(long, required = true, value_name = "NAME", value_parser = cluster_name)]
     pub(crate) cluster_name: ClusterName,
+    #[command(flatten)]
+    pub(crate) etcd: EtcdArgs,
+}
+
+impl ClusterArgs {
+    /// The etcd, and the cluster in it.
+    pub(crate) fn etcd(&self) -> EtcdConfig {
+        let Self { cluster, cluster_name, etcd } = self;
+        let (endpoints, cluster) = (cluster.clone(), cluster_name.clone());
+        EtcdConfig { endpoints, cluster, access: etcd.access() }
+    }
 }
 
 /// The commands of `tenuto cluster`.

@@ -104,6 +104,7 @@ mod tests {
         ("director --rtsp 8554", "'8554' is not an address such as 127.0.0.1:8080"),
         ("director --cluster-name a/b", "'a/b' is not a name: a cluster's name has 1 to 64"),
         ("director --cluster http://e1:1 --cluster-name a", "--cluster-secret"),
+        ("cluster nodes --cluster http://e1:1 --cluster-name a --etcd-cert c", "--etcd-key"),
         ("serve a --listen 8080", "'8080' is not an address such as 127.0.0.1:8080"),
         ("play http://a --bandwidth 1", "--bandwidth: at 1 nobody watches: at least 8kbps"),
         ("play http://a --arrivals often", "'often' is not a way to arrive: 'all'"),

@@ -4,6 +4,7 @@ use super::values::{Words, described, text, whole};
 use crate::failure::Failure;
 use crate::out;
 use bucket::TitleBucket;
+use director::etcd::EtcdAccess;
 use http_service::TlsFiles;
 use player::AbrRule;
 use s3::{S3Access, S3Address};
@@ -149,6 +150,33 @@ impl EndpointArgs {
         access.trust = tls.trust()?;
         access.identity = tls.identity()?;
         Ok(access)
+    }
+}
+
+/// What etcd is shown of this program.
+#[derive(Clone, clap::Args)]
+pub(crate) struct EtcdArgs {
+    /// Show etcd this certificate, in PEM: etcd has --client-cert-auth.
+    ///
+    /// The certificate first, then those that lead to an authority which etcd trusts. The authority
+    /// of etcd's own certificate is one that this machine trusts, or in the file of SSL_CERT_FILE.
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_key", "cluster"])]
+    pub(crate) etcd_cert: Option<PathBuf>,
+    /// The private key of --etcd-cert, in PEM, not encrypted.
+    #[arg(long, value_name = "FILE", requires = "etcd_cert")]
+    pub(crate) etcd_key: Option<PathBuf>,
+    /// Be this user of etcd: a file with USER:PASSWORD.
+    ///
+    /// Readable by its owner alone. The user needs the keys that begin with /tenuto/NAME/, for the
+    /// cluster NAME.
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    pub(crate) etcd_user: Option<PathBuf>,
+}
+
+impl EtcdArgs {
+    pub(crate) fn access(&self) -> EtcdAccess {
+        let Self { etcd_cert, etcd_key, etcd_user } = self.clone();
+        EtcdAccess { certificate: etcd_cert, key: etcd_key, user: etcd_user }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Arguments of `serve`, `token` and `play`.
 
 use super::shared::{
-    CertificateArgs, OverwriteArgs, RecordBucketArgs, ReportArgs, SeedArgs, SwitchingArgs, TlsArgs,
+    CertificateArgs, EtcdArgs, OverwriteArgs, RecordBucketArgs, ReportArgs, SeedArgs,
+    SwitchingArgs, TlsArgs,
 };
 use super::values::{
     bandwidth, cluster_name, model, node_address, node_name, node_rtsp_address, reserved_rate,
@@ -205,6 +206,8 @@ pub(crate) struct ServeArgs {
     /// cluster send viewers then. docs/guide/fleet.md shows the use.
     #[arg(long, value_name = "URL,URL", value_delimiter = ',', requires_all = OF_A_CLUSTER)]
     pub(crate) cluster: Vec<EtcdAddress>,
+    #[command(flatten)]
+    pub(crate) etcd: EtcdArgs,
     /// Name of the cluster.
     ///
     /// Clusters of different names may share an etcd.
@@ -218,9 +221,6 @@ pub(crate) struct ServeArgs {
     /// Directors send viewers to it, and ask the node itself there.
     #[arg(long, value_name = "URL", value_parser = node_address, requires = "cluster")]
     pub(crate) node_address: Option<String>,
-    /// What fails together with this node, such as its rack.
-    #[arg(long, value_name = "NAME", value_parser = text(), requires = "cluster")]
-    pub(crate) rack: Option<String>,
     /// Where viewers reach this node over RTSP: rtsp[s]://HOST:PORT.
     ///
     /// Behind NAT or a load balancer; elsewhere it is the host of --node-address and the port of
@@ -228,6 +228,9 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "URL", value_parser = node_rtsp_address)]
     #[arg(requires_all = ["cluster", "rtsp"])]
     pub(crate) node_rtsp_address: Option<String>,
+    /// What fails together with this node, such as its rack.
+    #[arg(long, value_name = "NAME", value_parser = text(), requires = "cluster")]
+    pub(crate) rack: Option<String>,
     /// File with the secret that all nodes and directors of the cluster share.
     ///
     /// At least 32 bytes, readable by its owner alone: `openssl rand -hex 32` makes one.

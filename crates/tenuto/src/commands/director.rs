@@ -6,7 +6,6 @@ use crate::{limits, out};
 use bucket::BucketListing;
 use cluster::placement::CopyRules;
 use cluster::{ContentTag, TitleName, TitleSize};
-use director::etcd::EtcdConfig;
 use director::planning::{ListedTitles, PlanningConfig};
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, PageCheck, PageKind, PageRefusal, ServiceConfig};
@@ -28,12 +27,12 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
         .map_err(|why| why.reason().about("--cluster-secret"))?;
     let stop = stop_on_signals()?;
     limits::raise_open_files();
-    let ClusterArgs { cluster, cluster_name } = &args.cluster;
+    let ClusterArgs { cluster_name, .. } = &args.cluster;
     let config = ServiceConfig {
         listen: args.listen,
         rtsp: args.rtsp,
         tls: args.certificate.files(),
-        etcd: EtcdConfig { endpoints: cluster.clone(), cluster: cluster_name.clone() },
+        etcd: args.cluster.etcd(),
         secret,
         survive_loss: args.survive_loss,
         keep_free: f64::from(args.keep_free) / 100.0,

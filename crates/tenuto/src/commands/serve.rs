@@ -213,11 +213,12 @@ fn config(args: &ServeArgs) -> ServerConfig {
 fn cluster(args: &ServeArgs) -> Option<ClusterConfig> {
     Some(ClusterConfig {
         etcd: Some(args.cluster.clone()).filter(|members| !members.is_empty())?,
+        etcd_access: args.etcd.access(),
         name: args.cluster_name.clone()?,
         node: args.node.clone()?,
         address: args.node_address.clone()?,
-        rack: args.rack.clone(),
         rtsp_address: args.node_rtsp_address.clone(),
+        rack: args.rack.clone(),
         secret: args.cluster_secret.clone()?,
     })
 }

@@ -102,8 +102,19 @@ pub(crate) fn etcd(dir: &TestDir, address: &str, peers: &str) -> Part {
 
 /// The member `name` of an etcd of these `members`, each `NAME=URL`, with commas between them.
 pub(crate) fn etcd_member(dir: &TestDir, name: &str, address: &str, members: &str) -> Part {
+    Part::new(etcd_command(dir, name, "http", address, members), address.to_owned())
+}
+
+/// Starts a member whose clients come over `http` or `https`.
+pub(crate) fn etcd_command(
+    dir: &TestDir,
+    name: &str,
+    scheme: &str,
+    address: &str,
+    members: &str,
+) -> Command {
     let mut command = Command::new("etcd");
-    let here = format!("http://{address}");
+    let here = format!("{scheme}://{address}");
     let of = |member: &str| member.strip_prefix(&format!("{name}=")).map(str::to_owned);
     let peers = members.split(',').find_map(of).expect("it is one of them");
     command.arg("--data-dir").arg(dir.path(name)).args(["--name", name]);
@@ -112,7 +123,7 @@ pub(crate) fn etcd_member(dir: &TestDir, name: &str, address: &str, members: &st
     command.args(["--initial-cluster", members]);
     // Only where a test fills it.
     command.args(["--quota-backend-bytes", &QUOTA.to_string()]);
-    Part::new(command, address.to_owned())
+    command
 }
 
 /// The node `n1` or `n2` with its store.

@@ -10,6 +10,7 @@ mod cluster_faults;
 mod copies;
 mod directed;
 mod emulated;
+mod etcd_access;
 mod fleet;
 mod fleet_ssh;
 mod library;

@@ -28,6 +28,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - {{ required "etcd.endpoints: the members of etcd" (join "," .Values.etcd.endpoints) | quote }}
 - --cluster-name
 - {{ .Values.cluster.name | quote }}
+{{- if .Values.etcd.certSecretName }}
+- --etcd-cert
+- /etc/tenuto/etcd-cert/tls.crt
+- --etcd-key
+- /etc/tenuto/etcd-cert/tls.key
+{{- end }}
+{{- if .Values.etcd.userSecretName }}
+- --etcd-user
+- /etc/tenuto/etcd-user/user
+{{- end }}
 {{- end }}
 
 {{- define "tenuto.security" -}}
@@ -86,6 +96,16 @@ envFrom:
   mountPath: /etc/tenuto/etcd
   readOnly: true
 {{- end }}
+{{- if .Values.etcd.certSecretName }}
+- name: etcd-cert
+  mountPath: /etc/tenuto/etcd-cert
+  readOnly: true
+{{- end }}
+{{- if .Values.etcd.userSecretName }}
+- name: etcd-user
+  mountPath: /etc/tenuto/etcd-user
+  readOnly: true
+{{- end }}
 {{- if .Values.tls.secretName }}
 - name: tls
   mountPath: /etc/tenuto/tls
@@ -108,6 +128,18 @@ envFrom:
 - name: etcd-ca
   secret:
     secretName: {{ .Values.etcd.caSecretName }}
+{{- end }}
+{{- if .Values.etcd.certSecretName }}
+- name: etcd-cert
+  secret:
+    secretName: {{ .Values.etcd.certSecretName }}
+    defaultMode: 0440
+{{- end }}
+{{- if .Values.etcd.userSecretName }}
+- name: etcd-user
+  secret:
+    secretName: {{ .Values.etcd.userSecretName }}
+    defaultMode: 0440
 {{- end }}
 {{- if .Values.tls.secretName }}
 - name: tls

@@ -9,7 +9,6 @@ use cluster::{
     CapacityShare, ClusterView, CopyVersion, CopyView, NodeDisk, NodeId, NodeNumber, NodeOrders,
     NodeView, TitleName, TitleNumber, UnlistedTitles,
 };
-use director::etcd::EtcdConfig;
 use director::operations::ClusterRecords;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -28,9 +27,7 @@ pub(crate) fn run(command: &ClusterCommand) -> Result<(), Failure> {
 }
 
 fn records(args: &ClusterArgs) -> Result<ClusterRecords, Failure> {
-    let ClusterArgs { cluster, cluster_name } = args;
-    let config = EtcdConfig { endpoints: cluster.clone(), cluster: cluster_name.clone() };
-    Ok(ClusterRecords::new(&config)?)
+    Ok(ClusterRecords::new(&args.etcd())?)
 }
 
 /// The report of `cluster nodes`.
