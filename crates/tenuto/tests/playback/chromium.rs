@@ -203,8 +203,11 @@ const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div
 // Players write their warnings to the console, by functions that they take when they are loaded.
 const warned = new Set();
 // Shaka says the first of every title in two languages. dash.js knows no trick modes and says that
-// it leaves their set alone, as it should. Sound of a part begins with the first whole packet.
+// it leaves their set alone, as it should. Sound of a part begins with the first whole packet. On a
+// busy machine the browser shows fewer pictures, and Shaka looks for a smaller stream.
 const harmless = words => words === 'Rejecting variant - not compatible with root.'
+  || words.startsWith('Dropped frame ratio exceeded threshold: ')
+  || words.startsWith('No alternate stream found for active video stream.')
   || /removed AdaptationSet .* with unsupported EssentialProperty/.test(words)
   || /Adjusting playback time .* because of gap in the manifest/.test(words);
 for (const kind of ['warn', 'error']) console[kind] = (...words) => warned.add(words.join(' '));
