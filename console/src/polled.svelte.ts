@@ -3,7 +3,10 @@
 import { asFailure, type Failure } from './api/failure';
 import { whileVisible } from './visible';
 
-/** A request may take at most this part of the time, so that slow responses are asked for less. */
+/**
+ * A request may take at most this part of the time, so that slow responses are asked for less. Two in
+ * a row have to be slow: a single one tells nothing of the next.
+ */
 const BUSY_PART = 1 / 20;
 
 /**
@@ -15,6 +18,7 @@ export class Polled<T> {
   failure = $state.raw<Failure | null>(null);
   private running: AbortController | null = null;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private tookBefore = 0;
 
   constructor(
     private readonly load: (signal: AbortSignal) => Promise<T>,
@@ -55,6 +59,8 @@ export class Polled<T> {
       this.failure = asFailure(thrown);
     }
     const took = performance.now() - began;
-    this.timer = setTimeout(() => this.refresh(), Math.max(this.periodMs, took / BUSY_PART));
+    const slow = Math.min(took, this.tookBefore);
+    this.tookBefore = took;
+    this.timer = setTimeout(() => this.refresh(), Math.max(this.periodMs, slow / BUSY_PART));
   }
 }
