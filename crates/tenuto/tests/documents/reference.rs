@@ -14,6 +14,7 @@ const BEFORE: &[(&str, &str)] = &[
         "clip nosferatu.mkv; clip caligari.mov; clip a.mkv; clip film-1080.mp4 480x270
          clip film-360.mp4; clip metropolis.mkv; cp a.mkv master.mxf; clip faust.mkv; clip golem.mkv
          printf '1\\n00:00:00,500 --> 00:00:01,500\\nWords\\n' >faust.srt; cp faust.srt signs.srt; rm film.store
+         ffmpeg -v error -i a.mkv -frames:v 3 -s 64x36 -an shot.%06d.dpx
          for store in film other third archive; do tenuto format $store.store --size 256MiB; done",
     ),
     ("tenuto rm", "tenuto ingest other.store a.mkv --title Nosferatu"),
