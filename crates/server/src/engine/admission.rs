@@ -82,8 +82,8 @@ impl Engine {
                 let session = SessionId(self.next_session);
                 // Offers are in order of quality, so any but the first is a smaller one.
                 self.streams.accounts.counters.admitted_downgraded += u64::from(offer > 0);
-                self.streams.accounts.counters.admitted -= u64::from(goes_on);
                 self.begin_session(now, session, request, accepted, slots);
+                self.streams.accounts.counters.admitted -= u64::from(goes_on);
                 if let Some(suspended) = suspended {
                     self.end_suspended(now, suspended);
                 }
