@@ -167,8 +167,8 @@ pub(crate) struct EtcdArgs {
     pub(crate) etcd_key: Option<PathBuf>,
     /// Be this user of etcd: a file with USER:PASSWORD.
     ///
-    /// Readable by its owner alone. The user needs the keys that begin with /tenuto/NAME/, for the
-    /// cluster NAME.
+    /// Other users must not be able to read it. The user of etcd needs the keys that begin with
+    /// /tenuto/NAME/, for the cluster NAME.
     #[arg(long, value_name = "FILE", requires = "cluster")]
     pub(crate) etcd_user: Option<PathBuf>,
 }

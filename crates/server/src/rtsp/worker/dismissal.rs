@@ -6,8 +6,8 @@
 //!                    └ report, BYE, end of the session and of the connection
 //! ```
 //!
-//! A REDIRECT is not sent: few players know it, and those that came through a
-//! director know its address. They heed a BYE: the stream ends, and is not awaited any more.
+//! A REDIRECT is not sent: few players know it, and those that came through a director know its
+//! address. They heed a BYE: the stream ends, and is not awaited any more.
 
 use super::{CHECK_INTERVAL, RtspWorker};
 use device::sockets::ConnectionId;
