@@ -59,8 +59,8 @@ impl Sampler {
         let over = Arc::new(AtomicBool::new(false));
         let (stack, ends) = (beneath(target), Arc::clone(&over));
         // Before the thread starts: starting it takes time that belongs to the first second.
-        let begun = Instant::now();
-        let work = move || watch(stack, begun, &ends);
+        let (begun, first) = (Instant::now(), SystemCounters::now(&stack));
+        let work = move || watch(stack, begun, first, &ends);
         let thread = Builder::new().name("sampler".into()).spawn(work)?;
         Ok(Self { over, thread: Some(thread) })
     }
@@ -79,11 +79,11 @@ impl Drop for Sampler {
     }
 }
 
-fn watch(stack: Stack, begun: Instant, over: &AtomicBool) -> Watched {
+fn watch(stack: Stack, begun: Instant, first: SystemCounters, over: &AtomicBool) -> Watched {
     // The default timer slack of 50 us would count as lateness of this machine.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let (mut samples, mut naps) = (Vec::new(), Times::default());
-    let mut before = SystemCounters::now(&stack);
+    let mut before = first;
     let mut overslept = Duration::ZERO;
     let mut next = begun + SECOND;
     loop {
