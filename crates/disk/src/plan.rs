@@ -20,7 +20,7 @@ use crate::guarantee::most;
 use crate::model::Kind;
 use crate::parameters::Mechanics;
 use crate::platters::Platters;
-use crate::{Calibration, DiskModel};
+use crate::{Calibration, Costs, DiskModel};
 use std::time::Duration;
 use units::{BitRate, ByteCount, float};
 
@@ -214,6 +214,20 @@ const SLOT: Duration = Duration::from_millis(500);
 
 /// The largest number of streams, a bound on a sum over all of them: no actuator serves as many.
 const MOST_STREAMS: u32 = 1 << 17;
+
+/// The times in nanoseconds that a piece takes at places all over the first `span` bytes of a disk,
+/// as a capacity simulation takes them.
+pub fn evenly_placed(costs: &Costs, span: u64, piece: u32) -> Vec<[u32; 1]> {
+    let room = u128::from(span.saturating_sub(piece.into()));
+    let place = |i: u64| u64::try_from((room * u128::from(i.wrapping_mul(GOLDEN))) >> 64);
+    let nanos = |at| u32::try_from(costs.transfer(at, piece.into())).unwrap_or(u32::MAX);
+    (0..PLACES).map(|i| [place(i).map_or(u32::MAX, nanos)]).collect()
+}
+
+/// Number of places of a piece.
+const PLACES: u64 = 987;
+/// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
 mod tests {

@@ -2,10 +2,10 @@
 //! read and write, so that it uses only disk time that no session has reserved. For a recording
 //! with a guaranteed rate it keeps time, as for a session.
 
-use crate::engine::{DiskNumber, MAX_PERMIT_READS, RecordingId, Resource};
 use crate::library::{IndexReads, OpenStore};
 use crate::messages::{CoreHandle, Event, PermitRequestId, RateRefusal};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use engine::{DiskNumber, MAX_PERMIT_READS, RecordingId, Resource};
 use scheduler::{WriteDemand, WriteJob};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -235,24 +235,4 @@ const SHORT_WRITES: u64 = 16;
 const UNLIMITED: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use disk::DiskModel;
-    use scheduler::{DiskTimings, WriteShare};
-
-    /// The part of a disk's time, in thousandths, that is kept for a copy of 100 Mb/s.
-    #[test]
-    fn large_writes_of_a_copy_take_less_of_a_disk_with_an_arm() {
-        let rows = [("hdd-20tb", 1), ("hdd-20tb", 4), ("hdd-20tb", 8), ("ssd-sata", 1)];
-        let kept = rows.map(|(model, mebibytes)| {
-            let model = DiskModel::preset(model).expect("a built-in model");
-            let timings = DiskTimings::of_model(&model, ByteCount::MIB, 1);
-            let write = ByteCount::mib(mebibytes);
-            let demand = GuaranteedWrites::Copy { rate: BitRate(100_000_000), write }.demand();
-            let charge = |job: WriteJob| job.charge(&timings).expect("the times are known");
-            let share = scheduler::WriteDemand::share_of([&demand].into_iter(), charge);
-            share.part * 1000 / WriteShare::WHOLE
-        });
-        assert_eq!(kept, [702, 245, 169, 28], "{rows:?}");
-    }
-}
+mod tests;

@@ -1,11 +1,11 @@
 //! The calibration of a store's disk: measured, or computed for a modelled or throttled disk.
 
-use crate::engine::DiskGuarantee;
 use crate::read_size::ReadChoice;
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, Pool, calibrate,
 };
 use disk::{Calibration, DiskModel, ReadGuarantee, ReadPace};
+use engine::DiskGuarantee;
 use scheduler::DiskTimings;
 use std::time::Duration;
 use units::{BitRate, ByteCount};

@@ -11,11 +11,11 @@
 //! and tried again at the next interval.
 
 use crate::background_io::EngineBackgroundIo;
-use crate::engine::DiskNumber;
 use crate::library::OpenStore;
 use crate::messages::CoreHandle;
 use crate::shared::Shared;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use engine::DiskNumber;
 use scheduler::DiskHistory;
 use serde_json::json;
 use std::collections::HashMap;

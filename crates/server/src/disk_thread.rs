@@ -12,13 +12,13 @@
 //! counted by itself ([`DiskThread::waited`]).
 
 use crate::clock::Clock;
-use crate::engine::{ReadId, ReadOutcome};
 use crate::library::OpenTitle;
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
 use crate::run_delay::RunDelay;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
 use device::{Buffer, Completion, DeviceError, Queue, SharedBuffer};
+use engine::{ReadId, ReadOutcome};
 use media::CHECKSUM_SPAN;
 use rustix::io::Errno;
 use serde_json::json;

@@ -12,9 +12,10 @@
 //! its last piece is there. When the recording has ended, its players go over to the whole title,
 //! cut as before; newcomers play it as any other.
 
-use crate::layout::{CopyLocation, LARGEST_PIECE, SMALLEST_PIECE, floor_power};
+use crate::layout::CopyLocation;
 use crate::library::{IndexReads, Library, OpenError, OpenStore, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
+use engine::{LARGEST_PIECE, SMALLEST_PIECE, floor_power};
 use media::{
     Checksums, Growth, LATE_TRACK, LduIndex, Packaging, PackagingOptions, SettledSegments,
     TitleIndex, TrackIndex, TrackKind,

@@ -16,10 +16,10 @@
 //! it was given before (`Presentation::fingerprint`).
 
 use crate::clock::Clock;
-use crate::engine::{HandedSession, Priority};
 use crate::layout::DeliveryFormat;
 use crate::playback_params::PlaybackParams;
 use device::{keep_open, monotonic_clock, take_kept};
+use engine::{HandedSession, Priority};
 use media::Excerpt;
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,8 @@
 //! The media server: HTTP, RTSP, sessions, control socket and metrics around a pure engine.
 //!
-//! `engine` decides (which read, for which stream, when; which session is admitted) and does no
-//! I/O. The rest of this crate owns sockets, threads, the clock and the devices, and executes the
+//! The crate `engine` decides (which read, for which stream, when; which session is admitted) and
+//! does no I/O. This crate owns sockets, threads, the clock and the devices, and executes the
 //! engine's actions. It never looks into a title's payload.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::disallowed_types,
-    reason = "only `engine` is pure in this crate; it denies both again"
-)]
 
 pub mod access;
 mod address_prefix;
@@ -27,7 +22,6 @@ mod core;
 mod daily_window;
 mod disk_history_writer;
 mod disk_thread;
-pub mod engine;
 mod exposure;
 mod growing;
 mod handover;
@@ -73,6 +67,5 @@ pub use daily_window::{BadWindow, DailyWindow};
 pub use exposure::check_director;
 pub use handover::{HANDOVER_VERSION, Handover};
 pub use http_service::TlsFiles;
-pub use layout::{lead_of, piece_size};
 pub use reload::{ConfigOption, OptionChange, config_options};
 pub use server::Server;

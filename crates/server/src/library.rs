@@ -7,7 +7,6 @@
 //! Titles of the same name and content are copies of one title, which can be read from any of their
 //! stores. Of titles of the same name and different content, the one of the first store is served.
 
-use crate::engine::{DiskNumber, Layout, TitleKey};
 use crate::growing::GrowingTitles;
 use crate::layout::{CopyLocation, DeliveryFormat};
 use crate::playback_params::PlaybackParams;
@@ -15,6 +14,7 @@ use crate::presentation::Presentation;
 use crate::title_keys::{self, KeyProvider};
 use crate::wire;
 use device::FileIdentity;
+use engine::{DiskNumber, Layout, TitleKey};
 use media::{
     Encryption, ExcerptError, Growth, Packaging, PackagingError, PackagingOptions, Slice,
     TitleIndex,

@@ -16,7 +16,6 @@
 use crate::access::Permit;
 use crate::config::ClusterConfig;
 use crate::copy_board::CopyBoard;
-use crate::engine::Priority;
 use crate::http::{Response, SignedQuestion, escape};
 use crate::layout::DeliveryFormat;
 use crate::sessions::{FailoverNodes, PlayerSession};
@@ -26,6 +25,7 @@ use director::etcd::EtcdConfig;
 use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
 use director::secret::ClusterSecret;
 use director::ticket::{Ticket, TicketError};
+use engine::Priority;
 use rtsp_message::headers::{StreamName, Target};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

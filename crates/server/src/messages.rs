@@ -8,10 +8,6 @@
 use crate::access::Permit;
 use crate::background_io::GuaranteedWrites;
 use crate::clients::{ClientAddress, ClientLimit};
-use crate::engine::{
-    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, FillFor, MaxWait,
-    MediaRequest, ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
-};
 use crate::handover::LeftState;
 use crate::http::Response;
 use crate::layout::DeliveryFormat;
@@ -22,6 +18,10 @@ use crate::wire;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
 use device::sockets::{ConnectionId, Waker};
+use engine::{
+    CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, FillFor, MaxWait,
+    MediaRequest, ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
+};
 use media::TextForm;
 use scheduler::WriteJob;
 use std::net::{SocketAddr, UdpSocket};

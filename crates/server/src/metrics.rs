@@ -1,10 +1,10 @@
 //! `/metrics`: OpenMetrics text, made at each scrape from the last published snapshot, so that
 //! counting costs nothing between scrapes.
 
-use crate::engine::{CutShort, DiskStatus, Priority, Resource};
 use crate::shared::Shared;
 use crate::wire;
 use device::KernelCounters;
+use engine::{CutShort, DiskStatus, Priority, Resource};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};

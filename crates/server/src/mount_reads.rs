@@ -19,7 +19,6 @@
 //! Sessions of readers are not handed over to another server: the mount ends with this one.
 
 use crate::clients::ClientAddress;
-use crate::engine::{MaxWait, MediaRequest, Part, ReadId, Refusal, RequestId, SessionId};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::{
@@ -32,6 +31,7 @@ use crate::shared::{ReaderCounters, Shared};
 use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
 use device::SharedBuffer;
 use device::sockets::ConnectionId;
+use engine::{MaxWait, MediaRequest, Part, ReadId, Refusal, RequestId, SessionId};
 use media::{Body, Slice};
 use std::collections::{BTreeMap, HashMap};
 use std::io;

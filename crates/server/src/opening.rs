@@ -1,17 +1,17 @@
 //! Opens a store to be served: its device, slowed down where that is configured, and the guarantee
 //! by which its disk is scheduled.
 
+use crate::ServerConfig;
 use crate::buffer_memory::usable_memory;
 use crate::calibration::{both, candidates, guarantee_of, measure, of_model, of_throttle};
 use crate::disk_history_writer;
-use crate::engine::DiskGuarantee;
 use crate::read_size::{Audience, MOST_VIEWERS, ReadChoice, choose};
-use crate::{ServerConfig, engine::DiskNumber};
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, FileDevice,
     FileIdentity, OpenOptions, PacedDevice,
 };
 use disk::{Calibration, DiskModel, MeasuredPart};
+use engine::{DiskGuarantee, DiskNumber};
 use scheduler::{DiskHistory, DiskTimings, PolicyKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

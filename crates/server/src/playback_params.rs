@@ -12,7 +12,7 @@
 //! ```
 
 use crate::config::ServerConfig;
-use crate::engine::Priority;
+use engine::Priority;
 use media::Excerpt;
 use std::time::Duration;
 

@@ -52,12 +52,9 @@
 //! one after another as they are played, from the first on.
 
 use crate::access::Permit;
-use crate::engine::{Layout, Lead, TitleKey, TrackLayout};
-use crate::layout::{
-    CopyLocation, DeliveryFormat, LARGEST_PIECE, SMALLEST_PIECE, floor_power, layouts,
-    recording_layout,
-};
+use crate::layout::{CopyLocation, DeliveryFormat, layouts, recording_layout};
 use crate::playback_params::PlaybackParams;
+use engine::{LARGEST_PIECE, Layout, Lead, SMALLEST_PIECE, TitleKey, TrackLayout, floor_power};
 use media::{Body, ExcerptError, Packaging, Slice};
 use ring::digest;
 use std::collections::BTreeMap;
@@ -802,8 +799,8 @@ const WINDING_SPEED: u32 = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::DiskNumber;
     use disk::{Costs, DiskModel};
+    use engine::DiskNumber;
     use media::{CHECKSUM_SPAN, LduIndex, PackagingOptions, TitleIndex, TitleKind};
     use media::{TrackDescription, TrackIndex, TrackKind};
     use scheduler::DiskTimings;

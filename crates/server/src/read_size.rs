@@ -10,8 +10,8 @@
 //! Larger reads cost less processor time for each byte, up to 1 MiB; above, smaller reads start
 //! viewers sooner. More viewers than [`MOST_VIEWERS`] or than the network carries are not counted.
 
-use crate::engine::DiskGuarantee;
-use crate::layout::piece_size;
+use engine::DiskGuarantee;
+use engine::piece_size;
 use scheduler::{
     CapacityResult, CapacitySim, DiskTimings, Lead, PolicyKind, TrackPieces, sending_reserve,
     viewers_of_copies,

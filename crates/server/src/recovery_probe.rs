@@ -11,10 +11,10 @@
 //! is another device to the kernel, and stays lost until the server is restarted. A probe of a disk
 //! that does not answer blocks as long as the kernel does.
 
-use crate::engine::DiskNumber;
 use crate::messages::{CoreHandle, Event};
 use crate::shared::Shared;
 use crossbeam_channel::bounded;
+use engine::DiskNumber;
 use serde_json::json;
 use std::io;
 use std::sync::Arc;

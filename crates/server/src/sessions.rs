@@ -6,11 +6,11 @@
 
 use crate::access::Permit;
 use crate::clients::ClientAddress;
-use crate::engine::SessionId;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::player_reports::SessionReports;
 use crate::presentation::Presentation;
+use engine::SessionId;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::fs::File;

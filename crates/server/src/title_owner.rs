@@ -3,11 +3,11 @@
 //! kept for viewers.
 
 use crate::background_io::EngineBackgroundIo;
-use crate::engine::SessionId;
 use crate::library::{OpenError, OpenStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crate::mount_reads::{MountReaders, ReaderRequest};
 use crossbeam_channel::bounded;
+use engine::SessionId;
 use media::{Body, TitleKind};
 use std::sync::Arc;
 use store::{

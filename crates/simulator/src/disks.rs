@@ -4,7 +4,7 @@
 //! They are not `device::SimulatedDisk`, because a disk that is as slow as its guarantee allows has
 //! no head and no positions: only the times of the engine's reads are simulated.
 //!
-//! The guarantee of N reads per slot, on which [`server::engine`] relies:
+//! The guarantee of N reads per slot, on which [`engine`] relies:
 //!
 //! ```text
 //!  slot start                                                            slot end
@@ -19,9 +19,9 @@ mod paced;
 
 use crate::scenario::{self, Scenario, Timing};
 use ::disk::{DiskModel, Head};
+use engine::{DiskGuarantee, PermitId, ReadId, ReadOutcome};
 use paced::PacedTiming;
 use scheduler::{DiskTimings, ServiceCurve};
-use server::engine::{DiskGuarantee, PermitId, ReadId, ReadOutcome};
 use std::collections::VecDeque;
 use std::time::Duration;
 use units::{ByteCount, Moment, SlotIndex};

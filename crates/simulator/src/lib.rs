@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Time is a number, a disk is arithmetic, a viewer is a state machine, and all random numbers come
-//! from one seed. Only [`server::engine`] is production code, so that a rule that holds here holds
+//! from one seed. Only [`engine`] is production code, so that a rule that holds here holds
 //! in a server. One scenario gives the same trace on every machine.
 //!
 //! The checkers are written from outside the engine: they judge its answers by the titles, the

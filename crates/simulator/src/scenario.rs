@@ -83,7 +83,7 @@ pub struct Titles {
     /// Share of titles of which only a part is played (0 to 1): every piece, or every second, third
     /// or fourth one, forwards or backwards, with a quarter to twice of its play-out time.
     pub partial: f64,
-    /// Whether titles in segments have leads: see `server::engine::TrackLayout::lead`.
+    /// Whether titles in segments have leads: see `engine::TrackLayout::lead`.
     pub leads: bool,
     /// Share of titles with a replica on a second disk (0 to 1).
     pub copies: f64,

@@ -13,8 +13,8 @@
 
 use crate::checks::Segments;
 use crate::scenario::Scenario;
+use engine::{DiskNumber, Layout, Lead, Part, TitleKey, TrackLayout, TrackNumber};
 use player::{Timeline, TrackTimeline};
-use server::engine::{DiskNumber, Layout, Lead, Part, TitleKey, TrackLayout, TrackNumber};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

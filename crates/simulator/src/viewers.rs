@@ -6,8 +6,8 @@
 
 use crate::scenario::Scenario;
 use crate::titles::Title;
+use engine::{Priority, ReadId, RequestId, SessionId, TrackNumber};
 use player::{Behaviour, Fetch, Player, TimedAction, ViewerAction};
-use server::engine::{Priority, ReadId, RequestId, SessionId, TrackNumber};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{BitRate, Moment};

@@ -20,10 +20,10 @@ use crate::scenario::Scenario;
 use crate::titles::{self, Title};
 use crate::trace::{Trace, TraceLine};
 use crate::viewers::{Viewer, ViewerProfile, ViewerRequest};
-use recordings::{GroupWrite, Recording};
-use server::engine::{
+use engine::{
     Action, DiskNumber, Engine, EngineConfig, PermitId, ReadOutcome, RequestId, SessionId, Status,
 };
+use recordings::{GroupWrite, Recording};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use units::{ByteCount, Moment};

@@ -14,12 +14,12 @@
 //! `brim.rs` is.
 
 use disk::{DiskModel, Head, Mechanics};
-use scheduler::{DiskTimings, Lead, PolicyKind};
-use server::engine::{
+use engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     FillFor, Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RefusalCause,
     RequestId, Resource, SessionId, TitleKey, TrackLayout,
 };
+use scheduler::{DiskTimings, Lead, PolicyKind};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;

@@ -27,7 +27,7 @@ mod keys;
 
 pub use keys::new_key_file;
 
-use crate::engine::Priority;
+use engine::Priority;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use keys::KeyFile;
 use serde::{Deserialize, Serialize};

@@ -4,13 +4,13 @@
 use super::operations::ApiCall;
 use super::problem::Problem;
 use super::{AdminApi, json};
-use crate::engine::{AdmitRequest, Layout, MaxWait, Priority, Resource};
 use crate::http::{Response, open_failed, refusal_message};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::Event;
 use crate::wire;
 use crossbeam_channel::bounded;
+use engine::{AdmitRequest, Layout, MaxWait, Priority, Resource};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::StoreAccess;

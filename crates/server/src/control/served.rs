@@ -3,7 +3,6 @@
 
 use super::{Reply, Request, StoreOwner, execute};
 use crate::background_io::{EngineBackgroundIo, RecordingIo};
-use crate::engine::SessionId;
 use crate::library::{OpenStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crate::reload::Reloader;
@@ -13,6 +12,7 @@ use crate::{ServerConfig, opening, wire};
 use crossbeam_channel::bounded;
 use device::{CalibrateOptions, CalibrateProgress, DiskAccess};
 use disk::Calibration;
+use engine::SessionId;
 use serde_json::json;
 use std::any::Any;
 use std::path::Path;

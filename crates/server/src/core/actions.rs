@@ -2,10 +2,10 @@
 
 use super::Core;
 use crate::disk_thread::ReadJob;
-use crate::engine::{Action, CutShort, DiskNumber, ReadId, ReadOutcome, SessionId, SessionSummary};
 use crate::messages::RequestError;
 use crate::recovery_probe;
 use device::{Buffer, Pool};
+use engine::{Action, CutShort, DiskNumber, ReadId, ReadOutcome, SessionId, SessionSummary};
 use serde_json::json;
 use std::sync::Arc;
 use units::ByteCount;

@@ -11,9 +11,9 @@
 //! of caches that are admitted.
 
 use super::Core;
-use crate::engine::{AdmissionDecision, CutShort, Priority, Refusal, RequestId, SessionId};
 use crate::sessions::PlayerSession;
 use crate::wire::ViewerDecision;
+use engine::{AdmissionDecision, CutShort, Priority, Refusal, RequestId, SessionId};
 use serde_json::json;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

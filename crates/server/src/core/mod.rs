@@ -25,10 +25,6 @@ use crate::clients::{ClientCounts, ClientLimit};
 use crate::clock::Clock;
 use crate::disk_history_writer::{self, HistoryRecord};
 use crate::disk_thread::DiskThread;
-use crate::engine::{
-    Action, DiskNumber, DiskStatus, Engine, PermitId, ReadId, ReadOutcome, RecordingId, RequestId,
-    SessionId, Status, TitleKey,
-};
 use crate::library::StoredCopy;
 use crate::messages::{
     Caller, CoreHandle, Event, PermitRequestId, RateRefusal, RequestError, WorkerHandle,
@@ -41,6 +37,10 @@ use crate::wire::TitleSessions;
 use alerts::Alerts;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Pool, SharedBuffer};
+use engine::{
+    Action, DiskNumber, DiskStatus, Engine, PermitId, ReadId, ReadOutcome, RecordingId, RequestId,
+    SessionId, Status, TitleKey,
+};
 use handover::HandingOver;
 use requests::PendingRequest;
 use serde_json::json;

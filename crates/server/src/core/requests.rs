@@ -7,9 +7,9 @@
 //! ```
 
 use super::Core;
-use crate::engine::{MediaRequest, ReadId, RequestId, SessionId};
 use crate::messages::{Caller, RequestError, WorkerMessage};
 use crate::sessions::PlayerSession;
+use engine::{MediaRequest, ReadId, RequestId, SessionId};
 use std::ops::Range;
 use units::Moment;
 

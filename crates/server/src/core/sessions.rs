@@ -4,15 +4,15 @@
 
 use super::{Core, decisions};
 use crate::clients::ClientAddress;
-use crate::engine::{
-    AdmissionDecision, AdmitRequest, Disconnection, FillFor, RequestId, SessionId, SessionStatus,
-    TitleKey,
-};
 use crate::library::{OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
 use crate::sessions::{PlayerSession, Token};
 use crate::wire;
 use crossbeam_channel::Sender;
+use engine::{
+    AdmissionDecision, AdmitRequest, Disconnection, FillFor, RequestId, SessionId, SessionStatus,
+    TitleKey,
+};
 use media::TrackKind;
 use std::collections::HashSet;
 use std::sync::Arc;

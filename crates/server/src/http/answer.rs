@@ -13,7 +13,6 @@ use super::response::{Head, Response};
 use super::routes::{Route, escape};
 use super::{failover, origin, over_rtsp, parts, preflight};
 use crate::access::Permit;
-use crate::engine::{MaxWait, SessionId};
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Manifest, PlayRequest};
@@ -23,6 +22,7 @@ use crate::presentation::{BuiltFile, Presentation};
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
+use engine::{MaxWait, SessionId};
 use media::{
     ContentSteering, CueClock, KeyAccess, Links, NoSegmentIndex, NoTransportForm, Packaging,
     PackagingError, TextForm, TrackKind,

@@ -2,8 +2,8 @@
 //! do the right thing, one stable word, and a sentence.
 
 use super::response::Response;
-use crate::engine::{CutShort, DeclineReason, ReadOutcome};
 use crate::messages::RequestError;
+use engine::{CutShort, DeclineReason, ReadOutcome};
 use std::fmt;
 use std::time::Duration;
 

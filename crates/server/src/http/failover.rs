@@ -16,7 +16,6 @@ use super::resource::{self, TitleResource};
 use super::response::Response;
 use super::routes::Route;
 use crate::access::Permit;
-use crate::engine::MaxWait;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::membership::permit_of;
@@ -25,6 +24,7 @@ use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
 use crate::sessions::{Token, TokenLookup};
 use crate::shared::Shared;
+use engine::MaxWait;
 use media::CueClock;
 use std::sync::Arc;
 

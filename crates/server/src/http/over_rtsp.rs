@@ -11,12 +11,12 @@
 
 use super::response::Response;
 use crate::access::Permit;
-use crate::engine::MaxWait;
 use crate::library::OpenTitle;
 use crate::messages::{Manifest, PlayRequest};
 use crate::rtsp::{self, OfferedStream};
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
+use engine::MaxWait;
 use rtsp_message::headers::StreamName;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! Pages of any origin may read every response (CORS `*`): no response depends on a cookie.
 
 use super::request::HeadError;
-use crate::engine::{Refusal, RefusalCause, Resource, RetryAfter};
+use engine::{Refusal, RefusalCause, Resource, RetryAfter};
 use http_service::status_words;
 use serde_json::json;
 use std::fmt::Write;

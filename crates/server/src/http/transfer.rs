@@ -27,11 +27,11 @@
 //! waits for its disk. The head is sent only when the engine has accepted the first window, because
 //! until then the response may still become a refusal.
 
-use crate::engine::{MediaRequest, Part, ReadId, RequestId, SessionId};
 use crate::messages::EndOfFill;
 use crate::presentation::{self, Spans};
 use device::SharedBuffer;
 use device::sockets::SendSlice;
+use engine::{MediaRequest, Part, ReadId, RequestId, SessionId};
 use media::{Body, ChainWriter, CipherWriter, PacketWriter, Slice};
 use std::collections::VecDeque;
 use std::ops::Range;

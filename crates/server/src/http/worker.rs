@@ -38,7 +38,6 @@ use super::transfer::Transfer;
 use crate::admin::AdminApi;
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
-use crate::engine::{RequestId, SessionId};
 use crate::http2::{HttpEvent, HttpSockets};
 use crate::library::OpenTitle;
 use crate::messages::{
@@ -50,6 +49,7 @@ use crate::shared::Shared;
 use crate::tls::is_clear_text;
 use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent};
+use engine::{RequestId, SessionId};
 use leaving::Leaving;
 use serde_json::json;
 use std::collections::HashMap;

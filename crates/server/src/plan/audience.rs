@@ -1,7 +1,8 @@
 //! The audience of a plan: streams of constant rate, or viewers of a title with its own demand.
 
-use super::{evenly_placed, piece};
+use super::piece;
 use disk::Costs;
+use disk::plan::evenly_placed;
 use media::{Packaging, PackagingError, PackagingOptions, TitleIndex};
 use scheduler::{Lead, TrackPieces, sending_reserve};
 use std::sync::Arc;

@@ -15,10 +15,10 @@ pub use audience::PlannedAudience;
 pub use popularity::{Popularity, SharedCapacity, USUAL_WITHIN, USUAL_ZIPF};
 
 use crate::buffer_memory::usable_memory;
-use crate::layout::piece_size;
 use audience::PlannedViewer;
 use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
-use disk::{Calibration, Costs, DiskModel};
+use disk::{Calibration, DiskModel};
+use engine::piece_size;
 use scheduler::{
     CapacityResult, CapacitySim, DiskTimings, PolicyKind, Resource, viewers_of_copies,
 };
@@ -296,20 +296,6 @@ impl PlanDisk {
 fn piece(rate: BitRate, read: ByteCount) -> u32 {
     piece_size(rate, &[], read)
 }
-
-/// The times in nanoseconds that a piece takes at places all over the first `span` bytes of a disk,
-/// as a capacity simulation takes them.
-pub fn evenly_placed(costs: &Costs, span: u64, piece: u32) -> Vec<[u32; 1]> {
-    let room = u128::from(span.saturating_sub(piece.into()));
-    let place = |i: u64| u64::try_from((room * u128::from(i.wrapping_mul(GOLDEN))) >> 64);
-    let nanos = |at| u32::try_from(costs.transfer(at, piece.into())).unwrap_or(u32::MAX);
-    (0..PLACES).map(|i| [place(i).map_or(u32::MAX, nanos)]).collect()
-}
-
-/// Number of places of a piece.
-const PLACES: u64 = 987;
-/// The golden ratio of 2^64: its multiples, modulo that, fall evenly.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The most streams of one disk for which a server plans while it serves: the time of a plan grows
 /// with them, to some seconds.

@@ -18,7 +18,6 @@ use super::session::{TrackSetup, TransportSetup, Wire};
 use super::track_bytes::Taken;
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
-use crate::engine::MaxWait;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::{
@@ -30,6 +29,7 @@ use crate::shared::Shared;
 use crate::tls::ClientSockets;
 use crossbeam_channel::{Receiver, Sender};
 use device::sockets::ConnectionId;
+use engine::MaxWait;
 use media::rtp::{Packetizer, PayloadFormat};
 use media::{ConstantRate, TransportCounters};
 use serde_json::json;

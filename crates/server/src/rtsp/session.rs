@@ -1,8 +1,8 @@
 //! What a player has set up: its tracks, and where the packets of each go.
 
 use super::playback::Playback;
-use crate::engine::SessionId;
 use crate::library::OpenTitle;
+use engine::SessionId;
 use media::TransportCounters;
 use media::rtp::{Packetizer, PayloadFormat};
 use rtsp_message::headers::{Profile, StreamName, TransportSpec};

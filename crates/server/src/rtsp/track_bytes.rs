@@ -7,8 +7,8 @@
 //! Memory is bounded by what the engine delivers ahead (two pieces for each request) and by one LDU
 //! that lies in several pieces.
 
-use crate::engine::{MediaRequest, Part, ReadId, RequestId, SessionId};
 use device::SharedBuffer;
+use engine::{MediaRequest, Part, ReadId, RequestId, SessionId};
 use std::collections::VecDeque;
 use std::ops::Range;
 

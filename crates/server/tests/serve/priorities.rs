@@ -2,9 +2,9 @@
 
 use crate::client::Client;
 use crate::fixture::{TestServer, TestStore, eventually, media};
+use engine::Priority;
 use serde_json::Value;
 use server::access::{TokenClaims, new_key_file};
-use server::engine::Priority;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::BitRate;
 

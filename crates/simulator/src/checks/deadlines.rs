@@ -19,9 +19,7 @@
 use super::schedule::{Contract, GrantStart, TrackSchedule};
 use super::seeks::{Contiguity, Segments, TrackRequest};
 use super::{Memory, Piece};
-use server::engine::{
-    Disconnection, Layout, Part, RequestId, SessionId, SessionSummary, TrackNumber,
-};
+use engine::{Disconnection, Layout, Part, RequestId, SessionId, SessionSummary, TrackNumber};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;

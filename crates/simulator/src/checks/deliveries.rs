@@ -4,7 +4,7 @@
 //! Written from outside the engine: the input is the byte ranges of requests and deliveries.
 
 use super::{Piece, ViolationLog};
-use server::engine::{Part, RequestId, TitleKey};
+use engine::{Part, RequestId, TitleKey};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -4,7 +4,7 @@
 //! Written from outside the engine: the input is what was asked of it and the actions that end it.
 
 use super::ViolationLog;
-use server::engine::{PermitId, RequestId, SessionId, TitleKey};
+use engine::{PermitId, RequestId, SessionId, TitleKey};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]

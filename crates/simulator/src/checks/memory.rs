@@ -5,7 +5,7 @@
 //! Written from outside the engine: the position of a piece is computed from the title's layout.
 
 use super::ViolationLog;
-use server::engine::{Layout, ReadId, ReadOutcome, TitleKey, TrackNumber};
+use engine::{Layout, ReadId, ReadOutcome, TitleKey, TrackNumber};
 use std::collections::BTreeMap;
 use units::align_up;
 

@@ -12,7 +12,7 @@
 //! world: [`would_be_admitted_as_lowest`](crate::would_be_admitted_as_lowest).
 
 use super::ViolationLog;
-use server::engine::{CutShort, Priority, SessionId, SessionSummary};
+use engine::{CutShort, Priority, SessionId, SessionSummary};
 use std::collections::{BTreeMap, BTreeSet};
 use units::Moment;
 

@@ -9,7 +9,7 @@
 //! ```
 
 use super::ViolationLog;
-use server::engine::{Refusal, RefusalCause, Resource, RetryAfter};
+use engine::{Refusal, RefusalCause, Resource, RetryAfter};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::Moment;

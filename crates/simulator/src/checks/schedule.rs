@@ -19,7 +19,7 @@
 
 use super::deadlines::{SeekTarget, millis};
 use super::seeks::{SeekRule, Segments};
-use server::engine::{Layout, RequestId, TrackNumber};
+use engine::{Layout, RequestId, TrackNumber};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use units::Moment;

@@ -21,7 +21,7 @@
 //! read. The first request after a grant may begin up to two reads away, because a segment can
 //! begin within the read before its own; and from the segment before the granted one to its end.
 
-use server::engine::{Part, TrackLayout, TrackNumber};
+use engine::{Part, TrackLayout, TrackNumber};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Duration;
@@ -183,7 +183,7 @@ const LATEST_REQUESTS: usize = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::engine::Lead;
+    use engine::Lead;
     use std::sync::OnceLock;
 
     const READ: u32 = 100;

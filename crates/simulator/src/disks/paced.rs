@@ -11,7 +11,7 @@
 
 use crate::scenario::Timing;
 use disk::{Calibration, LONGER, ReadGuarantee, ReadPace};
-use server::engine::DiskGuarantee;
+use engine::DiskGuarantee;
 use std::time::Duration;
 use units::{BitRate, ByteCount, Moment, nanos};
 

@@ -6,11 +6,11 @@ use crate::checks::{DeliveredBytes, Delivery, IssuedRead, Piece};
 use crate::disks::Work;
 use crate::titles::Title;
 use crate::viewers::UnsentBuffer;
-use scheduler::PolicyKind;
-use server::engine::{
+use engine::{
     Action, CutShort, DiskNumber, ReadId, ReadOutcome, RequestId, SessionId, SessionSummary,
     TitleKey, TrackNumber,
 };
+use scheduler::PolicyKind;
 use std::ops::Range;
 use std::time::Duration;
 use units::nanos;

@@ -3,10 +3,8 @@
 use super::{Event, World};
 use crate::checks::{Admission, Wish};
 use crate::viewers::Stall;
+use engine::{AdmissionDecision, AdmitRequest, Disconnection, MaxWait, Priority, SessionId};
 use player::{Action as PlayerAction, Player, PlayerOptions};
-use server::engine::{
-    AdmissionDecision, AdmitRequest, Disconnection, MaxWait, Priority, SessionId,
-};
 use std::sync::Arc;
 use std::time::Duration;
 use units::Moment;

@@ -2,7 +2,7 @@
 
 use super::{Event, PermitRequest, World};
 use crate::disks::Work;
-use server::engine::{DiskNumber, PermitId};
+use engine::{DiskNumber, PermitId};
 use units::{ByteCount, Moment, align_down};
 
 impl World<'_> {

@@ -5,8 +5,8 @@
 use super::{Event, World};
 use crate::checks::{Keeping, RecordedBytes};
 use crate::disks::Work;
+use engine::{DiskNumber, PermitId, ReadOutcome, RecordingId};
 use scheduler::{WriteDemand, WriteJob};
-use server::engine::{DiskNumber, PermitId, ReadOutcome, RecordingId};
 use std::time::Duration;
 use units::{ByteCount, Moment, align_down, nanos};
 

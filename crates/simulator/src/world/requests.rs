@@ -7,11 +7,11 @@ use super::{Event, World};
 use crate::checks::{Contiguity, SeekTarget};
 use crate::titles::byte_count;
 use crate::viewers::{FetchRange, ViewerRequest};
-use player::{Fetch, PlaybackState};
-use server::engine::{
+use engine::{
     Action, Disconnection, MediaRequest, Part, ReadId, RequestId, ScheduleChange, SessionId,
     TrackNumber,
 };
+use player::{Fetch, PlaybackState};
 use std::sync::Arc;
 use std::time::Duration;
 use units::{ByteCount, Moment, nanos};

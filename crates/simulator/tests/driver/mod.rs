@@ -5,13 +5,13 @@ mod paced;
 mod titles;
 
 use disk::{DiskModel, Head, ReadPace};
-use paced::PacedDisk;
-use scheduler::{DiskTimings, PolicyKind};
-use server::engine::{
+use engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     MaxWait, MediaRequest, Part, PermitId, Priority, ReadId, ReadOutcome, RequestId,
     ScheduleChange, SessionId, TitleKey, TrackNumber,
 };
+use paced::PacedDisk;
+use scheduler::{DiskTimings, PolicyKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;

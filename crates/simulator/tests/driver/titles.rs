@@ -1,7 +1,7 @@
 //! Titles whose rate over time has a certain shape, laid out on a disk.
 
 use super::Brim;
-use server::engine::{DiskNumber, Layout, Lead, TitleKey, TrackLayout, TrackNumber};
+use engine::{DiskNumber, Layout, Lead, TitleKey, TrackLayout, TrackNumber};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -36,19 +36,19 @@
 use super::random::RandomSource;
 use super::titles::{Clips, Track};
 use crate::reproduce::{Cell, Report, Table};
+use disk::plan::evenly_placed;
 use disk::{Costs, DiskModel, Head};
+use engine::lead_of;
+use engine::{
+    Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
+    Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
+    TitleKey, TrackLayout,
+};
 use meter::report::cell;
 use scheduler::{
     CapacitySim, DiskTimings, Lead, PolicyKind, Resource, TrackPieces, sending_reserve,
     viewers_of_copies,
 };
-use server::engine::{
-    Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
-    Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
-    TitleKey, TrackLayout,
-};
-use server::lead_of;
-use server::plan::evenly_placed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
@@ -591,7 +591,7 @@ const TURNS: u64 = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use server::engine::Disconnection;
+    use engine::Disconnection;
 
     fn study(disk: &str, read_size: ByteCount, wait: u64) -> CrowdStudy {
         CrowdStudy {
@@ -613,7 +613,7 @@ mod tests {
     /// The sound of a title, as the server cuts it.
     fn sound(read_size: ByteCount) -> (BitRate, u32) {
         let rate = BitRate(128_000);
-        (rate, server::piece_size(rate, &[], read_size))
+        (rate, engine::piece_size(rate, &[], read_size))
     }
 
     fn random(seconds: u64) -> CrowdArrivals {

@@ -18,9 +18,9 @@ pub use library::{Library, LibraryTitle, Removal};
 use crate::admission::{CrowdArrivals, CrowdStudy, RandomSource};
 use crate::reproduce::{Cell, Figure, Report, Table};
 use disk::DiskModel;
+use engine::{DiskNumber, Layout, PieceTimes, TitleKey, TrackLayout};
 use meter::report::{LineShape, Plot, Series, cell};
 use scheduler::{CapacitySim, DiskTimings, Lead, PolicyKind, TrackPieces, sending_reserve};
-use server::engine::{DiskNumber, Layout, PieceTimes, TitleKey, TrackLayout};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -116,7 +116,7 @@ impl AgeingStudy {
         for (_, title) in library.titles() {
             let runs = self.runs(title.tracks[0].extents());
             let piece =
-                |runs: &[Range<u64>]| server::piece_size(title.rates[0], runs, self.read_size);
+                |runs: &[Range<u64>]| engine::piece_size(title.rates[0], runs, self.read_size);
             bytes += title.bytes(0).0;
             whole += if piece(&runs) == piece(&[]) { title.bytes(0).0 } else { 0 };
         }
@@ -173,7 +173,7 @@ impl AgeingStudy {
     fn track(&self, title: &LibraryTitle, track: usize, from: f64) -> TrackLayout {
         let rate = title.rates[track];
         let mut runs = self.runs(title.tracks[track].extents());
-        let piece = server::piece_size(rate, &runs, self.read_size);
+        let piece = engine::piece_size(rate, &runs, self.read_size);
         let lasts = ByteCount(piece.into()).time_at(rate);
         let pieces = PLAYED.as_nanos().div_ceil(lasts.as_nanos().max(1));
         let bytes = u64::try_from(pieces).unwrap_or(u64::MAX).saturating_mul(piece.into());

@@ -11,8 +11,8 @@ use super::values::{
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
 use disk::DiskModel;
+use engine::Priority;
 use scheduler::PolicyKind;
-use server::engine::Priority;
 use server::{AddressPrefix, DailyWindow};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -354,7 +354,7 @@ impl<'a> StudySetup<'a> {
                 let study = CrowdStudy {
                     model: model.clone(),
                     read_size,
-                    piece: server::piece_size(CROWD_RATE, &[], read_size),
+                    piece: engine::piece_size(CROWD_RATE, &[], read_size),
                     memory: self.args.memory.unwrap_or(CROWD_MEMORY),
                     rate: CROWD_RATE,
                     variable,
@@ -372,7 +372,7 @@ impl<'a> StudySetup<'a> {
                     |within| (name.clone(), study.clone(), viewers, CrowdArrivals::Random(within));
                 crowds.extend(CROWDS.map(crowd));
                 if !variable {
-                    let sound = Some((SOUND_RATE, server::piece_size(SOUND_RATE, &[], read_size)));
+                    let sound = Some((SOUND_RATE, engine::piece_size(SOUND_RATE, &[], read_size)));
                     let study = CrowdStudy { sound, ..study };
                     let crowd = |within| {
                         (name.clone(), study.clone(), viewers, CrowdArrivals::Random(within))

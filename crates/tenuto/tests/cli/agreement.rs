@@ -4,12 +4,12 @@
 
 use crate::program::TestDir;
 use disk::{DiskModel, Head};
-use scheduler::{DiskTimings, Lead, PolicyKind};
-use server::engine::{
+use engine::{
     Action, AdmissionDecision, AdmitRequest, DiskGuarantee, DiskNumber, Engine, EngineConfig,
     Layout, MaxWait, MediaRequest, Part, Priority, ReadId, ReadOutcome, RequestId, SessionId,
     TitleKey, TrackLayout,
 };
+use scheduler::{DiskTimings, Lead, PolicyKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -12,11 +12,11 @@
 //! ```
 
 use super::Worker;
-use crate::engine::Disconnection;
 use crate::http::connection::{Connection, SessionUse};
 use crate::messages::Event;
 use crate::sessions::PlayerSession;
 use device::sockets::ConnectionId;
+use engine::Disconnection;
 use std::sync::Arc;
 
 impl Worker {

@@ -12,7 +12,6 @@
 use super::{AdoptedTicket, RtspConnection, RtspWorker, WaitingRequest};
 use crate::access::{Denied, Permit, TokenNeed};
 use crate::clients::ClientAddress;
-use crate::engine::MaxWait;
 use crate::http::{Response, bearer_token, escape};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
@@ -31,6 +30,7 @@ use crate::rtsp::session::{
 use crate::sessions::TokenLookup;
 use device::sockets::ConnectionId;
 use director::ticket::TicketError;
+use engine::MaxWait;
 use media::rtp::{MediaSection, Packetizer, session_description};
 use media::{TrackKind, TransportCounters};
 use rtsp_message::headers::{
