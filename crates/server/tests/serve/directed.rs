@@ -141,6 +141,7 @@ fn a_question_begins_a_session_for_the_viewer_who_comes_with_its_token() {
         "/t/film/ondemand.mpd",
         "/t/film/master-ts.m3u8",
         "/t/film.mp4?wait=5",
+        "/t/film.ts?rate=3Mbps",
     ] {
         let mut director = serving.client();
         let begun = ask(&mut director, VIEWER, target);
@@ -166,7 +167,7 @@ fn a_question_begins_a_session_for_the_viewer_who_comes_with_its_token() {
         assert_eq!(decisions["decisions"][0]["client"], VIEWER);
         viewer.request("DELETE", &format!("/t/film/session?s={token}"), &[]);
     }
-    eventually("each question is counted once", || serving.status("/admitted") == 6);
+    eventually("each question is counted once", || serving.status("/admitted") == 7);
 }
 
 #[test]
