@@ -9,6 +9,9 @@ import { tenuto } from './program';
 
 /** Seconds of the film. */
 export const FILM_SECONDS = 8;
+/** Seconds of a longer one, a file of the library that is not in its store. */
+export const LONG_SECONDS = 90;
+export const LONG = 'long.mkv';
 /** A name that would break a page that took it for anything but text. */
 export const HOSTILE = '<img src=x onerror=alert(1)> "a"/../b?c#d& עברית';
 
@@ -33,6 +36,7 @@ export default function makeLibrary(): () => void {
   const sounds = ['-map', '1', '-metadata:s:a:0', 'language=eng', '-map', '2', '-metadata:s:a:1', 'language=deu'];
   encode(folder, 'film.mkv', 640, [...texts, '-map', '0', ...sounds]);
   encode(folder, 'small.mkv', 320, ['-map', '0', '-map', '1']);
+  encode(folder, LONG, 160, ['-map', '0', '-map', '1'], { seconds: LONG_SECONDS, rate: 5 });
   const odd = ['-f', 'lavfi', '-i', 'testsrc2=size=64x64:rate=25:duration=1', '-c:v', 'prores_ks'];
   execFileSync('ffmpeg', ['-nostdin', '-v', 'error', ...odd, UNDECODABLE], { cwd: folder });
   tenuto(folder, 'format', 'a.store', '--size', '128MiB');
@@ -43,14 +47,21 @@ export default function makeLibrary(): () => void {
   return () => rmSync(folder, { recursive: true, force: true });
 }
 
-function encode(folder: string, name: string, width: number, options: readonly string[]): void {
-  const duration = `duration=${FILM_SECONDS}`;
+/** Encodes a film with a key frame in each second. */
+function encode(
+  folder: string,
+  name: string,
+  width: number,
+  options: readonly string[],
+  { seconds = FILM_SECONDS, rate = 25 } = {},
+): void {
+  const duration = `duration=${seconds}`;
   const inputs = [
-    `testsrc2=size=${width}x${(width * 9) / 16}:rate=25:${duration}`,
+    `testsrc2=size=${width}x${(width * 9) / 16}:rate=${rate}:${duration}`,
     `sine=440:${duration}`,
     `sine=880:${duration}`,
   ].flatMap((source) => ['-f', 'lavfi', '-i', source]);
-  const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', '25', '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
+  const codecs = ['-c:v', 'libx264', '-preset', 'ultrafast', '-g', `${rate}`, '-pix_fmt', 'yuv420p', '-c:a', 'aac'];
   const args = ['-nostdin', '-v', 'error', ...inputs, ...options, ...codecs, name];
   execFileSync('ffmpeg', args, { cwd: folder });
 }

@@ -183,24 +183,28 @@ fn take(mut stream: TcpStream, client: IpAddr, service: &Arc<AcceptService>) {
         return;
     }
     let counted = CountedConnection { service: Arc::clone(service), client };
-    let work = move || serve(stream, &counted);
+    let work = move || serve(stream, counted);
     // Without a thread the connection is dropped, and with it its count.
     let _ = Builder::new().name(setup.thread.to_owned()).stack_size(STACK).spawn(work);
 }
 
-fn serve(stream: TcpStream, counted: &CountedConnection) {
-    let CountedConnection { service, client } = counted;
-    match Connection::open(stream, service.setup.tls.as_ref(), PATIENCE) {
+fn serve(stream: TcpStream, counted: CountedConnection) {
+    let CountedConnection { service, client } = &counted;
+    let mut connection = match Connection::open(stream, service.setup.tls.as_ref(), PATIENCE) {
         Ok(Opened::Connection(mut connection)) => {
             service.handler.serve(&mut connection, *client, &service.stopping);
-            connection.close();
+            connection
         }
         Ok(Opened::ClearText(mut connection)) => {
             service.handler.refuse_clear_text(&mut connection);
-            connection.close();
+            connection
         }
-        Err(_) => {}
-    }
+        Err(_) => return,
+    };
+    connection.finish();
+    // A client that sees the end may connect again at once, and is not counted twice.
+    drop(counted);
+    connection.close();
 }
 
 /// Time for a single read or write.

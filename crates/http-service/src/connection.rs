@@ -72,13 +72,17 @@ impl Connection {
         }
     }
 
-    /// Ends the connection; over TLS the client is told that nothing was cut off.
-    pub(crate) fn close(mut self) {
+    /// Tells a client over TLS that nothing was cut off.
+    pub(crate) fn finish(&mut self) {
         if let Transport::Secure(secure) = &mut self.0 {
             secure.conn.send_close_notify();
             // A client that has gone needs no end.
             let _ = secure.flush();
         }
+    }
+
+    /// Ends the connection, without waiting for the client.
+    pub(crate) fn close(mut self) {
         let _ = self.socket().stream.shutdown(Shutdown::Both);
     }
 }

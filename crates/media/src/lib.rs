@@ -31,10 +31,10 @@ pub use index_region::{IndexError, Section, checksum};
 pub use packaging::{
     Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ConstantRate, ContentKey,
     ContentSteering, CueClock, DrmSystem, Encryption, EncryptionScheme, Excerpt, ExcerptError,
-    GrowingFile, Growth, HlsSignaling, KeyAccess, LATE_TRACK, Links, NoSegmentIndex,
-    NoTransportForm, Packaging, PackagingError, PackagingOptions, PacketBlock, PacketWriter,
-    PushedLdu, SettledSegments, Slice, TextForm, TransportCounters, TransportPush, TransportUnit,
-    uuid,
+    FilledPart, FilledWriter, GrowingFile, Growth, HlsSignaling, KeyAccess, LATE_TRACK, Links,
+    NoSegmentIndex, NoTransportForm, Packaging, PackagingError, PackagingOptions, PacketBlock,
+    PacketWriter, PushedLdu, SettledSegments, Slice, TextForm, TransportCounters, TransportPush,
+    TransportUnit, uuid,
 };
 pub use shared_list::SharedList;
 pub use text::{Cue, TextDescription, TextError, TextTrack};

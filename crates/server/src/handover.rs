@@ -30,7 +30,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::process::Command;
 use std::time::Duration;
-use units::{Hinted, Reason};
+use units::{BitRate, Hinted, Reason};
 
 /// The version of what is handed over: a server takes over from one with the same only.
 pub const HANDOVER_VERSION: u32 = 1;
@@ -93,19 +93,21 @@ pub(crate) struct PartRecord {
     skip: u32,
     backwards: bool,
     speed_milli: u32,
+    #[serde(default)]
+    rate: Option<BitRate>,
 }
 
 impl From<&PlaybackParams> for PartRecord {
-    fn from(PlaybackParams { excerpt, speed_milli }: &PlaybackParams) -> Self {
+    fn from(PlaybackParams { excerpt, speed_milli, rate }: &PlaybackParams) -> Self {
         let Excerpt { start, stop, skip, backwards } = *excerpt;
-        Self { start, stop, skip, backwards, speed_milli: *speed_milli }
+        Self { start, stop, skip, backwards, speed_milli: *speed_milli, rate: *rate }
     }
 }
 
 impl From<&PartRecord> for PlaybackParams {
     fn from(part: &PartRecord) -> Self {
-        let PartRecord { start, stop, skip, backwards, speed_milli } = *part;
-        Self { excerpt: Excerpt { start, stop, skip, backwards }, speed_milli }
+        let PartRecord { start, stop, skip, backwards, speed_milli, rate } = *part;
+        Self { excerpt: Excerpt { start, stop, skip, backwards }, speed_milli, rate }
     }
 }
 

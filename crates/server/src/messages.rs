@@ -189,6 +189,8 @@ pub(crate) enum Manifest {
     OnDemand(TextForm),
     /// The address of a progressive MP4 file.
     File,
+    /// The address of a file with a transport stream at a constant rate.
+    TransportFile,
     /// The address at which a player of RTSP goes on; of a transport stream or of tracks.
     OverRtsp { is_transport: bool },
 }
@@ -201,7 +203,7 @@ impl Manifest {
             | Self::Dash(_)
             | Self::OnDemand(_)
             | Self::OverRtsp { is_transport: false } => DeliveryFormat::Segmented,
-            Self::HlsTransport | Self::OverRtsp { is_transport: true } => {
+            Self::HlsTransport | Self::TransportFile | Self::OverRtsp { is_transport: true } => {
                 DeliveryFormat::TransportStream
             }
             Self::File => DeliveryFormat::Progressive,

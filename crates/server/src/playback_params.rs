@@ -9,12 +9,14 @@
 //!                      ?speed=-1               the last group first
 //!                      ?wait=20                wait up to 20 s rather than be refused
 //!                      ?priority=low           give way to others
+//!   /t/film.ts?rate=8Mbps                       the transport stream at a constant rate
 //! ```
 
 use crate::config::ServerConfig;
 use engine::Priority;
 use media::Excerpt;
 use std::time::Duration;
+use units::BitRate;
 
 /// A part of a title, and the speed at which it is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,11 +24,13 @@ pub(crate) struct PlaybackParams {
     pub(crate) excerpt: Excerpt,
     /// Seconds of media played in a second, in thousandths.
     pub(crate) speed_milli: u32,
+    /// The constant rate of its file with a transport stream; `None`: it has no such file.
+    pub(crate) rate: Option<BitRate>,
 }
 
 impl Default for PlaybackParams {
     fn default() -> Self {
-        Self { excerpt: Excerpt::default(), speed_milli: 1000 }
+        Self { excerpt: Excerpt::default(), speed_milli: 1000, rate: None }
     }
 }
 
@@ -35,7 +39,7 @@ impl Default for PlaybackParams {
 pub(crate) struct BadParameter(pub(crate) String);
 
 impl PlaybackParams {
-    /// The parameters in a query of names and values.
+    /// The parameters in a query of names and values, without a constant rate.
     pub(crate) fn of(query: &[(String, String)]) -> Result<Self, BadParameter> {
         let speed = value(query, "speed").map(speed).transpose()?.unwrap_or(1000);
         let excerpt = Excerpt {
@@ -44,10 +48,11 @@ impl PlaybackParams {
             skip: value(query, "skip").map(skip).transpose()?.unwrap_or(0),
             backwards: speed < 0,
         };
-        Ok(Self { excerpt, speed_milli: speed.unsigned_abs() })
+        Ok(Self { excerpt, speed_milli: speed.unsigned_abs(), rate: None })
     }
 
-    /// The query of a manifest with these parameters, without what is the default.
+    /// The query of a manifest with these parameters, without what is the default. A manifest has
+    /// no constant rate.
     pub(crate) fn query(&self) -> String {
         let Excerpt { start, stop, skip, backwards } = self.excerpt;
         let seconds = |time: Duration| time.as_secs_f64().to_string();
@@ -98,6 +103,19 @@ pub(crate) fn max_wait(query: &[(String, String)]) -> Result<Option<Duration>, B
         )));
     }
     Ok(max_wait)
+}
+
+/// The constant rate of a transport stream (`rate`); `None` if the query has none.
+pub(crate) fn rate(query: &[(String, String)]) -> Result<Option<BitRate>, BadParameter> {
+    let Some(text) = value(query, "rate") else { return Ok(None) };
+    match text.parse::<BitRate>() {
+        Ok(rate) if (LOWEST_RATE..=HIGHEST_RATE).contains(&rate) => Ok(Some(rate)),
+        _ => {
+            let text = shown(text);
+            let range = format!("from {LOWEST_RATE} to {HIGHEST_RATE}");
+            Err(BadParameter(format!("rate={text} is not a rate {range}, such as 8Mbps")))
+        }
+    }
 }
 
 /// The priority that the player asks for (`priority`); `None` if it does not say.
@@ -171,6 +189,9 @@ fn rounded(value: f64) -> u64 {
 
 /// The latest time in a title, in seconds: thirty years.
 const LATEST: f64 = 1e9;
+/// Constant rates that a player may ask for; which of them a title can have is known from its LDUs.
+const LOWEST_RATE: BitRate = BitRate(1000);
+const HIGHEST_RATE: BitRate = BitRate(10_000_000_000);
 /// Speeds that a player may ask for, in thousandths: 1/64 to 64 times.
 const SPEEDS_MILLI: std::ops::RangeInclusive<i32> = 16..=64_000;
 
@@ -199,7 +220,8 @@ mod tests {
             ("start=0.0004", all, 1000),
         ];
         for (text, excerpt, speed_milli) in table {
-            let params = PlaybackParams { excerpt: *excerpt, speed_milli: *speed_milli };
+            let params =
+                PlaybackParams { excerpt: *excerpt, speed_milli: *speed_milli, rate: None };
             assert_eq!(PlaybackParams::of(&query(text)), Ok(params), "{text}");
         }
         assert_eq!(max_wait(&query("wait=1.5")), Ok(Some(ms(1500))));
@@ -207,6 +229,9 @@ mod tests {
         assert_eq!(max_wait(&query("")), Ok(None));
         assert_eq!(priority(&query("priority=low")), Ok(Some(Priority::Low)));
         assert_eq!(priority(&query("")), Ok(None));
+        assert_eq!(rate(&query("rate=8.5Mbps")), Ok(Some(BitRate(8_500_000))));
+        assert_eq!(rate(&query("rate=8000000")), Ok(Some(BitRate(8_000_000))));
+        assert_eq!(rate(&query("")), Ok(None));
         assert_eq!(
             PlaybackParams { speed_milli: 2000, ..PlaybackParams::default() }.due(3000),
             1500
@@ -242,6 +267,11 @@ mod tests {
         }
         for text in ["wait=31", "wait=-1", "wait=NaN", "wait=soon"] {
             assert!(max_wait(&query(text)).is_err(), "{text}");
+        }
+        for text in
+            ["rate=", "rate=0", "rate=-1", "rate=8MB", "rate=inf", "rate=1e99", "rate=11Gbps"]
+        {
+            assert!(rate(&query(text)).is_err(), "{text}");
         }
         for text in ["priority=", "priority=Low", "priority=1"] {
             assert!(priority(&query(text)).is_err(), "{text}");

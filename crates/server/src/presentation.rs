@@ -98,6 +98,8 @@ pub(crate) enum BuiltFile {
     Track(u16),
     /// The I-frames of this track behind an index of them.
     Iframes(u16),
+    /// The transport stream that this track leads, at the constant rate of the presentation.
+    Transport(u16),
 }
 
 type Files = Mutex<BTreeMap<BuiltFile, Arc<Body>>>;
@@ -191,10 +193,15 @@ impl Presentation {
     pub(crate) fn part(whole: &Self, params: &PlaybackParams) -> Result<Self, ExcerptError> {
         let base = &whole.segmented;
         if params.is_all() {
-            // Only due times change: segments and files have the same bytes as at normal speed.
-            let faster = |layouts: &[Arc<Layout>]| {
-                layouts.iter().map(|layout| Arc::new(at_speed(layout, params))).collect()
+            // Only due times change: segments and files have the same bytes as at normal speed, but
+            // for the file at a constant rate.
+            let at_speed = |layout: &Arc<Layout>| match params.speed_milli {
+                1000 => Arc::clone(layout),
+                _ => Arc::new(at_speed(layout, params)),
             };
+            let faster = |layouts: &[Arc<Layout>]| layouts.iter().map(at_speed).collect();
+            let files =
+                if params.rate.is_some() { Arc::default() } else { Arc::clone(&whole.files) };
             return Ok(Self {
                 packaging: Arc::clone(&whole.packaging),
                 offers: whole.offers.clone(),
@@ -205,7 +212,7 @@ impl Presentation {
                 part_reads: whole.part_reads,
                 spans: Arc::clone(&whole.spans),
                 file_spans: Arc::default(),
-                files: Arc::clone(&whole.files),
+                files,
                 tag: String::new(),
                 params: *params,
             });
@@ -412,6 +419,9 @@ impl Presentation {
             add(&packaging.init_segment(track).unwrap_or_default());
             add(&packaging.dash_init_segment(track).unwrap_or_default());
         }
+        if let (Some(_), Some(lead)) = (self.params.rate, tracks.first()) {
+            add(&self.build_file(&BuiltFile::Transport(*lead)).len().to_le_bytes());
+        }
         units::to_hex(hash.finish().as_ref())
     }
 
@@ -474,6 +484,11 @@ impl Presentation {
             }
             BuiltFile::Iframes(track) => {
                 Arc::new(self.packaging.iframe_file(*track).unwrap_or_default())
+            }
+            BuiltFile::Transport(track) => {
+                let file =
+                    self.params.rate.and_then(|it| self.packaging.transport_file(*track, it));
+                Arc::new(file.unwrap_or_default())
             }
         };
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
@@ -582,6 +597,9 @@ fn stored_ranges(body: &Body) -> BTreeMap<u16, Range<u64>> {
             Slice::Stored { track, bytes } => add(*track, bytes.clone()),
             Slice::Packets { block, range } => {
                 block.parts(range).into_iter().for_each(|(track, bytes)| add(track, bytes));
+            }
+            Slice::Filled { part, range } => {
+                part.parts(range).into_iter().for_each(|(track, bytes)| add(track, bytes));
             }
             Slice::Encrypted { block, range } => {
                 let (track, bytes) = block.part(range);

@@ -51,7 +51,10 @@ impl<A: StoreAccess> TitleReader<A> {
                         write(&piece)?;
                     }
                 }
-                Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
+                Slice::Packets { .. }
+                | Slice::Filled { .. }
+                | Slice::Encrypted { .. }
+                | Slice::Chained { .. } => {
                     unreachable!("a file is no transport stream, and not encrypted")
                 }
             }

@@ -83,8 +83,12 @@ fn too_many_connections_are_refused_until_one_ends() {
     while open.count() > 0 {
         std::thread::yield_now();
     }
-    let again = exchange(&mut connect(&service), "GET / HTTP/1.0\r\n\r\n");
-    assert!(again.starts_with("HTTP/1.1 200"), "{again}");
+    // A client that has seen the end of its connection may open the next one at once.
+    for _ in 0..50 {
+        let again = exchange(&mut connect(&service), "GET / HTTP/1.0\r\n\r\n");
+        assert!(again.starts_with("HTTP/1.1 200"), "{again}");
+        assert_eq!(open.count(), 0);
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@
 //!                            | Stored 0   | second 1 of the video ...
 //! ```
 
-use super::{ChainedSegment, CipherBlock, PacketBlock};
+use super::{ChainedSegment, CipherBlock, FilledPart, PacketBlock};
 use crate::SharedList;
 use std::fmt;
 use std::ops::Range;
@@ -43,6 +43,13 @@ pub enum Slice {
         /// The byte range of the packets that is sent.
         range: Range<u64>,
     },
+    /// Packets of a transport stream at a constant rate, made by a [`super::FilledWriter`].
+    Filled {
+        /// The packets, and the stored bytes that they are made of.
+        part: Arc<FilledPart>,
+        /// The byte range of the packets that is sent.
+        range: Range<u64>,
+    },
     /// Stored bytes that a [`super::CipherWriter`] encrypts.
     Encrypted {
         /// The LDUs that are encrypted.
@@ -66,6 +73,7 @@ impl Slice {
             Self::Generated { range, .. } => (range.end - range.start) as u64,
             Self::Stored { bytes: range, .. }
             | Self::Packets { range, .. }
+            | Self::Filled { range, .. }
             | Self::Encrypted { range, .. }
             | Self::Chained { range, .. } => range.end - range.start,
         }
@@ -92,6 +100,10 @@ impl Slice {
             Self::Packets { block, range } => {
                 let range = range.start + skip..range.start + skip + take;
                 Self::Packets { block: Arc::clone(block), range }
+            }
+            Self::Filled { part, range } => {
+                let range = range.start + skip..range.start + skip + take;
+                Self::Filled { part: Arc::clone(part), range }
             }
             Self::Encrypted { block, range } => {
                 let range = range.start + skip..range.start + skip + take;
@@ -211,6 +223,7 @@ impl fmt::Debug for Slice {
             Self::Generated { range, .. } => write!(f, "generated {range:?}"),
             Self::Stored { track, bytes } => write!(f, "track {track} {bytes:?}"),
             Self::Packets { block, range } => write!(f, "packets {range:?} of {block:?}"),
+            Self::Filled { part, range } => write!(f, "packets {range:?} of {part:?}"),
             Self::Chained { segment, range } => write!(f, "{range:?} of {segment:?}"),
             Self::Encrypted { block, range } => write!(f, "encrypted {range:?} of {block:?}"),
         }
@@ -252,9 +265,10 @@ mod tests {
                     all.extend(bytes[range.clone()].iter().map(|&b| (u16::MAX, u64::from(b))));
                 }
                 Slice::Stored { track, bytes } => all.extend(bytes.clone().map(|b| (*track, b))),
-                Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
-                    unreachable!("none is made here")
-                }
+                Slice::Packets { .. }
+                | Slice::Filled { .. }
+                | Slice::Encrypted { .. }
+                | Slice::Chained { .. } => unreachable!("none is made here"),
             }
         }
         all

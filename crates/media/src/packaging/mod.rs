@@ -54,8 +54,8 @@ pub use pushed::PushedLdu;
 pub use settled::SettledSegments;
 pub use text::{CueClock, TextForm};
 pub use transport::{
-    ConstantRate, NoTransportForm, PacketBlock, PacketWriter, TransportCounters, TransportPush,
-    TransportUnit,
+    ConstantRate, FilledPart, FilledWriter, NoTransportForm, PacketBlock, PacketWriter,
+    TransportCounters, TransportPush, TransportUnit,
 };
 
 use crate::codec::SampleEntry;

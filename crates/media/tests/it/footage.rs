@@ -3,8 +3,9 @@
 
 use media::{
     Body, CHECKSUM_SPAN, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, CueClock,
-    Encryption, FragmentReader, FragmentSink, Links, Packaging, PackagingOptions, PacketBlock,
-    PacketWriter, Slice, TextForm, TitleIndex, TitleKind, TrackDescription, TrackIndex, checksum,
+    Encryption, FilledPart, FilledWriter, FragmentReader, FragmentSink, Links, Packaging,
+    PackagingOptions, PacketBlock, PacketWriter, Slice, TextForm, TitleIndex, TitleKind,
+    TrackDescription, TrackIndex, checksum,
 };
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -120,7 +121,7 @@ macro_rules! making {
         }
     )*};
 }
-making!(PacketWriter, CipherWriter, ChainWriter);
+making!(PacketWriter, FilledWriter, CipherWriter, ChainWriter);
 
 /// All that a writer makes of stored bytes that come in pieces of at most `piece` bytes, into a
 /// buffer of `room` bytes.
@@ -161,6 +162,18 @@ pub(crate) fn packets(
 ) -> Vec<u8> {
     let stored = stored(block.parts(&range), data);
     made(PacketWriter::new(Arc::clone(block), range), &stored, piece, 188 * 7)
+}
+
+/// The packets of a range of a part at a constant rate, whose stored bytes come in pieces of at
+/// most `piece` bytes.
+pub(crate) fn filled(
+    part: &Arc<FilledPart>,
+    range: Range<u64>,
+    data: &[Vec<u8>],
+    piece: usize,
+) -> Vec<u8> {
+    let stored = stored(part.parts(&range), data);
+    made(FilledWriter::new(Arc::clone(part), range), &stored, piece, 188 * 7)
 }
 
 /// The bytes of a range of a block, whose stored bytes come in pieces of at most `piece` bytes.
@@ -259,6 +272,9 @@ impl Title {
                 }
                 Slice::Packets { block, range } => {
                     all.extend(packets(block, range.clone(), &self.data, 1 << 16));
+                }
+                Slice::Filled { part, range } => {
+                    all.extend(filled(part, range.clone(), &self.data, 1 << 16));
                 }
                 Slice::Chained { segment, range } => {
                     all.extend(chained(segment, range.clone(), &self.data, 1 << 16));

@@ -4,12 +4,13 @@
 use crate::footage::{Folder, Title, make, packets, read, remux};
 use crate::playback::{Frame, decode, decode_ours};
 use media::{
-    CHECKSUM_SPAN, Edit, LduIndex, Packaging, Slice, TitleIndex, TitleKind, TrackDescription,
-    TrackIndex, TrackKind, TransportCounters, TransportPush, TransportUnit,
+    CHECKSUM_SPAN, ConstantRate, Edit, LduIndex, Packaging, Slice, TitleIndex, TitleKind,
+    TrackDescription, TrackIndex, TrackKind, TransportCounters, TransportPush, TransportUnit,
 };
+use std::sync::Arc;
 use std::time::Duration;
 use testkit::ts::{self, ElementaryStream, PesPacket};
-use units::{MediaTime, Timescale};
+use units::{BitRate, MediaTime, Timescale};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The time stamp of the title's start.
@@ -40,7 +41,7 @@ fn segments_have_the_ldus_and_times_of_the_title_and_ffmpeg_decodes_them() {
         let folder = Folder::new(&format!("transport-{number}"));
         let source = make(&folder, "source.mkv", how);
         let title = read(&remux(&source, muxer, extra), 1 << 16);
-        let packaging = title.packaging(SECOND);
+        let packaging = Arc::new(title.packaging(SECOND));
         let tracks = packaging.transport_offers().unwrap().remove(0);
         let playlists = checked(&title, &packaging);
         let streams = &playlists.iter().find(|it| it.uri == format!("{}-ts.m3u8", tracks[0]));
@@ -51,6 +52,7 @@ fn segments_have_the_ldus_and_times_of_the_title_and_ffmpeg_decodes_them() {
             assert_same_ldus(&title, &packaging, *track, stream, how);
         }
         assert_pushed(&title, &packaging, tracks[0], streams, how);
+        assert_filled(&title, &packaging, tracks[0], how);
         let written = write_hls(&title, &packaging, &folder);
         // FFmpeg remarks that it has guessed how channels of a list of their own are laid out.
         let ours = if how.contains("(side)") { decode(&written) } else { decode_ours(&written) };
@@ -187,6 +189,49 @@ fn assert_pushed(
         };
         assert!(all(stream) == all(&found), "{what}: other PES packets than in segments");
     }
+}
+
+/// A file at a constant rate has the packets that a sender at this rate makes one by one, then
+/// null packets to the title's end, and any range of it is that part.
+fn assert_filled(title: &Title, packaging: &Arc<Packaging>, track: u16, what: &str) {
+    let lowest = packaging.lowest_constant_rate(track).unwrap();
+    for rate in [lowest, BitRate(lowest.0 * 3 + 1)] {
+        let body = packaging.transport_file(track, rate).unwrap();
+        let whole = title.bytes(&body);
+        let wanted = sent(title, packaging, track, rate);
+        assert!(wanted[..] == whole[..wanted.len()], "{what}: other packets at {rate}");
+        let rest = || whole[wanted.len()..].chunks(188);
+        assert!(rest().all(|it| it[1..3] == [0x1f, 0xff] || clock(it).is_some()), "{what}");
+        let bits = whole_length(packaging, track).as_nanos() * u128::from(rate.0);
+        let packets = bits.div_ceil(188 * 8 * 1_000_000_000);
+        let packets = packets.max(wanted.len() as u128 / 188);
+        assert_eq!(body.len() as u128, packets * 188, "{what}: rate and duration");
+        let mut random = fastrand::Rng::with_seed(rate.0);
+        for _ in 0..20 {
+            let from = random.usize(0..whole.len());
+            let to = (from + random.usize(1..5000)).min(whole.len());
+            let part = title.bytes(&body.range(from as u64..to as u64));
+            assert!(part == whole[from..to], "{what} at {rate}: {from}..{to}");
+        }
+    }
+}
+
+/// The packets of a sender at a constant rate, which waits for the time of each unit.
+fn sent(title: &Title, packaging: &Packaging, track: u16, rate: BitRate) -> Vec<u8> {
+    let push = packaging.transport_push(track, MediaTime::ZERO, TransportCounters::default());
+    let units = pushed(title, packaging, push.unwrap());
+    let (mut stream, mut out, first) = (ConstantRate::new(rate), Vec::new(), units[0].0);
+    for (at, packets) in &units {
+        let at = Duration::from_nanos(u64::try_from(at - first).unwrap());
+        while stream.due() < at {
+            stream.write(&mut out);
+        }
+        stream.push(packets);
+    }
+    while !stream.is_idle() {
+        stream.write(&mut out);
+    }
+    out
 }
 
 /// Packets from each PAT to the next, as the checks of segments take them.
@@ -442,6 +487,7 @@ fn the_clock_runs_on_through_pauses_and_beyond_the_pictures_and_wraps() {
             fetch(&title, &packaging, uri)
         });
         assert_eq!(whole_length(&packaging, 0), packaging.duration(), "{what}");
+        assert_filled(&title, &Arc::new(packaging), 0, what);
     }
     let (title, packaging) = title(vec![pictures(twenty_seven_hours, 1000, |_| 12)], fill);
     // 33 bits of 90 kHz are 26.5 h: the time at which they wrap, less the origin.

@@ -87,17 +87,12 @@ impl AdminApi {
 /// Refuses a rate at which packets would come later than they are decoded.
 fn check_rate(title: &OpenTitle, tracks: &[u16], rate: BitRate) -> Result<(), Problem> {
     let packaging = &title.whole.packaging;
-    let wait = tracks.first().and_then(|lead| packaging.constant_rate_wait(*lead, rate));
-    let most = ConstantRate::LONGEST_WAIT;
-    if wait.is_some_and(|wait| wait <= most) {
-        return Ok(());
-    }
-    let message = format!(
-        "at {rate} packets of this title would wait for {} ms, and may for {}",
-        wait.unwrap_or_default().as_millis(),
-        most.as_millis()
-    );
-    Err(Problem::new(422, "rate-too-low", message, "send it at a higher rate, or without one"))
+    let lowest = tracks.first().and_then(|lead| packaging.lowest_constant_rate(*lead));
+    let Some(lowest) = lowest.filter(|lowest| rate < *lowest) else { return Ok(()) };
+    let most = ConstantRate::LONGEST_WAIT.as_millis();
+    let message = format!("at {rate} packets of this title would wait for more than {most} ms");
+    let hint = format!("send it at {} bits per second or more, or without a rate", lowest.0);
+    Err(Problem::new(422, "rate-too-low", message, &hint))
 }
 
 /// The address that `udp://ADDRESS:PORT` or `rtp://ADDRESS:PORT` names.

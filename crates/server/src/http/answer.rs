@@ -31,6 +31,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use units::BitRate;
 
 /// How to answer a request.
 pub(crate) enum Decision {
@@ -117,6 +118,7 @@ fn decide(
             return segmented(shared, request, title.to_owned(), manifest, (of_director, opened));
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
+        Route::TransportFile { title } => return transport_file(shared, request, title, opened),
         Route::OverRtsp { .. } if request.viewer.is_none() => not_found(),
         Route::OverRtsp { title: name, is_transport } => {
             if let Some(refused) = over_rtsp::refusal(shared, &name) {
@@ -187,7 +189,8 @@ pub(crate) fn admitted(
             Response::created(&format!("{}{}", address(manifest, name), session.query()))
         }
         Ok(session) => {
-            let mut response = if manifest == Manifest::File {
+            let is_file = matches!(manifest, Manifest::File | Manifest::TransportFile);
+            let mut response = if is_file {
                 // With the token in the URL, all further ranges of the file are of this session.
                 Response::redirect(&format!("{}{}", address(manifest, name), session.query()))
             } else {
@@ -197,8 +200,7 @@ pub(crate) fn admitted(
             if !session.wait.is_zero() {
                 // Browsers show it beside the request (W3C Server Timing), in milliseconds.
                 let field = format!("admission;dur={}", session.wait.as_millis());
-                let head = response.head.field("Server-Timing", field);
-                response.head = head.field("Timing-Allow-Origin", "*");
+                response.head.add("Server-Timing", field);
             }
             response
         }
@@ -228,6 +230,7 @@ fn address(manifest: Manifest, name: &str) -> String {
         Manifest::OnDemand(TextForm::WebVtt) => "/ondemand.mpd",
         Manifest::OnDemand(TextForm::Imsc) => "/ondemand-imsc.mpd",
         Manifest::File => ".mp4",
+        Manifest::TransportFile => ".ts",
         Manifest::OverRtsp { .. } => "/rtsp",
     };
     format!("/t/{}{file}", escape(name))
@@ -453,8 +456,8 @@ pub(super) fn manifest_text(
         Manifest::Hls(text) => {
             (PLAYLIST, packaging.multivariant_playlist(videos, Links { text, ..links }))
         }
-        // Neither has a manifest.
-        Manifest::File | Manifest::OverRtsp { .. } => {
+        // None of them has a manifest.
+        Manifest::File | Manifest::TransportFile | Manifest::OverRtsp { .. } => {
             (PLAYLIST, packaging.multivariant_playlist(videos, links))
         }
     }
@@ -472,6 +475,14 @@ fn find_presentation(
     title: &Arc<OpenTitle>,
 ) -> Result<Arc<Presentation>, Decision> {
     let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
+    presentation_of(title, params)
+}
+
+/// The presentation with these parameters, or what to do instead.
+fn presentation_of(
+    title: &Arc<OpenTitle>,
+    params: PlaybackParams,
+) -> Result<Arc<Presentation>, Decision> {
     if title.is_recorded() && params != PlaybackParams::default() {
         let why = "this title is being recorded; parts of it and other speeds can be had when that \
                    has ended";
@@ -550,6 +561,84 @@ fn progressive(
     Ok(Decision::Admit(Box::new(play), Manifest::File))
 }
 
+/// Answers a request for the transport stream of a title at a constant rate.
+fn transport_file(
+    shared: &Arc<Shared>,
+    request: &HttpRequest,
+    name: String,
+    opened: Option<Arc<OpenTitle>>,
+) -> Result<Decision, Decision> {
+    let asked = playback_params::rate(&request.query).map_err(|why| bad_parameter(&why))?;
+    if request.query("s").is_some() {
+        let session = find_session(shared, request, &name)?;
+        let (title, part) = (&session.title, &session.presentation);
+        let lead = session.tracks().first().filter(|_| part.params.rate.is_some());
+        let file = BuiltFile::Transport(*lead.ok_or_else(not_found)?);
+        let Some(body) = part.cached_file(&file) else {
+            return Ok(Decision::BuildFile(Arc::clone(title), Arc::clone(part), file));
+        };
+        if asked.is_some() || playback_params::has_any(&request.query) {
+            return Ok(manifests_only().into());
+        }
+        let media = MediaResource::track_file(title, part, &file, body);
+        return Ok(media_of_session(request, session, media));
+    }
+    let rate = asked.ok_or_else(|| rate_missing(&name))?;
+    let title = open_title(shared, &name, opened)?;
+    let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
+    let presentation = presentation_of(&title, PlaybackParams { rate: Some(rate), ..params })?;
+    let packaging = &presentation.packaging;
+    clear_file(&name, packaging)?;
+    if params.excerpt.backwards || params.excerpt.skip > 0 {
+        return Ok(forwards_only().into());
+    }
+    packaging.transport_offers().map_err(|why| no_transport(&name, &why))?;
+    if !packaging.is_transport_planned() {
+        return Ok(Decision::PlanTransport(title, presentation));
+    }
+    let manifest = Manifest::TransportFile;
+    let best = presentation.best_offer(manifest.format(), request.permit);
+    let best = best.ok_or_else(|| not_permitted(request.permit))?;
+    let lead = *presentation.offers(manifest.format())[best].first().ok_or_else(not_found)?;
+    check_rate(packaging.lowest_constant_rate(lead).ok_or_else(not_found)?, rate)?;
+    if request.method == Method::Head {
+        // As for MP4, the best offer stands for all.
+        let file = BuiltFile::Transport(lead);
+        let Some(body) = presentation.cached_file(&file) else {
+            return Ok(Decision::BuildFile(title, presentation, file));
+        };
+        let media = MediaResource::track_file(&title, &presentation, &file, body);
+        let present =
+            Validators { etag: &media.etag, modified: modified(&title, SystemTime::now()) };
+        let head = with_validators(Head::new(200), present, &title)
+            .field("Content-Type", media.kind)
+            .field("Accept-Ranges", "bytes");
+        return Ok(Response::only_head(head, media.body.len()).into());
+    }
+    let max_wait = max_wait(shared, request)?;
+    let play = play(title, presentation, name, max_wait);
+    let (format, permit) = (manifest.format(), permit(request)?);
+    let play = PlayRequest { format, permit, is_directed: request.viewer.is_some(), ..play };
+    Ok(Decision::Admit(Box::new(play), manifest))
+}
+
+/// Refuses a constant rate that a title with this lowest one cannot have.
+fn check_rate(lowest: BitRate, rate: BitRate) -> Result<(), Response> {
+    let highest = BitRate(lowest.0.saturating_mul(MOST_FILLED));
+    let (word, message) = if rate < lowest {
+        (
+            "rate-too-low",
+            format!("at {rate} packets of this title would come later than they are decoded"),
+        )
+    } else if rate > highest {
+        ("rate-too-high", format!("{rate} is more than {MOST_FILLED} times what this title needs"))
+    } else {
+        return Ok(());
+    };
+    let hint = format!("ask for a rate from rate={} to rate={}", lowest.0, highest.0);
+    Err(Response::json(400, &json!({ "error": word, "message": message, "hint": hint })))
+}
+
 /// Answers a request for a session's playlist, initialization segment, media segment or I-frame.
 fn of_session(
     request: &HttpRequest,
@@ -604,7 +693,7 @@ pub(super) fn track_file(
         };
     }
     let exists = match file {
-        BuiltFile::Movie(_) => false,
+        BuiltFile::Movie(_) | BuiltFile::Transport(_) => false,
         BuiltFile::Track(track) => packaging.segment_count(track) > 0,
         BuiltFile::Iframes(track) => !packaging.iframe_runs(track).is_empty(),
     };
@@ -803,14 +892,21 @@ fn bad_parameter(BadParameter(why): &BadParameter) -> Response {
 }
 
 fn forwards_only() -> Response {
-    let why = "an MP4 file leaves out no pictures and has them forwards; use skip and a negative \
-               speed with master.m3u8 or manifest.mpd";
+    let why = "a file leaves out no pictures and has them forwards; use skip and a negative speed \
+               with master.m3u8 or manifest.mpd";
     Response::error(400, "forwards-only", why)
 }
 
+fn rate_missing(name: &str) -> Response {
+    let message = "a transport stream in one file has a constant rate, and the address names none";
+    let name = escape(name);
+    let hint = format!("ask for /t/{name}.ts?rate=8Mbps, or play /t/{name}/master-ts.m3u8");
+    Response::json(400, &json!({ "error": "rate-missing", "message": message, "hint": hint }))
+}
+
 fn manifests_only() -> Response {
-    let why = "start, stop, speed, skip, wait and priority are parameters of the manifest; request \
-               a manifest with them";
+    let why = "start, stop, speed, skip, wait, priority and rate belong to the address that a \
+               session begins with; request that with them";
     Response::error(400, "bad-parameter", why)
 }
 
@@ -866,6 +962,9 @@ pub(super) fn not_found() -> Response {
     Response::error(404, "not-found", "there is nothing here; /titles lists what can be played")
 }
 
+/// The highest constant rate, in multiples of the lowest one that a title can have. The network is
+/// reserved for what the title has, not for null packets.
+const MOST_FILLED: u64 = 4;
 /// A cache asks each time, so that the player of an ended session learns of its end.
 pub(super) const ASK_EACH_TIME: &str = "private, no-cache";
 /// After this long, players behind the same address have begun to play.

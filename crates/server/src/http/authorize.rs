@@ -75,6 +75,7 @@ pub(super) fn session_of_director(
 fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
     match route {
         Route::Progressive { .. }
+        | Route::TransportFile { .. }
         | Route::TextFile { .. }
         | Route::ThumbnailCues { .. }
         | Route::ThumbnailImage { .. }
@@ -87,6 +88,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::DashManifest { title, .. }
         | Route::OnDemandManifest { title, .. }
         | Route::Progressive { title }
+        | Route::TransportFile { title }
         | Route::OverRtsp { title, .. }
         | Route::TextFile { title, .. }
         | Route::ThumbnailCues { title }

@@ -96,7 +96,7 @@ pub(super) fn find(
             let duration = packaging.transport_segment_duration(track, number);
             let cmsd = Cmsd::of_transport(packaging, &tracks, duration);
             let body = packaging.transport_segment(track, number);
-            media(body, "video/mp2t", format!("t{track}-{number}"), Some(cmsd))
+            media(body, TRANSPORT_STREAM, format!("t{track}-{number}"), Some(cmsd))
         }
         Route::Init { track, .. } => {
             let body = packaging.init_segment(track).map(generated);
@@ -157,9 +157,19 @@ impl MediaResource {
                 (format!("f{track}"), vec![*track], Some(cmsd))
             }
             BuiltFile::Iframes(track) => (format!("kf{track}"), vec![*track], None),
+            BuiltFile::Transport(track) => {
+                let rate = presentation.params.rate.map_or(0, |rate| rate.0);
+                let tracks = presentation.packaging.transport_tracks(*track).unwrap_or_default();
+                let cmsd = Cmsd::of_transport(&presentation.packaging, &tracks, None);
+                (format!("tf{track}-{rate}"), tracks, Some(cmsd))
+            }
         };
         let etag = title.etag(&(name + &presentation.tag));
-        Self { body, etag, kind: content_type(title, &tracks), cmsd }
+        let kind = match file {
+            BuiltFile::Transport(_) => TRANSPORT_STREAM,
+            _ => content_type(title, &tracks),
+        };
+        Self { body, etag, kind, cmsd }
     }
 }
 
@@ -201,6 +211,7 @@ fn generated(bytes: Arc<[u8]>) -> Body {
 
 /// The content type of HLS playlists.
 pub(super) const PLAYLIST: &str = "application/vnd.apple.mpegurl";
+const TRANSPORT_STREAM: &str = "video/mp2t";
 /// The content type of subtitles.
 const WEBVTT: &str = "text/vtt";
 const TTML: &str = "application/ttml+xml";

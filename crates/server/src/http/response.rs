@@ -22,9 +22,12 @@ impl Head {
     pub(crate) fn new(status: u16) -> Self {
         let mut head = Self::of_same_origin(status);
         // Without the second one pages of other origins see no `Retry-After`, `Content-Range` or
-        // `ETag`.
-        head.text
-            .push_str("Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: *\r\n");
+        // `ETag`, and without the third one no protocol, no sizes and no `Server-Timing`.
+        for name in
+            ["Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Timing-Allow-Origin"]
+        {
+            head.add(name, '*');
+        }
         head
     }
 

@@ -73,6 +73,9 @@ pub(crate) enum Route {
     Session { title: String },
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
     Progressive { title: String },
+    /// `/t/TITLE.ts?rate=RATE`: an admission request; `/t/TITLE.ts?s=TOKEN`: the bytes of the
+    /// transport stream at a constant rate.
+    TransportFile { title: String },
     /// `/t/TITLE/rtsp`, and `/t/TITLE/rtsp-ts` of the transport stream: what a director asks for a
     /// player of RTSP.
     OverRtsp { title: String, is_transport: bool },
@@ -96,7 +99,10 @@ impl Route {
             ["status"] => Self::Status,
             ["metrics"] => Self::Metrics,
             ["healthz"] => Self::Health,
-            ["t", name] => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
+            ["t", name] => match name.strip_suffix(".ts") {
+                Some(name) => Self::TransportFile { title: title(name)? },
+                None => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
+            },
             ["t", name, "master.m3u8"] => {
                 Self::Master { title: title(name)?, text: TextForm::WebVtt }
             }
@@ -221,8 +227,8 @@ impl Route {
 
     /// Whether a request for it, without the token of a session, begins one.
     pub(crate) fn begins_session(&self) -> bool {
-        let is_file_or_rtsp = matches!(self, Self::Progressive { .. } | Self::OverRtsp { .. });
-        is_file_or_rtsp || self.manifest().is_some()
+        let is_file = matches!(self, Self::Progressive { .. } | Self::TransportFile { .. });
+        is_file || matches!(self, Self::OverRtsp { .. }) || self.manifest().is_some()
     }
 
     /// The track of a session whose media, or whose playlist, it is.
@@ -264,7 +270,10 @@ impl Route {
             | Self::DashManifest { .. }
             | Self::OnDemandManifest { .. } => false,
             // Caches keep no keys, and ask for no players.
-            Self::Session { .. } | Self::Key { .. } | Self::OverRtsp { .. } => return None,
+            Self::Session { .. }
+            | Self::Key { .. }
+            | Self::OverRtsp { .. }
+            | Self::TransportFile { .. } => return None,
             _ => true,
         };
         if is_below != version.is_some() {
@@ -367,6 +376,7 @@ mod tests {
         let segment = Route::TransportSegment { title: film(), track: 0, number: 17 };
         assert_eq!(route("t/film/0/17.ts"), Some(segment));
         assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));
+        assert_eq!(route("t/film.ts"), Some(Route::TransportFile { title: film() }));
         assert_eq!(route("t/...mp4"), Some(Route::Progressive { title: "..".to_owned() }));
         for unknown in [
             "t",
@@ -402,6 +412,8 @@ mod tests {
             "t/film/text/2/x.vtt",
             "t/film/0/2/17.vtt",
             "t/film/07-ts.m3u8",
+            "t/.ts",
+            "origin/film.ts",
             "t/film/0/01.ts",
             "t/film/0/iframe-1.ts",
             "t/film/0/4294967296.m4s",

@@ -32,7 +32,7 @@ use crate::presentation::{self, Spans};
 use device::SharedBuffer;
 use device::sockets::SendSlice;
 use engine::{MediaRequest, Part, ReadId, RequestId, SessionId};
-use media::{Body, ChainWriter, CipherWriter, PacketWriter, Slice};
+use media::{Body, ChainWriter, CipherWriter, FilledWriter, PacketWriter, Slice};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -84,6 +84,7 @@ struct Window {
 #[derive(Debug)]
 enum SliceWriter {
     Packets(PacketWriter),
+    Filled(FilledWriter),
     Encrypted(CipherWriter),
     Chained(ChainWriter),
 }
@@ -94,6 +95,9 @@ impl SliceWriter {
         Some(Box::new(match slice {
             Slice::Packets { block, range } => {
                 Self::Packets(PacketWriter::new(Arc::clone(block), range.clone()))
+            }
+            Slice::Filled { part, range } => {
+                Self::Filled(FilledWriter::new(Arc::clone(part), range.clone()))
             }
             Slice::Encrypted { block, range } => {
                 Self::Encrypted(CipherWriter::new(Arc::clone(block), range.clone()))
@@ -108,6 +112,7 @@ impl SliceWriter {
     fn write(&mut self, stored: &mut &[u8], room: &mut [u8]) -> Range<usize> {
         match self {
             Self::Packets(writer) => writer.write(stored, room),
+            Self::Filled(writer) => writer.write(stored, room),
             Self::Encrypted(writer) => writer.write(stored, room),
             Self::Chained(writer) => writer.write(stored, room),
         }
@@ -116,6 +121,7 @@ impl SliceWriter {
     fn is_done(&self) -> bool {
         match self {
             Self::Packets(writer) => writer.is_done(),
+            Self::Filled(writer) => writer.is_done(),
             Self::Encrypted(writer) => writer.is_done(),
             Self::Chained(writer) => writer.is_done(),
         }
@@ -403,7 +409,10 @@ impl Window {
                     slices.extend(self.slices.pop_front().and_then(generated));
                     continue;
                 }
-                Slice::Packets { .. } | Slice::Encrypted { .. } | Slice::Chained { .. } => {
+                Slice::Packets { .. }
+                | Slice::Filled { .. }
+                | Slice::Encrypted { .. }
+                | Slice::Chained { .. } => {
                     self.writer = self.writer.take().or_else(|| SliceWriter::of(first));
                     return Ok(self.make_packets(slices, used, memory));
                 }
@@ -509,6 +518,10 @@ fn add_parts(slice: &Slice, parts: &mut Vec<Part>) {
         }
         Slice::Packets { block, range } => {
             let all = block.parts(range).into_iter();
+            parts.extend(all.map(|(track, bytes)| Part { track, bytes }));
+        }
+        Slice::Filled { part, range } => {
+            let all = part.parts(range).into_iter();
             parts.extend(all.map(|(track, bytes)| Part { track, bytes }));
         }
         Slice::Encrypted { block, range } => {

@@ -46,7 +46,7 @@ fn is_null(packet: &[u8]) -> bool {
 }
 
 /// The packets without null packets, from each PAT to the next, as the checks have segments.
-fn between_tables(packets: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn between_tables(packets: &[u8]) -> Vec<Vec<u8>> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     for packet in packets.chunks(188).filter(|packet| !is_null(packet)) {
         if packet[1..3] == [0x40, 0] {
@@ -64,6 +64,23 @@ fn clock(packet: &[u8]) -> Option<u64> {
     has_clock.then_some((field >> 15) * 300 + (field & 0x1ff))
 }
 
+/// Checks that each clock time is that of its place, to a tick, and comes within 40 ms. Returns the
+/// number of them.
+pub(crate) fn assert_constant(packets: &[u8], rate: u64) -> usize {
+    let clocks: Vec<(usize, u64)> = packets
+        .chunks(188)
+        .enumerate()
+        .filter_map(|(place, packet)| Some((place, clock(packet)?)))
+        .collect();
+    for pair in clocks.windows(2) {
+        let [(a, first), (b, second)] = [pair[0], pair[1]];
+        let exact = (b - a) as u64 * 188 * 8 * 27_000_000 / rate;
+        assert!((second - first).abs_diff(exact) <= 1, "{} ticks, not {exact}", second - first);
+        assert!(exact <= 27_000_000 / 25, "{exact} ticks without a clock time");
+    }
+    clocks.len()
+}
+
 #[test]
 fn a_title_at_a_constant_rate_has_that_between_all_its_clock_times() {
     const RATE: u64 = 3_000_000;
@@ -76,17 +93,8 @@ fn a_title_at_a_constant_rate_has_that_between_all_its_clock_times() {
     let received = receive(&socket, |_| false);
     assert!(received.iter().all(|datagram| datagram.len() == 7 * 188));
     let packets = received.concat();
-    let clocks: Vec<(usize, u64)> = packets
-        .chunks(188)
-        .enumerate()
-        .filter_map(|(place, packet)| Some((place, clock(packet)?)))
-        .collect();
-    assert!(clocks.len() > 150, "one each 40 ms of 6 s, not {}", clocks.len());
-    for pair in clocks.windows(2) {
-        let [(a, first), (b, second)] = [pair[0], pair[1]];
-        let exact = (b - a) as u64 * 188 * 8 * 27_000_000 / RATE;
-        assert!((second - first).abs_diff(exact) <= 1, "{} ticks, not {exact}", second - first);
-    }
+    let clocks = assert_constant(&packets, RATE);
+    assert!(clocks > 150, "one each 40 ms of 6 s, not {clocks}");
     let streams = testkit::ts::check(&between_tables(&packets)).unwrap();
     assert_eq!(streams[0].packets.len(), 150, "25 pictures in each of 6 s");
     eventually("its session has ended", || sessions(&api)["total"] == 0);

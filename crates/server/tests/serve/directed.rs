@@ -8,6 +8,7 @@ use director::question::{
     CLIENT_HEADER, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
 use director::secret::ClusterSecret;
+use scheduler::PolicyKind;
 use serde_json::Value;
 use server::access::{TokenClaims, new_key_file};
 use server::{ClusterConfig, ServerConfig};
@@ -140,6 +141,7 @@ fn a_question_begins_a_session_for_the_viewer_who_comes_with_its_token() {
         "/t/film/ondemand.mpd",
         "/t/film/master-ts.m3u8",
         "/t/film.mp4?wait=5",
+        "/t/film.ts?rate=3Mbps",
     ] {
         let mut director = serving.client();
         let begun = ask(&mut director, VIEWER, target);
@@ -165,7 +167,7 @@ fn a_question_begins_a_session_for_the_viewer_who_comes_with_its_token() {
         assert_eq!(decisions["decisions"][0]["client"], VIEWER);
         viewer.request("DELETE", &format!("/t/film/session?s={token}"), &[]);
     }
-    eventually("each question is counted once", || serving.status("/admitted") == 6);
+    eventually("each question is counted once", || serving.status("/admitted") == 7);
 }
 
 #[test]
@@ -273,8 +275,11 @@ fn variant_of(playlist: &str) -> String {
 fn a_viewer_goes_on_at_another_node_with_the_ticket_of_the_first() {
     let etcd = TestEtcd::new();
     let stores = [TestStore::with(&[&media().film]), TestStore::with(&[&media().film])];
-    let first = node(&stores[0], &etcd, |_| {});
+    // On a busy machine the disk seems slower than it was measured, and a question does not wait.
+    // Who goes on is tested here, not who is admitted.
+    let first = node(&stores[0], &etcd, |config| config.policy = PolicyKind::None);
     let second = node(&stores[1], &etcd, |config| {
+        config.policy = PolicyKind::None;
         config.cluster.as_mut().unwrap().node = NodeId::new("n2").unwrap();
     });
     let elsewhere = format!("n2=http://{}", second.server.address());

@@ -1,8 +1,10 @@
 //! HLS with transport streams: admission as for fragmented MP4, the rules of ISO/IEC 13818-1 on
 //! what is served, ranges, and titles without a form.
 
+use crate::channels::{assert_constant, between_tables};
 use crate::client::{Client, playlist_uris};
 use crate::fixture::{TestServer, TestStore, ffmpeg, media};
+use std::process::Command;
 use testkit::ts::CheckedPlaylist;
 
 /// The rules of the playlists of a title, with everything that they name fetched from the server.
@@ -120,6 +122,97 @@ fn any_range_of_a_segment_is_that_part_of_it_and_head_has_its_length() {
         assert_eq!(client.get(&path).status, 404, "{path}");
     }
     assert_kept(&serving);
+}
+
+#[test]
+fn a_title_in_one_file_has_a_constant_rate_and_the_length_that_follows() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve();
+    let mut client = serving.client();
+    // Query, bits per second, seconds of pictures; FFmpeg reads each without a remark.
+    let table = [
+        ("rate=3Mbps", 3_000_000, 6),
+        ("rate=3.1Mbps&start=2&stop=4", 3_100_000, 2),
+        ("rate=3200000&speed=2", 3_200_000, 6),
+    ];
+    for (query, rate, seconds) in table {
+        let address = format!("/t/film.ts?{query}");
+        let (path, whole) = client.get_following(&address);
+        assert!(whole.status == 200 && whole.whole, "{query}: {whole:?}");
+        assert_eq!(whole.field("content-type"), Some("video/mp2t"));
+        let head = client.request("HEAD", &address, &[]);
+        assert_eq!(head.field("content-length"), whole.field("content-length"), "{query}");
+        // Sound may go on after the pictures.
+        let (length, least) = (whole.body.len() as u64, rate * seconds / 8);
+        assert!((least..least + rate / 8).contains(&length), "{query}: {length} of {least}");
+        assert!(assert_constant(&whole.body, rate) > 150 / 6 * usize::try_from(seconds).unwrap());
+        let streams = testkit::ts::check(&between_tables(&whole.body)).unwrap();
+        assert_eq!(streams[0].packets.len() as u64, 25 * seconds, "{query}");
+        let mut random = fastrand::Rng::with_seed(rate);
+        for _ in 0..15 {
+            let first = random.usize(0..whole.body.len());
+            let last = (first + random.usize(0..100_000)).min(whole.body.len() - 1);
+            let range = format!("bytes={first}-{last}");
+            let part = client.request("GET", &path, &[("Range", &range)]);
+            assert_eq!(part.status, 206, "{query} {range}");
+            assert!(part.body == whole.body[first..=last], "{query} {range}");
+        }
+        let beyond = [("Range", &*format!("bytes={length}-"))];
+        let beyond = serving.client().request("GET", &path, &beyond);
+        assert_eq!((beyond.status, &*beyond.error()), (416, "range-not-satisfiable"));
+        let mut ffprobe = Command::new("ffprobe");
+        ffprobe.args(["-v", "warning", "-show_entries", "packet=size", &serving.url(&address)]);
+        let said = ffprobe.output().expect("ffprobe runs; apt install ffmpeg");
+        let (out, remarks) = (said.stdout, String::from_utf8_lossy(&said.stderr).into_owned());
+        assert!(said.status.success() && remarks.is_empty() && !out.is_empty(), "{remarks}");
+        let other = serving.client().get(&format!("{path}&rate=4Mbps"));
+        assert_eq!(other.error(), "bad-parameter");
+    }
+    assert_kept(&serving);
+}
+
+#[test]
+fn a_file_at_a_constant_rate_is_refused_with_the_rates_that_there_are() {
+    let fixture = TestStore::with(&[&media().film, &media().large]);
+    let serving = fixture.serve();
+    let request = |method: &str, path: &str| serving.client().request(method, path, &[]);
+    let table = [
+        ("film.ts", "400 rate-missing"),
+        ("film.ts?rate=much", "400 bad-parameter"),
+        ("film.ts?rate=100kbps", "400 rate-too-low"),
+        ("film.ts?rate=1Gbps", "400 rate-too-high"),
+        ("film.ts?rate=3Mbps&skip=1", "400 forwards-only"),
+        ("film.ts?rate=3Mbps&speed=-1", "400 forwards-only"),
+        ("film.ts?rate=3Mbps&start=60", "400 bad-parameter"),
+        ("film.ts?rate=3Mbps&s=x", "404 session-unknown"),
+        ("large.ts?rate=3Mbps", "404 no-transport-stream"),
+        ("none.ts?rate=3Mbps", "404 no-title"),
+    ];
+    for (path, wanted) in table {
+        let refused = request("GET", &format!("/t/{path}"));
+        assert_eq!(format!("{} {}", refused.status, refused.error()), wanted, "{path}");
+        let head = request("HEAD", &format!("/t/{path}"));
+        assert_eq!(head.status, refused.status, "{path}");
+    }
+    // Both ends of what the hint names can be had, and nothing beyond.
+    let hint = request("GET", "/t/film.ts?rate=100kbps").json()["hint"].to_string();
+    let rates = hint.split("rate=").skip(1).map(|text| {
+        let digits = text.chars().take_while(char::is_ascii_digit);
+        digits.collect::<String>().parse::<u64>().expect("a rate")
+    });
+    let rates: Vec<u64> = rates.collect();
+    for (rate, status) in
+        [(rates[0] - 1, 400), (rates[0], 200), (rates[1], 200), (rates[1] + 1, 400)]
+    {
+        let head = request("HEAD", &format!("/t/film.ts?rate={rate}"));
+        assert_eq!(head.status, status, "{rate} of {hint}");
+    }
+    // The token of a session that began at another address.
+    let other = request("GET", "/t/film/master-ts.m3u8").text().to_owned();
+    let other = other.split("?s=").nth(1).expect("a token")[..32].to_owned();
+    assert_eq!(request("GET", &format!("/t/film.ts?s={other}")).status, 404);
+    let sessions = request("GET", "/sessions").json();
+    assert_eq!(sessions["total"], 1, "nothing is reserved for the others");
 }
 
 #[test]

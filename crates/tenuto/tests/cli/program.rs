@@ -128,7 +128,7 @@ impl TestDir {
         let mut child = command.spawn().expect("tenuto serves");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("text");
-        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
+        let url = line.split_whitespace().find(|word| word.starts_with("http"));
         let Some(url) = url else {
             let _ = child.kill();
             panic!("no address in '{line}', {:?}", child.wait());

@@ -71,6 +71,7 @@
 //! | a live input of which single packets look like another form | not taken for one | `media/src/fragmented/form.rs`: `a_damaged_packet_is_no_other_form` |
 //! | pictures that cannot be decoded, thumbnails of noise | the film without them, with the reason; 1,000 and 2 MiB | `store/tests/media.rs`: `a_title_without_thumbnails_says_why`, `a_store_that_the_thumbnails_fill_stays_unchanged` |
 //! | corrupt media | refused or taken in and played, the store unchanged | `tenuto/tests/hostile/films.rs`: `corrupt_films_are_taken_in_and_play_or_are_refused_with_the_reason` |
+//! | a transport stream is asked for at a constant rate of mostly null packets, for which no network is reserved | four times the lowest rate of the title | `server/tests/serve/transport.rs`: `a_file_at_a_constant_rate_is_refused_with_the_rates_that_there_are` |
 //! | NAL units whose lengths are wrong, as a transport stream | packets of the announced length | `media/tests/it/transport.rs`: `any_stored_bytes_give_packets_of_the_announced_length` |
 //! | titles with quotes, tags, escapes in playlists, headers, JSON | played under their names | `tenuto/tests/hostile/names.rs`: `titles_with_tricky_names_are_played_and_given_back_under_them` |
 //! | names with control, bidirectional and zero-width characters | refused with the code point | `tenuto/tests/hostile/names.rs`: `names_that_cannot_be_are_refused_and_never_reach_the_terminal` |

@@ -56,6 +56,7 @@ pub(crate) struct Row<'a> {
     /// `dash-imsc` those that dash.js draws of documents,
     /// `dash-thumbnails` and `shaka-thumbnails` the pictures that are found for some times;
     /// `hls-clip`, `dash-clip`, `shaka-clip` and `mp4-clip` the first and the last picture shown;
+    /// `hls-seek`, `dash-seek` and `shaka-seek` also the one that was sought between;
     /// `hls-live`, `dash-live` and `shaka-live` where a recording that is watched ends.
     pub(crate) way: &'static str,
     pub(crate) url: String,
@@ -66,6 +67,12 @@ pub(crate) struct Row<'a> {
 
 /// Plays titles to their ends in the browser.
 pub(crate) fn assert_played(dir: &TestDir, rows: &[Row<'_>]) {
+    assert_played_over(dir, rows, &[]);
+}
+
+/// Plays titles to their ends; `protocols`: over which protocols files of servers with TLS came,
+/// by the ends of their names.
+pub(crate) fn assert_played_over(dir: &TestDir, rows: &[Row<'_>], protocols: &[&str]) {
     let mut script = String::new();
     for Row { title, way, url, may_stall, said } in rows {
         write!(script, "[\"{title} by {way}\",\"{way}\",\"{url}\",{may_stall},\"{said}\"],")
@@ -83,8 +90,9 @@ pub(crate) fn assert_played(dir: &TestDir, rows: &[Row<'_>]) {
     let page = PAGE.replace("SCRIPTS", &scripts).replace("ROWS", &script);
     let said = in_chromium(dir, &page, &mut |_| {});
     let said: Vec<&str> = said.lines().collect();
-    let wanted: Vec<String> =
-        rows.iter().map(|row| format!("{} by {}: {}", row.title, row.way, row.said)).collect();
+    let of_row = |row: &Row<'_>| format!("{} by {}: {}", row.title, row.way, row.said);
+    let protocols = protocols.iter().map(|&protocol| protocol.to_owned());
+    let wanted: Vec<String> = rows.iter().map(of_row).chain(protocols).collect();
     assert_eq!(said, wanted);
 }
 
@@ -111,6 +119,7 @@ pub(crate) fn in_chromium(dir: &TestDir, page: &str, note: &mut dyn FnMut(&str))
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
         .args(["--autoplay-policy=no-user-gesture-required", "--mute-audio"])
+        .arg("--ignore-certificate-errors")
         .arg(format!("--user-data-dir={profile}"))
         .arg(&origin)
         .stdin(Stdio::null())
@@ -333,12 +342,36 @@ const players = {
     return () => {};
   },
 };
+// In the middle of the picture 38.
+const SOUGHT = 1.54;
 // A clip begins to play when its first picture is shown: a picture of a clip that plays may have
 // gone when the page looks at it.
 for (const way of ['hls', 'dash', 'shaka', 'mp4']) players[`${way}-clip`] = (video, url, on) => {
-  const [first, what] = picturesOf(video), ready = on.ready;
+  const { first, what } = picturesOf(video), ready = on.ready;
   on.what = what;
   on.ready = () => first.then(ready);
+  return players[way](video, url, on);
+};
+// A title is sought in as soon as it plays, and played on from there. dash.js is ready again behind
+// each seek.
+for (const way of ['hls', 'dash', 'shaka']) players[`${way}-seek`] = (video, url, on) => {
+  const { first, what, number } = picturesOf(video), ready = on.ready;
+  let sought, isBegun = false;
+  const seek = () => {
+    video.pause();
+    video.addEventListener('seeked', () => {
+      sought = number();
+      ready();
+    }, { once: true });
+    video.currentTime = SOUGHT;
+  };
+  on.what = () => `${what()} by way of ${sought}`;
+  on.ready = () => first.then(() => {
+    if (isBegun) return;
+    isBegun = true;
+    video.requestVideoFrameCallback(seek);
+    ready();
+  });
   return players[way](video, url, on);
 };
 // A recording is watched at its own speed, once.
@@ -363,7 +396,16 @@ function picturesOf(video) {
     first = number();
     shown();
   }));
-  return [shown, () => `pictures ${first} to ${number()}`];
+  return { first: shown, what: () => `pictures ${first} to ${number()}`, number };
+}
+// Over which protocols files of servers with TLS came.
+function protocols() {
+  const kinds = {};
+  for (const { name, nextHopProtocol } of performance.getEntriesByType('resource')) {
+    const { protocol, pathname } = new URL(name);
+    if (protocol === 'https:') (kinds[nextHopProtocol] ??= new Set()).add(pathname.split('.').pop());
+  }
+  return Object.keys(kinds).sort().map(it => `${it}: ${[...kinds[it]].sort().join(' ')}`);
 }
 // Watches the text that is shown, each cue once, with its times; returns what tells them.
 function textOf(video) {
@@ -439,6 +481,7 @@ function play([title, way, url, mayStall], rate) {
 }
 (async () => {
   const rows = [ROWS], said = [];
+  performance.setResourceTimingBufferSize(5000);
   const player = async () => {
     for (let i; (i = next++) < rows.length;) said[i] = await play(rows[i], 4);
   };
@@ -450,6 +493,7 @@ function play([title, way, url, mayStall], rate) {
     const late = [slow, stalled, skipped].some(what => said[i].includes(what));
     if (!asWanted && (late || said[i].endsWith('errors []'))) said[i] = await play(row, 1);
   }
+  said.push(...protocols());
   for (const words of warned) if (!harmless(words)) said.push(`warning: ${words}`);
   await fetch('/result', { method: 'POST', body: said.join('\n') });
 })();

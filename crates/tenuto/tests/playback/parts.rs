@@ -1,7 +1,7 @@
 //! Parts of a film in GStreamer, in FFmpeg and in `tenuto play`: the very pictures that were asked
 //! for, and no others.
 
-use crate::chromium::{Row, assert_played};
+use crate::chromium::{Row, assert_played_over};
 use crate::files::ADMITS_ALL;
 use crate::gstreamer;
 use crate::program::TestDir;
@@ -133,31 +133,41 @@ const BRIGHTER: &str = "-f lavfi -i nullsrc=s=64x64:r=25:d=2.8,format=gray,geq=l
 /// 12th; segments have what is decoded before the last picture, here until the 45th. Of transport
 /// streams hls.js counts times from the first decode time, which two B-frames put two pictures
 /// before the first picture.
+///
+/// The whole title is sought in. All of it goes over TLS, where browsers speak HTTP/2.
 #[test]
 fn a_clip_is_exact_in_chromium() {
     let dir = TestDir::with_store_of(96);
     let source = dir.encode("clip.mp4", &BRIGHTER.split_whitespace().collect::<Vec<_>>());
     dir.ingest(&source, "clip");
-    let server = dir.serve(ADMITS_ALL);
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(dir.path("cert.pem"), made.cert.pem()).expect("the test's folder");
+    std::fs::write(dir.path("key.pem"), made.signing_key.serialize_pem()).expect("the same");
+    let tls = "--tls-certificate cert.pem --tls-key key.pem";
+    let server = dir.serve(&format!("{ADMITS_ALL} --segment 1s {tls}"));
+    let clip = "?start=0.6&stop=1.76";
     let ways = [
-        ("mp4-clip", "/t/clip.mp4", "15 to 43"),
-        ("hls-clip", "/t/clip/master.m3u8", "15 to 45"),
-        ("hls-clip", "/t/clip/master-ts.m3u8", "13 to 45"),
-        ("shaka-clip", "/t/clip/master.m3u8", "15 to 45"),
-        ("dash-clip", "/t/clip/manifest.mpd", "12 to 45"),
-        ("shaka-clip", "/t/clip/manifest.mpd", "12 to 45"),
+        ("mp4-clip", "/t/clip.mp4", clip, "15 to 43"),
+        ("hls-clip", "/t/clip/master.m3u8", clip, "15 to 45"),
+        ("hls-clip", "/t/clip/master-ts.m3u8", clip, "13 to 45"),
+        ("shaka-clip", "/t/clip/master.m3u8", clip, "15 to 45"),
+        ("dash-clip", "/t/clip/manifest.mpd", clip, "12 to 45"),
+        ("shaka-clip", "/t/clip/manifest.mpd", clip, "12 to 45"),
+        ("hls-seek", "/t/clip/master.m3u8", "", "0 to 69 by way of 38"),
+        ("dash-seek", "/t/clip/manifest.mpd", "", "0 to 69 by way of 38"),
+        ("shaka-seek", "/t/clip/manifest.mpd", "", "0 to 69 by way of 38"),
     ];
     let rows: Vec<Row<'_>> = ways
         .into_iter()
-        .map(|(way, path, pictures)| Row {
+        .map(|(way, path, query, pictures)| Row {
             title: path,
             way,
-            url: server.url(&format!("{path}?start=0.6&stop=1.76")),
+            url: server.url(&format!("{path}{query}")),
             may_stall: false,
             said: format!("pictures {pictures}, errors []"),
         })
         .collect();
-    assert_played(&dir, &rows);
+    assert_played_over(&dir, &rows, &["h2: m3u8 m4s mp4 mpd ts"]);
 }
 
 /// All pictures that FFmpeg decodes, one after the other.

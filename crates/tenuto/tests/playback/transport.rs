@@ -33,7 +33,19 @@ fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {
         let (pictures, sound) = gstreamer::play(&dir, &address);
         assert!(pictures == gstreamer::pictures_of_source(film, source), "{title} in GStreamer");
         assert!(!sound.is_empty(), "{title}: GStreamer plays sound");
+        if title == "h264-aac" {
+            let address =
+                server.url(&format!("/t/{title}.ts?rate={}", lowest_rate(&server, title)));
+            assert_same_frames(title, source, &address);
+        }
     }
+}
+
+/// The lowest constant rate of a title, as the refusal of a lower one names it.
+fn lowest_rate(server: &Served, title: &str) -> u64 {
+    let refused = server.request(&format!("/t/{title}.ts?rate=1kbps")).expect_err("too low");
+    let (_, rates) = refused.split_once("rate=").expect("a hint");
+    rates.split(' ').next().and_then(|rate| rate.parse().ok()).expect("a rate")
 }
 
 /// FFmpeg decodes from a transport stream what it decodes from the source, at the same times.

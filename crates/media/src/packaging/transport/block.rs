@@ -82,7 +82,13 @@ impl PacketBlock {
 
     /// Whether further units belong into another block.
     pub(super) fn is_full(&self) -> bool {
-        self.len >= MOST_BYTES || self.beside >= MOST_SOUND || self.units.len() >= MOST_UNITS
+        Self::is_most(self.len, self.beside, self.units.len())
+    }
+
+    /// Whether these are as many bytes of packets, stored bytes of sound beside pictures or units
+    /// as are sent together.
+    pub(super) fn is_most(bytes: u64, sound: u64, units: usize) -> bool {
+        bytes >= MOST_BYTES || sound >= MOST_SOUND || units >= MOST_UNITS
     }
 
     /// The number of bytes of all packets.

@@ -10,17 +10,18 @@
 //! clock is sent often enough all the same, packets with nothing else are put between. What has to
 //! arrive by the time at which it is decoded may wait for [`ConstantRate::LONGEST_WAIT`] at most.
 
-use super::push::TransportCounters;
+use super::schedule::DELAY;
+use super::writer::wrapped;
 use super::{CLOCK, PACKET};
 use crate::packaging::Packaging;
 use std::collections::VecDeque;
 use std::time::Duration;
-use units::{BitRate, MediaTime};
+use units::BitRate;
 
 /// A transport stream that is sent at a constant rate.
 #[derive(Debug)]
 pub struct ConstantRate {
-    rate: BitRate,
+    pace: Pace,
     /// Packets so far.
     sent: u64,
     /// Whole packets that wait for their places.
@@ -31,9 +32,7 @@ pub struct ConstantRate {
 /// The clock of a stream that is being sent.
 #[derive(Clone, Copy, Debug)]
 struct RunningClock {
-    /// The place and the time from which it runs on.
-    place: u64,
-    time: u64,
+    line: ClockLine,
     /// The place at which it was sent last.
     sent: u64,
     /// The identifier of its packets, and their last continuity counter.
@@ -41,21 +40,98 @@ struct RunningClock {
     counter: u8,
 }
 
+/// A clock time and its place, from which those of all other places follow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClockLine {
+    place: u64,
+    time: u64,
+}
+
+/// A constant rate of packets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    rate: BitRate,
+    clock_distance: u64,
+}
+
 impl Packaging {
-    /// The longest time for which packets of the transport stream that this track leads would wait
-    /// at a constant rate; `None` if the track has no form in a transport stream. Takes time in
-    /// proportion to the title's LDUs.
-    pub fn constant_rate_wait(&self, track: u16, rate: BitRate) -> Option<Duration> {
-        let mut push = self.transport_push(track, MediaTime::ZERO, TransportCounters::default())?;
-        // What clock times between leave of the rate.
-        let rate = BitRate(rate.0.saturating_sub(CLOCK_RATE));
-        let (mut free, mut most) = (i128::MIN, 0);
-        while let Some(unit) = push.next(self) {
-            let at = i128::from(unit.at.0);
-            free = free.max(at) + nanoseconds(unit.len() / PACKET as u64, rate);
-            most = most.max(free - at);
+    /// The lowest constant rate at which no packet of the transport stream that this track leads
+    /// waits longer than [`ConstantRate::LONGEST_WAIT`]; `None` if the track has no form in a
+    /// transport stream.
+    pub fn lowest_constant_rate(&self, track: u16) -> Option<BitRate> {
+        Some(self.rendition(track)?.lowest_rate)
+    }
+}
+
+/// The lowest constant rate of packets that become due at these times, in nanoseconds, so many at a
+/// time. From the mean rate on, each further one is that of the interval in which packets waited
+/// longest.
+pub(super) fn lowest_rate(bursts: &[(i64, u64)]) -> BitRate {
+    let most = i128::from(u64::try_from(ConstantRate::LONGEST_WAIT.as_nanos()).unwrap_or(0));
+    let mut rate = BitRate(1);
+    for _ in 0..MOST_ROUNDS {
+        let (mut start, mut packets) = (0, 0);
+        let (mut longest, mut needed) = (most, 0);
+        for &(at, count) in bursts {
+            let at = i128::from(at);
+            if packets == 0 || at >= start + nanoseconds(packets, rate) {
+                (start, packets) = (at, 0);
+            }
+            packets += count;
+            let wait = start + nanoseconds(packets, rate) - at;
+            if wait > longest {
+                let bits = i128::from(packets) * PACKET_BITS.cast_signed() * 1_000_000_000;
+                let time = at - start + most;
+                (longest, needed) = (wait, (bits + time - 1) / time);
+            }
         }
-        Some(Duration::from_nanos(u64::try_from(most).unwrap_or(u64::MAX)))
+        if needed == 0 {
+            break;
+        }
+        rate = BitRate(u64::try_from(needed).unwrap_or(u64::MAX).max(rate.0 + 1));
+    }
+    // Clock times between take their part, and a round number is easier to ask for.
+    BitRate((rate.0.saturating_add(CLOCK_RATE)).next_multiple_of(1000))
+}
+
+impl Pace {
+    /// Packets at this rate.
+    pub(super) fn new(rate: BitRate) -> Self {
+        let pace = Self { rate, clock_distance: 0 };
+        Self { clock_distance: pace.place_of(CLOCK_DISTANCE), rate }
+    }
+
+    /// The packets after which the clock is sent again.
+    pub(super) fn clock_distance(self) -> u64 {
+        self.clock_distance
+    }
+
+    /// The first place that is not before this time, in nanoseconds.
+    pub(super) fn place_of(self, time: i128) -> u64 {
+        let bits = time.max(0) * i128::from(self.rate.0.max(1));
+        let packet = PACKET_BITS.cast_signed() * 1_000_000_000;
+        u64::try_from((bits + packet - 1) / packet).unwrap_or(u64::MAX)
+    }
+}
+
+impl ClockLine {
+    /// The line through the clock time of a unit that is sent at `at` on the clock of the title.
+    pub(super) fn of_unit(place: u64, at: i64) -> Self {
+        Self { place, time: wrapped(at - DELAY) * 300 }
+    }
+
+    /// Writes the time of its place into a packet that has a clock time.
+    pub(super) fn set_clock(self, packet: &mut [u8], place: u64, pace: Pace) {
+        if !has_clock(packet) {
+            return;
+        }
+        let since = u128::from(place - self.place) * PACKET_BITS * TICKS;
+        let rate = u128::from(pace.rate.0.max(1));
+        let ticks = (u128::from(self.time) + (since + rate / 2) / rate) % WRAP;
+        let (base, extension) = (ticks / 300, ticks % 300);
+        // 33 bits, six reserved ones, nine bits.
+        let field = (base << 15 | 0x3f << 9 | extension).to_be_bytes();
+        packet[6..12].copy_from_slice(&field[field.len() - 6..]);
     }
 }
 
@@ -66,7 +142,7 @@ impl ConstantRate {
 
     /// A stream of this rate.
     pub fn new(rate: BitRate) -> Self {
-        Self { rate, sent: 0, waiting: VecDeque::new(), clock: None }
+        Self { pace: Pace::new(rate), sent: 0, waiting: VecDeque::new(), clock: None }
     }
 
     /// Adds packets, which go out as soon as there is a place for them.
@@ -77,7 +153,7 @@ impl ConstantRate {
 
     /// When the next packet is sent, counted from the first one.
     pub fn due(&self) -> Duration {
-        let time = nanoseconds(self.sent, self.rate);
+        let time = nanoseconds(self.sent, self.pace.rate);
         Duration::from_nanos(u64::try_from(time).unwrap_or(u64::MAX))
     }
 
@@ -92,8 +168,7 @@ impl ConstantRate {
         if let Some(clock) = self.clock.filter(|clock| self.is_clock_due(clock)) {
             out.extend_from_slice(&clock_packet(clock.pid, clock.counter));
         } else if self.waiting.is_empty() {
-            out.extend_from_slice(&NULL_HEAD);
-            out.resize(start + PACKET, 0xff);
+            out.extend_from_slice(&null_packet());
         } else {
             out.extend(self.waiting.drain(..PACKET));
         }
@@ -103,7 +178,7 @@ impl ConstantRate {
 
     /// Whether the clock has to be sent again.
     fn is_clock_due(&self, clock: &RunningClock) -> bool {
-        nanoseconds(self.sent - clock.sent, self.rate) >= CLOCK_DISTANCE
+        self.sent - clock.sent >= self.pace.clock_distance
     }
 
     /// Writes the time of its place into a packet with a clock time, and notes the counter of its
@@ -113,28 +188,33 @@ impl ConstantRate {
         if let Some(clock) = self.clock.as_mut().filter(|clock| clock.pid == pid) {
             clock.counter = packet[3] & 0xf;
         }
-        let has_clock = packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0;
-        if !has_clock {
+        if !has_clock(packet) {
             return;
         }
         let (sent, counter, is_discontinuous) = (self.sent, packet[3] & 0xf, packet[5] & 0x80 != 0);
-        let (place, time) = match &self.clock {
-            Some(clock) if !is_discontinuous => (clock.place, clock.time),
-            _ => (sent, clock_of(packet)),
+        let line = match &self.clock {
+            Some(clock) if !is_discontinuous => clock.line,
+            _ => ClockLine { place: sent, time: clock_of(packet) },
         };
-        self.clock = Some(RunningClock { place, time, sent, pid, counter });
-        let since = u128::from(sent - place) * PACKET_BITS * TICKS;
-        let rate = u128::from(self.rate.0.max(1));
-        let ticks = (u128::from(time) + (since + rate / 2) / rate) % WRAP;
-        let (base, extension) = (ticks / 300, ticks % 300);
-        // 33 bits, six reserved ones, nine bits.
-        let field = (base << 15 | 0x3f << 9 | extension).to_be_bytes();
-        packet[6..12].copy_from_slice(&field[field.len() - 6..]);
+        self.clock = Some(RunningClock { line, sent, pid, counter });
+        line.set_clock(packet, sent, self.pace);
     }
 }
 
+/// Whether a packet has a clock time.
+fn has_clock(packet: &[u8]) -> bool {
+    packet[3] & 0x20 != 0 && packet[4] > 0 && packet[5] & 0x10 != 0
+}
+
+/// A packet with nothing.
+pub(super) fn null_packet() -> [u8; PACKET] {
+    let mut packet = [0xff; PACKET];
+    packet[..NULL_HEAD.len()].copy_from_slice(&NULL_HEAD);
+    packet
+}
+
 /// A packet with a clock time that is to be written, and nothing else: the counter stays.
-fn clock_packet(pid: u16, counter: u8) -> [u8; PACKET] {
+pub(super) fn clock_packet(pid: u16, counter: u8) -> [u8; PACKET] {
     let mut packet = [0xff; PACKET];
     let [high, low] = pid.to_be_bytes();
     packet[..6].copy_from_slice(&[0x47, high, low, 0x20 | counter, 183, 0x10]);
@@ -161,6 +241,8 @@ const PACKET_BITS: u128 = PACKET as u128 * 8;
 const CLOCK_DISTANCE: i128 = 35_000_000;
 /// Bits per second of clock times at that distance.
 const CLOCK_RATE: u64 = PACKET as u64 * 8 * 1000 / 35;
+/// Rounds of the search for the lowest rate, which ends after a few.
+const MOST_ROUNDS: u32 = 64;
 /// Ticks of a clock time in a second.
 const TICKS: u128 = CLOCK as u128 * 300;
 /// Clock times begin again after 33 bits of 90 kHz.
@@ -229,6 +311,38 @@ mod tests {
                     "seed {seed}: {exact} ticks without a clock"
                 );
             }
+        }
+    }
+
+    /// The longest time for which packets wait at a rate that they have for themselves.
+    fn longest_wait(bursts: &[(i64, u64)], rate: BitRate) -> i128 {
+        let (mut free, mut longest) = (i128::MIN, 0);
+        for &(at, packets) in bursts {
+            let at = i128::from(at);
+            free = free.max(at) + nanoseconds(packets, rate);
+            longest = longest.max(free - at);
+        }
+        longest
+    }
+
+    #[test]
+    fn no_lower_rate_than_the_lowest_holds_the_wait() {
+        let most = i128::try_from(ConstantRate::LONGEST_WAIT.as_nanos()).unwrap();
+        for seed in 0..200 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let (gap, burst) = (random.i64(1..200_000_000), random.u64(1..500));
+            let mut at = 0;
+            let mut next = || {
+                at += random.i64(0..gap);
+                (at, random.u64(1..=burst))
+            };
+            let bursts: Vec<(i64, u64)> = (0..100).map(|_| next()).collect();
+            let lowest = lowest_rate(&bursts).0 - CLOCK_RATE;
+            // A round trip of nanoseconds may lose some of them.
+            assert!(longest_wait(&bursts, BitRate(lowest)) <= most + 100, "seed {seed}");
+            // Rounded up to a kilobit.
+            let lower = BitRate(lowest.saturating_sub(1001).max(1));
+            assert!(longest_wait(&bursts, lower) > most - 100, "seed {seed}");
         }
     }
 

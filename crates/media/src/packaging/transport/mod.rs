@@ -18,13 +18,15 @@
 //! without any picture or sound of such a form is refused with the reason.
 //!
 //! [`TransportPush`] has the units of the segments one by one, for a sender with its own pace, and
-//! [`ConstantRate`] fills the stream up to a rate.
+//! [`ConstantRate`] fills the stream up to a rate. A [`FilledPart`] is a part of a file with the
+//! packets of that.
 //!
 //! Not made: lists of I-frames, and repeated tables within a segment (HLS needs them at its start).
 
 mod adts;
 mod block;
 mod constant_rate;
+mod filled;
 mod form;
 mod plan;
 mod playlist;
@@ -35,6 +37,7 @@ mod writer;
 
 pub use block::PacketBlock;
 pub use constant_rate::ConstantRate;
+pub use filled::{FilledPart, FilledWriter};
 pub use form::NoTransportForm;
 pub use push::{TransportCounters, TransportPush, TransportUnit};
 pub use writer::PacketWriter;

@@ -6,7 +6,8 @@
 //! next. Sound that goes on after the pictures has segments of its own.
 
 use super::block::{BlockStream, PacketBlock};
-use super::schedule::{self, RenditionTrack, Span, Unit, to_clock};
+use super::constant_rate::lowest_rate;
+use super::schedule::{self, RenditionTrack, Span, TABLES_DISTANCE, Unit, media_time, to_clock};
 use super::tables::tables;
 use super::{PACKET, StreamForm};
 use crate::TrackKind;
@@ -17,7 +18,7 @@ use crate::packaging::segments::{LduRun, data, micros};
 use crate::packaging::{Packaging, partition};
 use std::ops::Range;
 use std::sync::Arc;
-use units::{MediaTime, Timescale};
+use units::{BitRate, MediaTime, Timescale};
 
 /// The transport streams of a title.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(super) struct Rendition {
     /// The length of each segment in microseconds.
     pub(super) lengths: Vec<u64>,
     pub(super) rates: Rates,
+    /// The lowest constant rate that it can be sent at.
+    pub(super) lowest_rate: BitRate,
     segments: Vec<PlannedSegment>,
     /// The end of the last segment on the clock, which has no further one.
     pub(super) starts: Vec<i64>,
@@ -80,6 +83,7 @@ impl Rendition {
             tracks,
             lengths: packaging.segments(lead).lengths().collect(),
             rates: Rates::default(),
+            lowest_rate: BitRate(0),
             segments: Vec::new(),
             starts: Vec::new(),
         };
@@ -139,7 +143,7 @@ impl Rendition {
     /// Counts the packets of all segments.
     fn count(&mut self, packaging: &Packaging) {
         let sources = self.sources(packaging);
-        let mut counters = [0u8; 2];
+        let (mut counters, mut bursts, mut tables_at) = ([0u8; 2], Vec::new(), None);
         for number in 0..self.segments.len() {
             self.segments[number].counters = counters;
             let mut packets = TABLES;
@@ -147,6 +151,10 @@ impl Rendition {
             schedule::units(&span, &sources, &mut |unit: Unit| {
                 let count = unit.packets(sources[unit.stream].form);
                 packets += count;
+                let has_tables = tables_at.is_none_or(|last| unit.at - last >= TABLES_DISTANCE);
+                let tables = if has_tables { TABLES } else { 0 };
+                tables_at = if has_tables { Some(unit.at) } else { tables_at };
+                bursts.push((media_time(unit.at).0, tables + count));
                 // The clock alone does not count.
                 if !unit.ldus.is_empty() {
                     let counter = &mut counters[unit.stream];
@@ -155,6 +163,7 @@ impl Rendition {
             });
             self.segments[number].bytes = packets * PACKET as u64;
         }
+        self.lowest_rate = lowest_rate(&bursts);
     }
 
     pub(super) fn sources<'a>(&self, packaging: &'a Packaging) -> Vec<RenditionTrack<'a>> {

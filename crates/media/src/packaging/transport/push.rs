@@ -10,10 +10,9 @@
 //! decoded. The units are those of the segments of HLS. PAT and PMT are repeated, since packets may
 //! be lost, and continuity counters go on when the stream is continued elsewhere in the title.
 
-use super::CLOCK;
 use super::block::{BlockStream, PacketBlock};
 use super::plan::Rendition;
-use super::schedule::{self, Unit, to_clock};
+use super::schedule::{self, TABLES_DISTANCE, Unit, media_time, to_clock};
 use super::tables::tables as make_tables;
 use super::writer::PacketWriter;
 use crate::packaging::Packaging;
@@ -180,11 +179,6 @@ impl TransportPush {
 }
 
 impl TransportUnit {
-    /// The bytes of its packets.
-    pub(super) fn len(&self) -> u64 {
-        self.tables.len() as u64 + self.block.len()
-    }
-
     /// The packets, from all of its stored bytes.
     pub fn packets(&self, mut stored: &[u8]) -> Vec<u8> {
         let before = self.tables.len();
@@ -210,12 +204,6 @@ impl TransportUnit {
     }
 }
 
-fn media_time(clock: i64) -> MediaTime {
-    MediaTime(clock.saturating_mul(100_000) / (CLOCK / 10_000))
-}
-
-/// The distance of tables: monitors of DVB call half a second an error (ETSI TR 101 290, 5.2.1).
-const TABLES_DISTANCE: i64 = CLOCK / 4;
 /// The place of the flags in a packet whose adaptation field has a clock, and the flag that its
 /// clock does not go on from the one before (ISO/IEC 13818-1, 2.4.3.5).
 const FLAGS: usize = 5;

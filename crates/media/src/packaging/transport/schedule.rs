@@ -15,7 +15,7 @@ use crate::TrackIndex;
 use crate::packaging::segments::LduRun;
 use crate::packaging::timeline::{Timeline, ticks};
 use std::ops::Range;
-use units::Timescale;
+use units::{MediaTime, Timescale};
 
 /// A track of a rendition.
 #[derive(Clone, Copy, Debug)]
@@ -209,12 +209,19 @@ pub(super) fn to_clock(ticks: i64, scale: Timescale) -> i64 {
     i64::try_from(at).unwrap_or(i64::MAX / 4).clamp(i64::MIN / 4, i64::MAX / 4)
 }
 
+/// A time on the clock as media time.
+pub(super) fn media_time(clock: i64) -> MediaTime {
+    MediaTime(clock.saturating_mul(100_000) / (CLOCK / 10_000))
+}
+
 /// Bytes of an adaptation field with the clock alone.
 pub(super) const CLOCK_FIELD: usize = 8;
 /// The time by which everything is sent before it is decoded. It is longer than the distance of
 /// clock times, over which the bytes of a picture are spread, and shorter than the second that data
 /// may stay in a decoder (ISO/IEC 13818-1, 2.4.2.6).
 pub(super) const DELAY: i64 = CLOCK / 2;
+/// The distance of tables: monitors of DVB call half a second an error (ETSI TR 101 290, 5.2.1).
+pub(super) const TABLES_DISTANCE: i64 = CLOCK / 4;
 /// The longest distance of two clock times, which must be less than 100 ms (2.7.2).
 const CLOCK_DISTANCE: i64 = CLOCK * 90 / 1000;
 /// The most clock times in a pause: three minutes. A longer pause is a jump of the clock.

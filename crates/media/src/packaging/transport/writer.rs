@@ -424,7 +424,7 @@ fn clock_reference(at: i64) -> [u8; 6] {
 }
 
 /// A time of the title as the clock has it: 33 bits, which wrap.
-fn wrapped(at: i64) -> u64 {
+pub(super) fn wrapped(at: i64) -> u64 {
     let at = i128::from(at) + i128::from(ORIGIN);
     u64::try_from(at.rem_euclid(1 << 33)).expect("33 bits")
 }

@@ -135,7 +135,7 @@ fn body(slices: &[Slice]) -> (Arc<Body>, Vec<u8>) {
                 let made = writer.write(&mut &*stored, &mut room);
                 expected.extend_from_slice(&room[made]);
             }
-            Slice::Chained { .. } => unreachable!("none is made here"),
+            Slice::Filled { .. } | Slice::Chained { .. } => unreachable!("none is made here"),
             Slice::Packets { block, range } => {
                 let parts = block.parts(range).into_iter();
                 let stored: Vec<u8> =
