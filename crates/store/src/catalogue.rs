@@ -3,7 +3,10 @@
 
 use crate::format::bytes::Malformed;
 use crate::format::layout::StoreLayout;
-use crate::format::record::{Record, RecordingRegion, RecordingStart, SpilledParts, TrackProgress};
+use crate::format::record::{
+    Record, RecordingRegion, RecordingStart, SpilledParts, TrackProgress, encode_title_record,
+    title_len,
+};
 use crate::format::{BLOCK, checkpoint, label};
 use crate::free::FreeMap;
 use crate::{RunningRecording, ScrubState, TitleId, TitleRecord};
@@ -175,7 +178,7 @@ impl Catalogue {
             Record::Removal(id) => {
                 let title = self.titles.remove(&id).ok_or("a removal of no title")?;
                 self.names.remove(&title.name);
-                self.encoded -= Record::Title(title).encoded_len();
+                self.encoded -= title_len(&title);
             }
             Record::Renaming(id, name) => self.rename(id, name)?,
             Record::Calibration(calibration) => {
@@ -267,7 +270,7 @@ impl Catalogue {
             Record::Scrub(state).encode(&mut out);
         }
         for title in self.titles.values() {
-            Record::Title(title.clone()).encode(&mut out);
+            encode_title_record(title, &mut out);
         }
         for log in self.recordings.values() {
             log.records().for_each(|record| record.encode(&mut out));
@@ -278,10 +281,23 @@ impl Catalogue {
     /// The chunks that its titles leave free; an error names the first title whose extents are
     /// invalid.
     pub(crate) fn free_map(&self, layout: &StoreLayout) -> Result<FreeMap, Malformed> {
-        let mut free = FreeMap::of(layout);
-        for title in self.titles.values() {
-            check_extents(title, layout, &mut free)?;
-        }
+        let all = self.titles.values().flat_map(TitleRecord::extents).collect();
+        let mut free = match FreeMap::of(layout).without(all) {
+            Some(free) => {
+                for title in self.titles.values() {
+                    check_room(title, layout)?;
+                }
+                free
+            }
+            // One title after the other, to name the first one that is wrong.
+            None => {
+                let mut free = FreeMap::of(layout);
+                for title in self.titles.values() {
+                    check_extents(title, layout, &mut free)?;
+                }
+                free
+            }
+        };
         for log in self.recordings.values() {
             check_recording(log, layout, &mut free)?;
         }
@@ -324,7 +340,6 @@ pub(crate) fn check_extents(
     layout: &StoreLayout,
     free: &mut FreeMap,
 ) -> Result<(), Malformed> {
-    let of = |what: &str| Malformed(format!("title '{}' {what}", title.name));
     for extent in title.extents() {
         if !free.take(extent) {
             let text = format!(
@@ -336,10 +351,16 @@ pub(crate) fn check_extents(
             return Err(Malformed(text));
         }
     }
+    check_room(title, layout)
+}
+
+/// Checks that a title's extents, which are in the data area, hold as many bytes as the record
+/// says.
+fn check_room(title: &TitleRecord, layout: &StoreLayout) -> Result<(), Malformed> {
+    let of = |what: &str| Malformed(format!("title '{}' {what}", title.name));
     let room = |extents: &[units::Extent]| {
-        // The sum fits: `take` accepted every extent, so the chunks are different ones of one
-        // device. The index's length comes from the disk and may be anything, so the comparison is
-        // wider.
+        // The sum fits: the chunks are different ones of one device. The index's length comes from
+        // the disk and may be anything, so the comparison is wider.
         u128::from(extents.iter().map(|e| e.chunks).sum::<u64>()) * u128::from(layout.chunk)
     };
     if title.tracks.iter().any(|track| u128::from(track.bytes) > room(&track.extents)) {
