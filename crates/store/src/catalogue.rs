@@ -9,10 +9,11 @@ use crate::format::record::{
 };
 use crate::format::{BLOCK, checkpoint, label};
 use crate::free::FreeMap;
-use crate::{RunningRecording, ScrubState, TitleId, TitleRecord};
+use crate::{RunningRecording, ScrubState, TitleId, TitlePage, TitleRecord, TitleSelection};
 use disk::Calibration;
 use media::TitleIndex;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use units::{Encoder, Extent};
 
 /// The state that the journal and the checkpoints record.
@@ -124,6 +125,37 @@ impl Catalogue {
     /// All titles in the order of their names.
     pub(crate) fn titles(&self) -> impl Iterator<Item = &TitleRecord> {
         self.names.values().map(|id| &self.titles[id])
+    }
+
+    /// The titles of a selection in the order of their names. Looks at no other title.
+    pub(crate) fn page(&self, wanted: &TitleSelection) -> TitlePage {
+        let inside = wanted.folder.as_ref().map_or(String::new(), |folder| format!("{folder}/"));
+        let from = match &wanted.after {
+            Some(after) if *after >= inside => Bound::Excluded(after.as_str()),
+            _ => Bound::Included(inside.as_str()),
+        };
+        let names = self.names.range::<str, _>((from, Bound::Unbounded));
+        let mut names = names.take_while(|(name, _)| name.starts_with(&inside)).peekable();
+        let most = wanted.limit.and_then(|limit| usize::try_from(limit.get()).ok());
+        let titles: Vec<TitleRecord> = names
+            .by_ref()
+            .take(most.unwrap_or(usize::MAX))
+            .map(|(_, id)| self.titles[id].clone())
+            .collect();
+        let next = names.peek().and(titles.last()).map(|last| last.name.clone());
+        TitlePage { titles, next }
+    }
+
+    /// The titles whose names are next to this one in the list, for one that no title has.
+    pub(crate) fn around(&self, name: &str) -> impl Iterator<Item = &TitleRecord> {
+        let before = self
+            .names
+            .range::<str, _>((Bound::Unbounded, Bound::Excluded(name)))
+            .rev()
+            .take(COMPARED);
+        let behind =
+            self.names.range::<str, _>((Bound::Included(name), Bound::Unbounded)).take(COMPARED);
+        before.chain(behind).map(|(_, id)| &self.titles[id])
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -371,6 +403,10 @@ fn check_room(title: &TitleRecord, layout: &StoreLayout) -> Result<(), Malformed
     }
     Ok(())
 }
+
+/// Names before and behind one that no title has with which it is compared: all of most stores, and
+/// not a million for each wrong address.
+const COMPARED: usize = 1000;
 
 /// The length of a next-id record in bytes.
 const NEXT_ID_BYTES: u64 = 9;

@@ -249,10 +249,14 @@ impl Record {
         }
     }
 
-    /// Whether a list of the titles is another one afterwards.
-    pub(crate) fn changes_titles(&self) -> bool {
-        let is_title = matches!(self, Self::Title(_) | Self::Removal(_) | Self::Renaming(..));
-        is_title || matches!(self, Self::Recording(_))
+    /// The title or recording by which a list of all of them is another one afterwards.
+    pub(crate) fn changed_title(&self) -> Option<TitleId> {
+        match self {
+            Self::Title(title) => Some(title.id),
+            Self::Removal(id) | Self::Renaming(id, _) => Some(*id),
+            Self::Recording(start) => Some(start.id),
+            _ => None,
+        }
     }
 
     /// The encoded length in bytes.
