@@ -68,7 +68,7 @@ pub struct TitleSelection {
     pub folder: Option<String>,
     /// The titles behind this name, which no title needs to have.
     pub after: Option<String>,
-    /// So many titles at most.
+    /// Number of titles at most.
     pub limit: Option<NonZeroU32>,
 }
 

@@ -1,5 +1,5 @@
-//! The size of a picture by the head of its file: JPEG, PNG, DPX, OpenEXR, JPEG 2000, and TIFF by its
-//! first directory. Nothing is decoded, and of other files no size is found.
+//! The size of a picture by the head of its file: JPEG, PNG, DPX, OpenEXR, JPEG 2000, and TIFF by
+//! its first directory. Nothing is decoded, and of other files no size is found.
 
 use std::fmt;
 use std::fs::File;
@@ -101,8 +101,8 @@ fn directory_of_tiff(head: &[u8]) -> Option<u64> {
     }
 }
 
-/// The directory has the number of its entries, then entries of 12 bytes, in the order of their tags:
-/// tag, type, count, value.
+/// The directory has the number of its entries, then entries of 12 bytes, in the order of their
+/// tags: tag, type, count, value.
 fn of_tiff(head: &[u8], directory: &[u8]) -> Option<PictureSize> {
     let is_little = head.first() == Some(&b'I');
     let short = |at: usize| {
