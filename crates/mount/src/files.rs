@@ -11,7 +11,7 @@ use crate::frames::Frames;
 use crate::ldu_table::ldu_table;
 use crate::nodes::{Nodes, Unlinked};
 use crate::reserved::{HandleReservation, IfReserved, NotChanged, TitleReservations};
-use crate::title_tree::{MEDIA_ENDING, TitleTree, TreeEntry, TreeFile, join, split};
+use crate::title_tree::{MEDIA_ENDING, TitleFolder, TitleTree, TreeEntry, TreeFile, join, split};
 use crate::{MountError, StoreMountOptions};
 use fuser::{Errno, FileType};
 use media::{Body, TitleIndex, TitleKind};
@@ -441,7 +441,7 @@ impl StoreFiles {
     fn list(&self, path: &str) -> Vec<(String, FileType)> {
         let state = self.state();
         let mut names = BTreeMap::new();
-        for (name, entry) in state.tree.folder(path).into_iter().flat_map(|it| it.entries()) {
+        for (name, entry) in state.tree.folder(path).into_iter().flat_map(TitleFolder::entries) {
             let kind = match entry {
                 TreeEntry::Folder => FileType::Directory,
                 TreeEntry::Title(_) | TreeEntry::Growing(_) => FileType::RegularFile,

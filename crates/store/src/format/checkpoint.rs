@@ -36,8 +36,8 @@ pub(crate) fn encode(uuid: Uuid, sequence: u64, records: &[u8]) -> Vec<u8> {
     out.finish()
 }
 
-/// The encoded records of the checkpoint that `place` refers to, whose checksum matches. `bytes` may
-/// be longer (padded).
+/// The encoded records of the checkpoint that `place` refers to, whose checksum matches. `bytes`
+/// may be longer (padded).
 pub(crate) fn records<'a>(
     bytes: &'a [u8],
     place: &CheckpointRef,
