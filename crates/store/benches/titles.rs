@@ -123,9 +123,9 @@ impl FrontAndMetadata {
             let length = usize::try_from(range.end - range.start).expect("a size in memory");
             (range.start, vec![0; length])
         };
-        let kept = [0..FRONT.min(middle), middle..(middle + METADATA).min(size - BLOCK)];
-        let kept = kept.into_iter().chain([size - BLOCK..size]).map(area).collect();
-        let kept = RwLock::new(kept);
+        let (front, end) = (FRONT.min(middle), size - BLOCK);
+        let kept = [0..front, middle..(middle + METADATA).min(end), end..size];
+        let kept = RwLock::new(kept.into_iter().map(area).collect());
         Self { size, kept, reads: <_>::default(), read: <_>::default(), written: <_>::default() }
     }
 }
