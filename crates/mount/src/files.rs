@@ -11,7 +11,7 @@ use crate::frames::Frames;
 use crate::ldu_table::ldu_table;
 use crate::nodes::{Nodes, Unlinked};
 use crate::reserved::{HandleReservation, IfReserved, NotChanged, TitleReservations};
-use crate::title_tree::{MEDIA_ENDING, TitleTree, TreeEntry, TreeFile, join, split};
+use crate::title_tree::{MEDIA_ENDING, TitleFolder, TitleTree, TreeEntry, TreeFile, join, split};
 use crate::{MountError, StoreMountOptions};
 use fuser::{Errno, FileType};
 use media::{Body, TitleIndex, TitleKind};
@@ -22,8 +22,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{
-    RecordingFile, RecordingLook, ReserveError, ReservedRate, ReservedReadError, Store, StoreError,
-    TitleId, TitleOwner, TitleReader, TitleRecord,
+    RecordingFile, RecordingLook, ReserveError, ReservedRate, ReservedReadError, RunningRecording,
+    Store, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord, TitleSelection,
 };
 use units::{BitRate, Hinted, float, locked};
 
@@ -201,19 +201,34 @@ impl StoreFiles {
         let mut state = locked(&self.state);
         // Before the titles are read: a change meanwhile is seen the next time.
         let changes = self.store().changes();
-        if state.made_at != Some(changes) {
-            let (titles, recordings) = (self.store().titles(), self.store().recordings());
-            let complete = titles
-                .iter()
-                .map(|title| (title.id, title.name.as_str(), TreeFile::Title(title.kind)));
-            let growing = recordings.iter().map(|it| (it.id, it.title.as_str(), TreeFile::Growing));
-            let names: Vec<_> = complete.chain(growing).collect();
-            (state.tree, state.made_at) = (TitleTree::of(&names), Some(changes));
-            state.record(recordings.iter().map(|it| it.id), &self.owner);
-            let mut times = std::mem::take(&mut state.changed);
-            times.retain(|path, _| state.is_folder(path, &self.options));
-            state.changed = times;
+        if state.made_at == Some(changes) {
+            return state;
         }
+        let changed = state.made_at.and_then(|since| self.store().changed_since(since));
+        let recordings = self.store().recordings();
+        let growing = |it: &RunningRecording| (it.id, (it.title.clone(), TreeFile::Growing));
+        let mut growing: HashMap<TitleId, _> = recordings.iter().map(growing).collect();
+        let complete = |it: TitleRecord| (it.name, TreeFile::Title(it.kind));
+        match changed {
+            Some(changed) => {
+                for id in changed {
+                    let title = self.store().record_of(id).map(complete);
+                    state.set(id, title.or_else(|| growing.remove(&id)));
+                }
+            }
+            None => {
+                state.tree = TitleTree::default();
+                growing.into_iter().for_each(|(id, title)| state.set(id, Some(title)));
+                for title in self.store().titles() {
+                    state.set(title.id, Some(complete(title)));
+                }
+                let mut times = std::mem::take(&mut state.changed);
+                times.retain(|path, _| state.is_folder(path, &self.options));
+                state.changed = times;
+            }
+        }
+        state.made_at = Some(changes);
+        state.record(recordings.iter().map(|it| it.id), &self.owner);
         state
     }
 
@@ -327,11 +342,11 @@ impl StoreFiles {
             return Ok(FilePlace::Folder);
         }
         if let Some(TreeEntry::Growing(id)) = state.tree.find(path) {
-            let file = state.growing.get(id).map(Arc::clone);
+            let file = state.growing.get(&id).map(Arc::clone);
             return file.map(FilePlace::Growing).ok_or(Errno::ENOENT);
         }
         let title = |path: &str| match state.tree.find(path) {
-            Some(TreeEntry::Title(id)) => self.store().record_of(*id),
+            Some(TreeEntry::Title(id)) => self.store().record_of(id),
             _ => None,
         };
         if let Some(title) = title(path) {
@@ -426,18 +441,17 @@ impl StoreFiles {
     fn list(&self, path: &str) -> Vec<(String, FileType)> {
         let state = self.state();
         let mut names = BTreeMap::new();
-        for (name, entry) in state.tree.folder(path).into_iter().flat_map(|it| &it.entries) {
+        for (name, entry) in state.tree.folder(path).into_iter().flat_map(TitleFolder::entries) {
             let kind = match entry {
-                TreeEntry::Folder(_) => FileType::Directory,
+                TreeEntry::Folder => FileType::Directory,
                 TreeEntry::Title(_) | TreeEntry::Growing(_) => FileType::RegularFile,
             };
-            names.insert(name.clone(), kind);
+            names.insert(name, kind);
         }
-        let is_here = |other: &&String| !other.is_empty() && split(other).0 == path;
-        for folder in state.folders.iter().filter(is_here) {
+        for folder in state.made_folders_in(path) {
             names.insert(split(folder).1.to_owned(), FileType::Directory);
         }
-        for draft in state.drafts.keys().filter(is_here) {
+        for draft in state.drafts.keys().filter(|draft| split(draft).0 == path) {
             names.insert(split(draft).1.to_owned(), FileType::RegularFile);
         }
         if path.is_empty() && !self.options.read_only {
@@ -1070,14 +1084,16 @@ impl StoreFiles {
         if self.store().recordings().iter().any(|it| it.title.starts_with(&inside)) {
             return Err(Errno::EBUSY);
         }
-        let titles = self.store().titles();
+        let inside_titles = TitleSelection { folder: Some(old.to_owned()), ..<_>::default() };
+        let titles = || self.store().page(&inside_titles).titles;
         let drafts: Vec<_> = {
             let state = self.state();
             let inside = state.drafts.iter().filter(|(path, _)| path.starts_with(&inside));
             inside.map(|(path, draft)| (path.clone(), Arc::clone(draft))).collect()
         };
-        let names = titles.iter().map(|title| &title.name).chain(drafts.iter().map(|it| &it.0));
-        let longest = names.filter_map(|name| name.strip_prefix(&inside)).map(str::len).max();
+        let names =
+            titles().into_iter().map(|it| it.name).chain(drafts.iter().map(|it| it.0.clone()));
+        let longest = names.filter_map(|name| Some(name.strip_prefix(&inside)?.len())).max();
         if longest.is_some_and(|longest| new.len() + 1 + longest > LONGEST_NAME) {
             return Err(Errno::ENAMETOOLONG);
         }
@@ -1091,7 +1107,7 @@ impl StoreFiles {
             self.rename_draft(&draft, &path, &to, None)?;
         }
         // Those of drafts have their new names.
-        for title in self.store().titles() {
+        for title in titles() {
             if let Some(rest) = title.name.strip_prefix(&inside) {
                 let name = format!("{new}/{rest}");
                 let renamed = self.store().rename(&title.name, &name);
@@ -1274,12 +1290,29 @@ impl FilesState {
             || path == INGEST && !options.read_only
     }
 
+    /// The title with this identifier has this name and file now; `None`: there is none.
+    fn set(&mut self, id: TitleId, now: Option<(String, TreeFile)>) {
+        let now = now.as_ref().map(|(name, file)| (name.as_str(), *file));
+        for folder in self.tree.set(id, now) {
+            if !self.folders.contains(&folder) {
+                self.changed.remove(&folder);
+            }
+        }
+    }
+
+    /// The folders in a folder that were made or kept here.
+    fn made_folders_in(&self, path: &str) -> impl Iterator<Item = &String> {
+        let inside = join(path, "");
+        let from_here = self.folders.range(inside.clone()..);
+        let all = from_here.take_while(move |folder| folder.starts_with(&inside));
+        all.filter(move |folder| split(folder).0 == path)
+    }
+
     /// Number of folders in a folder.
     fn subfolders(&self, path: &str, options: &StoreMountOptions) -> u32 {
         let of_titles = self.tree.folder(path);
-        let is_empty_one =
-            |folder: &&String| split(folder).0 == path && self.tree.folder(folder).is_none();
-        let empty = self.folders.iter().filter(is_empty_one).count();
+        let made = self.made_folders_in(path);
+        let empty = made.filter(|folder| self.tree.folder(folder).is_none()).count();
         let ingest = usize::from(path.is_empty() && !options.read_only);
         let all = of_titles.map_or(0, |folder| folder.folders) + empty + ingest;
         u32::try_from(all).unwrap_or(u32::MAX - 2)
@@ -1337,7 +1370,7 @@ impl FilesState {
     /// Whether the file at a path is this title's, and not written.
     fn is_at(&self, path: &str, id: TitleId) -> bool {
         !self.drafts.contains_key(path)
-            && matches!(self.tree.find(path), Some(TreeEntry::Title(found)) if *found == id)
+            && matches!(self.tree.find(path), Some(TreeEntry::Title(found)) if found == id)
     }
 
     /// The folders that a file is in stay when it is the last one in them.

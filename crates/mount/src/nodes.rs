@@ -5,7 +5,7 @@
 
 use crate::draft::Draft;
 use crate::files::About;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use store::TitleId;
 
@@ -13,7 +13,7 @@ use store::TitleId;
 #[derive(Debug)]
 pub(crate) struct Nodes {
     nodes: HashMap<u64, Node>,
-    numbers: HashMap<String, u64>,
+    numbers: BTreeMap<String, u64>,
     next: u64,
 }
 
@@ -107,18 +107,17 @@ impl Nodes {
     pub(crate) fn rename(&mut self, old: &str, new: &str) {
         self.unlink(new, None);
         let inside = format!("{old}/");
-        for (number, node) in &mut self.nodes {
-            let rest = match node.path.strip_prefix(&inside) {
-                Some(rest) => Some(format!("{new}/{rest}")),
-                None => (node.path == old).then(|| new.to_owned()),
-            };
-            if let Some(moved) = rest
-                && self.numbers.get(&node.path) == Some(number)
-            {
-                self.numbers.remove(&node.path);
-                self.numbers.insert(moved.clone(), *number);
-                node.path = moved;
+        let all = self.numbers.range(inside.clone()..).map(|(path, _)| path);
+        let mut paths: Vec<String> =
+            all.take_while(|path| path.starts_with(&inside)).cloned().collect();
+        paths.push(old.to_owned());
+        for path in paths {
+            let Some(number) = self.numbers.remove(&path) else { continue };
+            let moved = format!("{new}{}", &path[old.len()..]);
+            if let Some(node) = self.nodes.get_mut(&number) {
+                node.path.clone_from(&moved);
             }
+            self.numbers.insert(moved, number);
         }
     }
 

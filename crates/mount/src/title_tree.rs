@@ -8,30 +8,43 @@
 //!   logo.png      (folder `logo.png/` exists, too)   logo.png (7), by the title's number
 //!   match         (recorded)  match.growing.mp4
 //! ```
+//!
+//! The tree depends on the titles alone, and not on the order in which they came: of titles whose
+//! files would have the same name, the oldest has it. So a change of one title touches the folders
+//! of that title, and the tree is the one that all titles would make.
 
 use media::TitleKind;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use store::TitleId;
 
 /// All titles of a store by their paths. A path has no slash in front; the root is empty.
 #[derive(Debug, Default)]
 pub(crate) struct TitleTree {
     root: TitleFolder,
+    /// The names by which the paths of titles are found again.
+    titles: HashMap<TitleId, (Box<str>, TreeFile)>,
 }
 
-/// The entries of a folder by name.
+/// The names in a folder.
 #[derive(Debug, Default)]
 pub(crate) struct TitleFolder {
-    pub(crate) entries: BTreeMap<String, TreeEntry>,
-    /// Number of them that are folders.
+    names: BTreeMap<String, NameUses>,
+    /// Number of names that are folders.
     pub(crate) folders: usize,
 }
 
+/// All that would have one name in a folder.
+#[derive(Debug, Default)]
+struct NameUses {
+    folder: Option<Box<TitleFolder>>,
+    /// The titles whose files they are, the oldest first.
+    titles: Vec<(TitleId, TreeFile)>,
+}
+
 /// A folder, or the file of a title.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeEntry {
-    Folder(TitleFolder),
+    Folder,
     Title(TitleId),
     /// The file of a title that is being recorded.
     Growing(TitleId),
@@ -57,74 +70,140 @@ impl TreeFile {
 }
 
 impl TitleTree {
-    /// The tree of these titles: identifier, name and kind. Its shape does not depend on their
-    /// order, except for the files of two titles that would have the same name.
-    pub(crate) fn of(titles: &[(TitleId, &str, TreeFile)]) -> Self {
-        let mut tree = Self::default();
-        let paths: Vec<(TitleId, TreeFile, Vec<String>)> =
-            titles.iter().map(|(id, name, file)| (*id, *file, path_of(name, *file))).collect();
-        // Folders first: a title with the name of a folder gets another one.
-        for (_, _, path) in &paths {
-            tree.root.make(&path[..path.len() - 1]);
+    /// Gives a title the file that it has now: that of its name, or none. Returns the paths of the
+    /// folders that are no more.
+    pub(crate) fn set(&mut self, id: TitleId, now: Option<(&str, TreeFile)>) -> Vec<String> {
+        let mut gone = Vec::new();
+        if let Some((name, file)) = self.titles.get(&id) {
+            if now == Some((&**name, *file)) {
+                return gone;
+            }
+            let path = path_of(name, *file);
+            let folders = &path[..path.len() - 1];
+            let emptied = self.root.remove(&path, id);
+            gone.extend((0..emptied).map(|last| folders[..folders.len() - last].join("/")));
+            self.titles.remove(&id);
         }
-        for (id, file, path) in paths {
-            let (name, folders) = path.split_last().expect("a name is not empty");
-            tree.root.make(folders).add(name, id, file);
+        if let Some((name, file)) = now {
+            let mut folders = path_of(name, file);
+            let own = folders.pop().expect("a name is not empty");
+            self.root.make(folders).add(own, id, file);
+            self.titles.insert(id, (name.into(), file));
         }
-        tree
+        gone.retain(|path| self.folder(path).is_none());
+        gone
     }
 
     /// The entry at a path that is not the root.
-    pub(crate) fn find(&self, path: &str) -> Option<&TreeEntry> {
+    pub(crate) fn find(&self, path: &str) -> Option<TreeEntry> {
         let (folder, name) = split(path);
-        self.folder(folder)?.entries.get(name)
+        self.folder(folder)?.entry(name)
     }
 
     /// The folder at a path.
     pub(crate) fn folder(&self, path: &str) -> Option<&TitleFolder> {
-        let parts = path.split('/').filter(|part| !part.is_empty());
-        parts.into_iter().try_fold(&self.root, |folder, part| match folder.entries.get(part)? {
-            TreeEntry::Folder(inner) => Some(inner),
-            TreeEntry::Title(_) | TreeEntry::Growing(_) => None,
-        })
+        let mut parts = path.split('/').filter(|part| !part.is_empty());
+        parts.try_fold(&self.root, |folder, part| folder.names.get(part)?.folder.as_deref())
     }
 }
 
 impl TitleFolder {
-    /// The folder inside this one, which is made if it is missing.
-    fn make(&mut self, path: &[String]) -> &mut Self {
-        path.iter().fold(self, |folder, part| {
-            let made = folder.entries.entry(part.clone());
-            folder.folders += usize::from(matches!(made, Entry::Vacant(_)));
-            match made.or_insert_with(|| TreeEntry::Folder(Self::default())) {
-                TreeEntry::Folder(inner) => inner,
-                TreeEntry::Title(_) | TreeEntry::Growing(_) => {
-                    unreachable!("all folders are made before any title")
-                }
-            }
+    /// The names in this folder, with what they are.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (String, TreeEntry)> {
+        self.names.iter().flat_map(move |(name, uses)| {
+            let others = uses.others().map(|it| (other_name(name, it.0), entry_of(it)));
+            // A title whose own file has that name is there instead.
+            let others = others.filter(|(other, _)| !self.names.contains_key(other));
+            uses.first().map(|entry| (name.clone(), entry)).into_iter().chain(others)
         })
     }
 
-    fn add(&mut self, name: &str, id: TitleId, file: TreeFile) {
-        let entry = match file {
-            TreeFile::Title(_) => TreeEntry::Title(id),
-            TreeFile::Growing => TreeEntry::Growing(id),
-        };
-        match self.entries.entry(name.to_owned()) {
-            Entry::Vacant(free) => {
-                free.insert(entry);
-            }
-            Entry::Occupied(_) => {
-                let (stem, extension) = match name.rsplit_once('.') {
-                    Some((stem, extension)) if !stem.is_empty() => (stem, extension),
-                    _ => (name, ""),
-                };
-                let dot = if extension.is_empty() { "" } else { "." };
-                let other = format!("{stem} ({}){dot}{extension}", id.0);
-                self.entries.entry(other).or_insert(entry);
+    fn entry(&self, name: &str) -> Option<TreeEntry> {
+        if let Some(uses) = self.names.get(name) {
+            return uses.first();
+        }
+        let (wanted, id) = title_in(name)?;
+        self.names.get(&wanted)?.others().find(|it| it.0 == id).map(entry_of)
+    }
+
+    /// The folder inside this one, which is made if it is missing.
+    fn make(&mut self, path: Vec<String>) -> &mut Self {
+        path.into_iter().fold(self, |folder, part| {
+            let uses = folder.names.entry(part).or_default();
+            folder.folders += usize::from(uses.folder.is_none());
+            uses.folder.get_or_insert_default()
+        })
+    }
+
+    fn add(&mut self, name: String, id: TitleId, file: TreeFile) {
+        let titles = &mut self.names.entry(name).or_default().titles;
+        let at = titles.partition_point(|it| it.0 < id);
+        titles.insert(at, (id, file));
+    }
+
+    /// Removes the file of a title, and the folders that are empty then. Returns their number: they
+    /// are the last ones of the path.
+    fn remove(&mut self, path: &[String], id: TitleId) -> usize {
+        let (name, rest) = path.split_first().expect("a name is not empty");
+        let uses = self.names.get_mut(name).expect("the title is in the tree");
+        let mut emptied = 0;
+        if rest.is_empty() {
+            uses.titles.retain(|it| it.0 != id);
+        } else {
+            let folder = uses.folder.as_mut().expect("the title is in this folder");
+            emptied = folder.remove(rest, id);
+            if folder.names.is_empty() {
+                uses.folder = None;
+                self.folders -= 1;
+                emptied += 1;
             }
         }
+        if uses.folder.is_none() && uses.titles.is_empty() {
+            self.names.remove(name);
+        }
+        emptied
     }
+}
+
+impl NameUses {
+    /// What has the name: a folder, or the oldest title.
+    fn first(&self) -> Option<TreeEntry> {
+        match self.folder {
+            Some(_) => Some(TreeEntry::Folder),
+            None => self.titles.first().map(entry_of),
+        }
+    }
+
+    /// The titles whose files get another name.
+    fn others(&self) -> impl Iterator<Item = &(TitleId, TreeFile)> {
+        self.titles.iter().skip(usize::from(self.folder.is_none()))
+    }
+}
+
+fn entry_of((id, file): &(TitleId, TreeFile)) -> TreeEntry {
+    match file {
+        TreeFile::Title(_) => TreeEntry::Title(*id),
+        TreeFile::Growing => TreeEntry::Growing(*id),
+    }
+}
+
+/// The name of a title's file where something else has its name.
+fn other_name(name: &str, id: TitleId) -> String {
+    match name.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => format!("{stem} ({}).{extension}", id.0),
+        _ => format!("{name} ({})", id.0),
+    }
+}
+
+/// The title whose other name this is, and its own name.
+fn title_in(other: &str) -> Option<(String, TitleId)> {
+    let (front, extension) = match other.rsplit_once('.') {
+        Some((front, _)) if front.ends_with(')') => (front, &other[front.len()..]),
+        _ => (other, ""),
+    };
+    let (stem, number) = front.strip_suffix(')')?.rsplit_once(" (")?;
+    let (name, id) = (format!("{stem}{extension}"), TitleId(number.parse().ok()?));
+    (other_name(&name, id) == other).then_some((name, id))
 }
 
 /// The folders and the file name of a title.
@@ -161,20 +240,37 @@ mod tests {
     use super::*;
     use TitleKind::{File, Media};
     use expect_test::expect;
+    use std::collections::BTreeSet;
     use std::fmt::Write as _;
 
-    fn shown(folder: &TitleFolder, indent: usize, text: &mut String) {
-        for (name, entry) in &folder.entries {
+    fn shown(tree: &TitleTree, path: &str, text: &mut String) {
+        let indent = if path.is_empty() { 0 } else { 2 * (path.matches('/').count() + 1) };
+        let entries: BTreeMap<_, _> = tree.folder(path).unwrap().entries().collect();
+        for (name, entry) in entries {
             match entry {
-                TreeEntry::Folder(inner) => {
+                TreeEntry::Folder => {
                     writeln!(text, "{:indent$}{name}/", "").unwrap();
-                    shown(inner, indent + 2, text);
+                    shown(tree, &join(path, &name), text);
                 }
                 TreeEntry::Title(id) | TreeEntry::Growing(id) => {
                     writeln!(text, "{:indent$}{name}: {}", "", id.0).unwrap();
                 }
             }
         }
+    }
+
+    fn shown_whole(tree: &TitleTree) -> String {
+        let mut text = String::new();
+        shown(tree, "", &mut text);
+        text
+    }
+
+    fn tree_of<'a>(titles: impl IntoIterator<Item = (u64, (&'a str, TreeFile))>) -> TitleTree {
+        let mut tree = TitleTree::default();
+        for (id, title) in titles {
+            tree.set(TitleId(id), Some(title));
+        }
+        tree
     }
 
     #[test]
@@ -193,11 +289,7 @@ mod tests {
         ];
         let titles = titles.map(|(name, kind)| (name, TreeFile::Title(kind)));
         let growing = ["door/1", "door/2", "news"].map(|name| (name, TreeFile::Growing));
-        let titles: Vec<_> = (1..).map(TitleId).zip(titles.into_iter().chain(growing)).collect();
-        let titles: Vec<_> = titles.iter().map(|(id, (name, file))| (*id, *name, *file)).collect();
-        let tree = TitleTree::of(&titles);
-        let mut text = String::new();
-        shown(&tree.root, 0, &mut text);
+        let tree = tree_of((1..).zip(titles.into_iter().chain(growing)));
         expect![[r#"
             %2Fodd%2F%2Fname.mp4: 4
             .hidden: 8
@@ -216,21 +308,71 @@ mod tests {
             news.growing.mp4: 13
             news.mp4: 9
         "#]]
-        .assert_eq(&text);
+        .assert_eq(&shown_whole(&tree));
         for (path, found) in [
             ("news/monday.mp4", Some(1)),
             ("news/monday", None),
             ("film.mp4/x", None),
             ("logo.png/large", Some(3)),
+            ("logo (2).png", Some(2)),
+            ("logo (3).png", None),
+            ("film (6).mp4", None),
             ("nothing/here", None),
         ] {
             let title = tree.find(path).and_then(|entry| match entry {
                 TreeEntry::Title(id) => Some(id.0),
-                TreeEntry::Folder(_) | TreeEntry::Growing(_) => None,
+                TreeEntry::Folder | TreeEntry::Growing(_) => None,
             });
             assert_eq!(title, found, "{path}");
         }
         assert!(tree.folder("").is_some() && tree.folder("news").is_some());
         assert!(tree.folder("film.mp4").is_none());
+    }
+
+    /// The paths of all folders. Each name of a list must be found, and each number of folders be
+    /// right.
+    fn folders(tree: &TitleTree, path: &str, all: &mut BTreeSet<String>) {
+        let folder = tree.folder(path).unwrap();
+        let mut inside = 0;
+        for (name, entry) in folder.entries() {
+            let at = join(path, &name);
+            assert_eq!(tree.find(&at), Some(entry), "{at}");
+            if entry == TreeEntry::Folder {
+                inside += 1;
+                assert!(all.insert(at.clone()));
+                folders(tree, &at, all);
+            }
+        }
+        assert_eq!(folder.folders, inside, "of {path}");
+    }
+
+    #[test]
+    fn random_changes_make_the_tree_that_all_titles_would_make() {
+        let names = ["a", "a.mp4", "a (3)", "b", "a/b", "a/b/c", "b/a", "a//b", "b/a.growing"];
+        let files = [TreeFile::Title(Media), TreeFile::Title(File), TreeFile::Growing];
+        for seed in 0..200 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut tree = TitleTree::default();
+            let (mut titles, mut before) = (BTreeMap::new(), BTreeSet::new());
+            for _ in 0..30 {
+                let id = random.u64(1..8);
+                let title = (names[random.usize(..names.len())], files[random.usize(..3)]);
+                let now = random.u8(..3).gt(&0).then_some(title);
+                match now {
+                    Some(title) => titles.insert(id, title),
+                    None => titles.remove(&id),
+                };
+                let gone = tree.set(TitleId(id), now);
+                let mut anew: Vec<_> = titles.iter().map(|(id, title)| (*id, *title)).collect();
+                random.shuffle(&mut anew);
+                let anew = tree_of(anew);
+                assert_eq!(shown_whole(&tree), shown_whole(&anew), "seed {seed}: {titles:?}");
+                let mut after = BTreeSet::new();
+                folders(&tree, "", &mut after);
+                let gone: BTreeSet<String> = gone.into_iter().collect();
+                assert_eq!(gone, &before - &after, "seed {seed}: {titles:?}");
+                before = after;
+            }
+        }
     }
 }

@@ -279,10 +279,11 @@ impl Filesystem for TitlesFs {
             Err(error) => return reply.error(error),
         };
         let own = [(".", FileType::Directory), ("..", FileType::Directory)];
-        let names = folder.names().iter().map(|(name, kind)| (name.as_str(), *kind));
         let first = usize::try_from(offset).unwrap_or(usize::MAX);
-        let all = own.into_iter().chain(names);
-        for (next, (name, kind)) in (offset + 1..).zip(all.skip(first)) {
+        // Not one name after the other: the kernel asks for a long list in many parts.
+        let rest = folder.names().get(first.saturating_sub(own.len())..).unwrap_or_default();
+        let rest = rest.iter().map(|(name, kind)| (name.as_str(), *kind));
+        for (next, (name, kind)) in (offset + 1..).zip(own.into_iter().skip(first).chain(rest)) {
             // Numbers are given out at lookups only: a listing of many titles leaves none behind.
             let number = if name == "." { number } else { UNKNOWN };
             if reply.add(number, next, kind, name) {

@@ -24,7 +24,9 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use store::{Content, Permit, RunningRecording, Store, StoreError, TitleId, TitleRecord};
+use store::{
+    Content, Permit, RunningRecording, Store, StoreError, TitleId, TitleRecord, TitleSelection,
+};
 use units::show::http_date;
 use units::{ByteCount, Hinted};
 
@@ -181,7 +183,8 @@ impl Library {
     }
 
     fn no_title(&self, name: &str) -> OpenError {
-        OpenError::NoTitle { nearest: store::nearest(name, self.playable()) }
+        let around = self.stores.iter().flat_map(|opened| opened.store.media_around(name));
+        OpenError::NoTitle { nearest: store::nearest(name, around) }
     }
 
     /// Names of all media titles, each once.
@@ -386,11 +389,16 @@ impl Library {
         titles.filter(|it| media(it) && !has_copy(it)).map(|record| record.name).collect()
     }
 
-    /// All titles by name, with the number of their copies.
-    pub(crate) fn list(&self) -> Vec<wire::ListedTitle> {
+    /// Titles by name, with the number of their copies, and recordings that players may ask for by
+    /// their names at a time in Unix seconds.
+    pub(crate) fn list(&self, wanted: &TitleSelection, now: u64) -> wire::TitleList {
         let mut all = BTreeMap::new();
+        // Up to this name each store has listed its titles.
+        let mut until: Option<String> = None;
         for opened in &self.stores {
-            for record in opened.store.titles() {
+            let page = opened.store.page(wanted);
+            until = until.into_iter().chain(page.next).min();
+            for record in page.titles {
                 let (content, title): &mut (Content, wire::ListedTitle) = all
                     .entry(record.name.clone())
                     .or_insert_with(|| (record.content(), wire::ListedTitle::from(&record)));
@@ -399,11 +407,19 @@ impl Library {
                 }
             }
         }
-        all.into_values().map(|(_, title)| title).collect()
+        let mut titles: Vec<wire::ListedTitle> = all.into_values().map(|(_, it)| it).collect();
+        let growing = self.list_growing(now).into_iter();
+        titles.extend(growing.filter(|title| wanted.has(&title.name)));
+        titles.retain(|title| until.as_ref().is_none_or(|until| title.name <= *until));
+        titles.sort_by(|one, other| one.name.cmp(&other.name));
+        let most = wanted.limit.map_or(usize::MAX, |limit| limit.get() as usize);
+        let is_part = until.is_some() || titles.len() > most;
+        titles.truncate(most);
+        let next = titles.last().filter(|_| is_part).map(|last| last.name.clone());
+        wire::TitleList { titles, next }
     }
 
-    /// The recordings that players may ask for by their names, at a time in Unix seconds.
-    pub(crate) fn list_growing(&self, now: u64) -> Vec<wire::ListedTitle> {
+    fn list_growing(&self, now: u64) -> Vec<wire::ListedTitle> {
         let stores = self.stores.iter().enumerate();
         let all = stores.flat_map(|(store, opened)| {
             opened.store.recordings().into_iter().map(move |recording| (store, recording))
@@ -643,5 +659,36 @@ mod tests {
         assert_eq!(read(&copies, 1), Ok(()));
         assert_eq!(read(&copies, 0), Ok(()));
         assert_eq!(read(&copies[..1], 0), Err(OpenError::DiskBusy));
+    }
+
+    #[test]
+    fn a_page_of_several_stores_has_each_title_once() {
+        let stores = vec![store_with_a_title(0), store_with_a_title(1)];
+        for (opened, names) in stores.iter().zip([["a", "c", "n/e"], ["b", "d", "n/f"]]) {
+            for name in names {
+                let mut writer = opened.store.begin(name, TitleKind::File).unwrap();
+                writer.declare(&[ByteCount(0)]).unwrap();
+                let track = TrackDescription::plain(TrackKind::File, Timescale(25));
+                writer.seal(vec![(track, LduIndex::default())]).unwrap();
+            }
+        }
+        let library = Library::new(stores, Duration::from_secs(4), ByteCount::MIB, None);
+        let page = |folder: Option<&str>, after: Option<&str>, limit| {
+            let limit = std::num::NonZeroU32::new(limit);
+            let [folder, after] = [folder, after].map(|it| it.map(str::to_owned));
+            let list = library.list(&TitleSelection { folder, after, limit }, 0);
+            let names = list.titles.iter().map(|it| format!("{} x{}", it.name, it.copies.unwrap()));
+            format!("{}; {}", names.collect::<Vec<_>>().join(", "), list.next.unwrap_or_default())
+        };
+        for (folder, after, limit, expected) in [
+            (None, None, 0, "a x1, b x1, c x1, d x1, film x2, n/e x1, n/f x1; "),
+            (None, None, 3, "a x1, b x1, c x1; c"),
+            (None, Some("c"), 2, "d x1, film x2; film"),
+            (None, Some("film"), 2, "n/e x1, n/f x1; "),
+            (Some("n"), None, 1, "n/e x1; n/e"),
+            (Some("n"), Some("n/e"), 1, "n/f x1; "),
+        ] {
+            assert_eq!(page(folder, after, limit), expected, "{folder:?} {after:?} {limit}");
+        }
     }
 }

@@ -3,13 +3,17 @@
 
 use crate::format::bytes::Malformed;
 use crate::format::layout::StoreLayout;
-use crate::format::record::{Record, RecordingRegion, RecordingStart, SpilledParts, TrackProgress};
+use crate::format::record::{
+    Record, RecordingRegion, RecordingStart, SpilledParts, TrackProgress, encode_title_record,
+    title_len,
+};
 use crate::format::{BLOCK, checkpoint, label};
 use crate::free::FreeMap;
-use crate::{RunningRecording, ScrubState, TitleId, TitleRecord};
+use crate::{RunningRecording, ScrubState, TitleId, TitlePage, TitleRecord, TitleSelection};
 use disk::Calibration;
 use media::TitleIndex;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use units::{Encoder, Extent};
 
 /// The state that the journal and the checkpoints record.
@@ -123,6 +127,37 @@ impl Catalogue {
         self.names.values().map(|id| &self.titles[id])
     }
 
+    /// The titles of a selection in the order of their names. Looks at no other title.
+    pub(crate) fn page(&self, wanted: &TitleSelection) -> TitlePage {
+        let inside = wanted.folder.as_ref().map_or(String::new(), |folder| format!("{folder}/"));
+        let from = match &wanted.after {
+            Some(after) if *after >= inside => Bound::Excluded(after.as_str()),
+            _ => Bound::Included(inside.as_str()),
+        };
+        let names = self.names.range::<str, _>((from, Bound::Unbounded));
+        let mut names = names.take_while(|(name, _)| name.starts_with(&inside)).peekable();
+        let most = wanted.limit.and_then(|limit| usize::try_from(limit.get()).ok());
+        let titles: Vec<TitleRecord> = names
+            .by_ref()
+            .take(most.unwrap_or(usize::MAX))
+            .map(|(_, id)| self.titles[id].clone())
+            .collect();
+        let next = names.peek().and(titles.last()).map(|last| last.name.clone());
+        TitlePage { titles, next }
+    }
+
+    /// The titles whose names are next to this one in the list, for one that no title has.
+    pub(crate) fn around(&self, name: &str) -> impl Iterator<Item = &TitleRecord> {
+        let before = self
+            .names
+            .range::<str, _>((Bound::Unbounded, Bound::Excluded(name)))
+            .rev()
+            .take(COMPARED);
+        let behind =
+            self.names.range::<str, _>((Bound::Included(name), Bound::Unbounded)).take(COMPARED);
+        before.chain(behind).map(|(_, id)| &self.titles[id])
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.titles.len()
     }
@@ -175,7 +210,7 @@ impl Catalogue {
             Record::Removal(id) => {
                 let title = self.titles.remove(&id).ok_or("a removal of no title")?;
                 self.names.remove(&title.name);
-                self.encoded -= Record::Title(title).encoded_len();
+                self.encoded -= title_len(&title);
             }
             Record::Renaming(id, name) => self.rename(id, name)?,
             Record::Calibration(calibration) => {
@@ -267,7 +302,7 @@ impl Catalogue {
             Record::Scrub(state).encode(&mut out);
         }
         for title in self.titles.values() {
-            Record::Title(title.clone()).encode(&mut out);
+            encode_title_record(title, &mut out);
         }
         for log in self.recordings.values() {
             log.records().for_each(|record| record.encode(&mut out));
@@ -278,10 +313,23 @@ impl Catalogue {
     /// The chunks that its titles leave free; an error names the first title whose extents are
     /// invalid.
     pub(crate) fn free_map(&self, layout: &StoreLayout) -> Result<FreeMap, Malformed> {
-        let mut free = FreeMap::of(layout);
-        for title in self.titles.values() {
-            check_extents(title, layout, &mut free)?;
-        }
+        let all = self.titles.values().flat_map(TitleRecord::extents).collect();
+        let mut free = match FreeMap::of(layout).without(all) {
+            Some(free) => {
+                for title in self.titles.values() {
+                    check_room(title, layout)?;
+                }
+                free
+            }
+            // One title after the other, to name the first one that is wrong.
+            None => {
+                let mut free = FreeMap::of(layout);
+                for title in self.titles.values() {
+                    check_extents(title, layout, &mut free)?;
+                }
+                free
+            }
+        };
         for log in self.recordings.values() {
             check_recording(log, layout, &mut free)?;
         }
@@ -324,7 +372,6 @@ pub(crate) fn check_extents(
     layout: &StoreLayout,
     free: &mut FreeMap,
 ) -> Result<(), Malformed> {
-    let of = |what: &str| Malformed(format!("title '{}' {what}", title.name));
     for extent in title.extents() {
         if !free.take(extent) {
             let text = format!(
@@ -336,10 +383,16 @@ pub(crate) fn check_extents(
             return Err(Malformed(text));
         }
     }
+    check_room(title, layout)
+}
+
+/// Checks that a title's extents, which are in the data area, hold as many bytes as the record
+/// says.
+fn check_room(title: &TitleRecord, layout: &StoreLayout) -> Result<(), Malformed> {
+    let of = |what: &str| Malformed(format!("title '{}' {what}", title.name));
     let room = |extents: &[units::Extent]| {
-        // The sum fits: `take` accepted every extent, so the chunks are different ones of one
-        // device. The index's length comes from the disk and may be anything, so the comparison is
-        // wider.
+        // The sum fits: the chunks are different ones of one device. The index's length comes from
+        // the disk and may be anything, so the comparison is wider.
         u128::from(extents.iter().map(|e| e.chunks).sum::<u64>()) * u128::from(layout.chunk)
     };
     if title.tracks.iter().any(|track| u128::from(track.bytes) > room(&track.extents)) {
@@ -350,6 +403,10 @@ pub(crate) fn check_extents(
     }
     Ok(())
 }
+
+/// Names before and behind one that no title has with which it is compared: all of most stores, and
+/// not a million for each wrong address.
+const COMPARED: usize = 1000;
 
 /// The length of a next-id record in bytes.
 const NEXT_ID_BYTES: u64 = 9;

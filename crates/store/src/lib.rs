@@ -73,7 +73,7 @@ pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
     Content, FormatOptions, RunningRecording, ScrubPosition, ScrubResult, ScrubState,
-    StoreIdentity, StoreInfo, TitleId, TitleRecord, TrackRecord,
+    StoreIdentity, StoreInfo, TitleId, TitlePage, TitleRecord, TitleSelection, TrackRecord,
 };
 pub use recording_file::{RecordingFile, RecordingLook};
 pub use recording_load::RecordingLoad;

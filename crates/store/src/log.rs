@@ -15,6 +15,7 @@ use crate::catalogue::Catalogue;
 use crate::format::bytes::Malformed;
 use crate::format::journal::{self, JournalPosition};
 use crate::format::layout::{StoreLayout, superblock_places};
+use crate::format::record::Record;
 use crate::format::superblock::{CheckpointRef, SIZE, Superblock, SuperblockCopy};
 use crate::format::{BLOCK, VERSION, checkpoint};
 use crate::{Finding, FindingKind, StoreError};
@@ -191,18 +192,22 @@ pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<LoadedLog, StoreError
     if found < formatted {
         return Err(StoreError::Shrunk { formatted, found });
     }
-    // Both are read although one is enough: damage to the other must be found while it can be
-    // healed.
-    let [newest, before] = superblock.checkpoints.map(|place| {
-        let loaded = load_checkpoint(device.as_ref(), &superblock, &place);
-        loaded.inspect_err(|error| {
+    let mut catalogue = None;
+    for (from, place) in superblock.checkpoints.iter().enumerate() {
+        // Both are read although one is enough: damage to the other must be found while it can be
+        // healed. The catalogue is made of one: with many titles that is most of the work.
+        let loaded = match catalogue {
+            None => load_checkpoint(device.as_ref(), &superblock, place)
+                .map(|loaded| catalogue = Some((from, loaded))),
+            Some(_) => with_checkpoint(device.as_ref(), &superblock, place, |_| Ok(())),
+        };
+        if let Err(error) = loaded {
             let text = format!("checkpoint in slot {}: {error}", place.slot);
             findings.push(Finding::of_store(FindingKind::Checkpoint, text));
-        })
-    });
-    // The journal still holds the changes since the older checkpoint.
-    let from = if newest.is_ok() { 0 } else { 1 };
-    let Ok(mut catalogue) = newest.or(before) else {
+        }
+    }
+    // Of the older one, too, the journal still holds the changes since.
+    let Some((from, mut catalogue)) = catalogue else {
         return Err(StoreError::Damaged { what: "neither checkpoint can be read".to_owned() });
     };
     let ring = read_range(device.as_ref(), &superblock.layout.journal)?;
@@ -222,14 +227,24 @@ fn load_checkpoint(
     superblock: &Superblock,
     place: &CheckpointRef,
 ) -> Result<Catalogue, Malformed> {
+    let mut catalogue = Catalogue::default();
+    with_checkpoint(device, superblock, place, |records| {
+        Record::decode_all(records, |record| catalogue.apply(record))
+    })?;
+    Ok(catalogue)
+}
+
+/// Reads and verifies a checkpoint, and passes on its encoded records.
+fn with_checkpoint(
+    device: &dyn BlockDevice,
+    superblock: &Superblock,
+    place: &CheckpointRef,
+    then: impl FnOnce(&[u8]) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
     let start = superblock.layout.checkpoints[place.slot].start;
     let range = start..start + align_up(place.bytes, BLOCK);
     let bytes = read_range(device, &range).map_err(|error| Malformed(error.one_line()))?;
-    let mut catalogue = Catalogue::default();
-    for record in checkpoint::decode(&bytes, place, superblock.uuid)? {
-        catalogue.apply(record)?;
-    }
-    Ok(catalogue)
+    then(checkpoint::records(&bytes, place, superblock.uuid)?)
 }
 
 fn replay(
@@ -239,7 +254,6 @@ fn replay(
     superblock: &Superblock,
     findings: &mut Vec<Finding>,
 ) -> Result<(), StoreError> {
-    use crate::format::record::Record;
     while let Some(entry) = journal::read(ring, head, superblock.uuid) {
         let sequence = head.sequence;
         let damaged = |error: Malformed| StoreError::Damaged {
@@ -250,9 +264,7 @@ fn replay(
             let text = format!("one of the two copies of journal entry {sequence} is not whole");
             findings.push(Finding::of_store(FindingKind::Journal, text));
         }
-        for record in Record::decode_all(entry.records).map_err(damaged)? {
-            catalogue.apply(record).map_err(damaged)?;
-        }
+        Record::decode_all(entry.records, |record| catalogue.apply(record)).map_err(damaged)?;
         *head = entry.after;
     }
     // An entry beyond the end of the journal proves that one before it was lost.

@@ -21,11 +21,14 @@ use crate::free::FreeMap;
 use crate::log::{LoadedLog, Log};
 use crate::series::SeriesPart;
 use crate::title_index::read_index;
-use crate::{Finding, RunningRecording, StoreError, StoreInfo, TitleId, TitleRecord};
+use crate::{
+    Finding, RunningRecording, StoreError, StoreInfo, TitleId, TitlePage, TitleRecord,
+    TitleSelection,
+};
 use device::{BlockDevice, DeviceError};
 use disk::Calibration;
-use media::TitleIndex;
-use std::collections::{BTreeMap, BTreeSet};
+use media::{TitleIndex, TitleKind};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
@@ -70,6 +73,8 @@ pub(crate) struct StoreState {
     pub(crate) pending: BTreeSet<String>,
     /// The identifier of the next title to be written.
     pub(crate) next_id: u64,
+    /// The titles of the latest changes, the last one last.
+    changed: VecDeque<TitleId>,
 }
 
 impl StoreState {
@@ -88,6 +93,13 @@ impl StoreState {
             return Err(StoreError::Exists { name: name.to_owned() });
         }
         Ok(())
+    }
+
+    fn note_changed(&mut self, id: TitleId) {
+        if self.changed.len() == CHANGES_KEPT {
+            self.changed.pop_front();
+        }
+        self.changed.push_back(id);
     }
 
     /// Applies a durable change.
@@ -138,9 +150,23 @@ impl Store {
         self.changes.load(Ordering::Acquire)
     }
 
+    /// The titles and recordings that have changed since [`Store::changes`] was this number: each
+    /// may be there, have another name or be gone. `None`: that is too long ago, and any may have.
+    pub fn changed_since(&self, changes: u64) -> Option<Vec<TitleId>> {
+        let state = self.state();
+        let new = usize::try_from(self.changes().checked_sub(changes)?).ok()?;
+        let known = state.changed.len();
+        (new <= known).then(|| state.changed.range(known - new..).copied().collect())
+    }
+
     /// All titles, by name.
     pub fn titles(&self) -> Vec<TitleRecord> {
         self.state().catalogue.titles().cloned().collect()
+    }
+
+    /// A part of the list of titles, by name. Looks at no title beside those that it returns.
+    pub fn page(&self, wanted: &TitleSelection) -> TitlePage {
+        self.state().catalogue.page(wanted)
     }
 
     /// The titles that are being recorded, in the order in which they began.
@@ -184,6 +210,14 @@ impl Store {
     /// The title with this identifier.
     pub fn record_of(&self, id: TitleId) -> Option<TitleRecord> {
         self.state().catalogue.by_id(id).cloned()
+    }
+
+    /// The names of media titles next to this one in the list, at most some thousands, among which
+    /// [`nearest`](crate::nearest) finds the one that may be meant.
+    pub fn media_around(&self, name: &str) -> Vec<String> {
+        let state = self.state();
+        let media = state.catalogue.around(name).filter(|title| title.kind == TitleKind::Media);
+        media.map(|title| title.name.clone()).collect()
     }
 
     /// The title with this name; the error names the most similar one.
@@ -333,6 +367,7 @@ impl Store {
             // A recording that is sealed later keeps its name.
             pending: loaded.catalogue.recordings().map(|it| it.start.name.clone()).collect(),
             next_id: loaded.catalogue.next_id().0,
+            changed: VecDeque::new(),
             catalogue: loaded.catalogue,
         };
         Self {
@@ -508,7 +543,8 @@ impl Store {
             // The entry may or may not be on the disk, so the memory can no longer follow it.
             written.inspect_err(|error| self.stop(error))?;
             let mut state = self.state_mut();
-            if entry.iter().any(Record::changes_titles) {
+            for id in entry.iter().filter_map(Record::changed_title) {
+                state.note_changed(id);
                 self.changes.fetch_add(1, Ordering::Release);
             }
             entry.into_iter().for_each(|record| state.apply(record));
@@ -525,11 +561,16 @@ impl Store {
 }
 
 fn no_title(state: &StoreState, name: &str) -> StoreError {
-    let titles = state.catalogue.titles().map(|title| title.name.clone());
-    StoreError::NoTitle { name: name.to_owned(), nearest: crate::nearest(name, titles) }
+    let around = state.catalogue.around(name).map(|title| title.name.clone());
+    let nearest = crate::nearest(name, around);
+    StoreError::NoTitle { name: name.to_owned(), nearest }
 }
 
 /// The error for a title that was removed while it was read.
 fn removed(name: &str) -> StoreError {
     StoreError::NoTitle { name: name.to_owned(), nearest: None }
 }
+
+/// Changes that are known by their titles: more than a program can make while another one looks
+/// away for a moment.
+const CHANGES_KEPT: usize = 4096;

@@ -2,7 +2,9 @@
 
 use device::{DeviceKind, FileIdentity};
 use media::TitleKind;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::time::Duration;
 use units::{ByteCount, Extent};
 use uuid::Uuid;
@@ -57,6 +59,37 @@ impl TitleRecord {
     pub fn chunks(&self) -> u64 {
         self.extents().map(|extent| extent.chunks).sum()
     }
+}
+
+/// Which titles of a store are listed. The default: all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TitleSelection {
+    /// The titles in this folder and in folders inside.
+    pub folder: Option<String>,
+    /// The titles behind this name, which no title needs to have.
+    pub after: Option<String>,
+    /// Number of titles at most.
+    pub limit: Option<NonZeroU32>,
+}
+
+impl TitleSelection {
+    /// Whether a title of this name is among them, whatever their number.
+    pub fn has(&self, name: &str) -> bool {
+        let inside = |folder: &String| {
+            name.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.folder.as_ref().is_none_or(inside)
+            && self.after.as_ref().is_none_or(|after| name > after.as_str())
+    }
+}
+
+/// A part of the list of titles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TitlePage {
+    /// The titles in the order of their names.
+    pub titles: Vec<TitleRecord>,
+    /// The name behind which the next part begins; `None` if this is the last one.
+    pub next: Option<String>,
 }
 
 /// The identity of a title's content, independent of name and position: titles with equal values

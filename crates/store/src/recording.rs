@@ -173,12 +173,15 @@ impl Store {
         if checksum(&bytes) != parts.checksum {
             return Err(damaged());
         }
-        let records = Record::decode_all(&bytes).map_err(|_| damaged())?.into_iter();
-        let progress = records.map(|record| match record {
-            Record::Progress(progress) => Ok(progress),
-            _ => Err(damaged()),
+        let mut all = Vec::new();
+        let read = Record::decode_all(&bytes, |record| match record {
+            Record::Progress(progress) => {
+                all.push(progress);
+                Ok(())
+            }
+            _ => Err("a record that is no progress".into()),
         });
-        progress.collect()
+        read.map(|()| all).map_err(|_| damaged())
     }
 
     /// Computes the checksum of the last span, which no part has.

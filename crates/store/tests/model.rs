@@ -9,9 +9,14 @@ use common::{DeviceEvent, PowerCutDevice};
 use device::MemoryDevice;
 use disk::{Calibration, ReadGuarantee, WriteCost};
 use media::{LduIndex, TitleKind, TrackKind};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{BackgroundIo, FormatOptions, Permit, Store, StoreError, TitleRecord};
+use store::{
+    BackgroundIo, FormatOptions, Permit, Store, StoreError, TitleId, TitleRecord, TitleSelection,
+    Unthrottled,
+};
 use temp_dir::TempDir;
 use units::{BitRate, ByteCount};
 
@@ -22,11 +27,16 @@ fn random_steps_agree_with_a_map_across_reopening() {
         let device = PowerCutDevice::new(ByteCount::mib(3));
         let mut store = formatted(&device);
         let mut model = Model::new();
+        let mut followed = FollowedTitles::default();
         for number in 0..150 {
             let told = step(&store, &mut model, &mut random);
+            if random.u32(..3) == 0 {
+                followed.follow(&store);
+            }
             if random.u32(..10) == 0 {
                 drop(store);
                 store = Store::open_on(device.clone()).unwrap();
+                followed = FollowedTitles::of(&store);
                 let context = format!("seed {seed}, step {number}: {told}");
                 assert_holds(&store, &model, &context);
                 let report = store.check(&Default::default(), &mut |_| {}).unwrap();
@@ -35,6 +45,109 @@ fn random_steps_agree_with_a_map_across_reopening() {
         }
         assert_holds(&store, &model, &format!("seed {seed}, at the end"));
     }
+}
+
+/// The names of titles as a program knows them that looks at those that have changed.
+#[derive(Debug, Default)]
+struct FollowedTitles {
+    changes: u64,
+    names: BTreeMap<TitleId, String>,
+}
+
+impl FollowedTitles {
+    fn of(store: &Store) -> Self {
+        let names = store.titles().into_iter().map(|title| (title.id, title.name)).collect();
+        Self { changes: store.changes(), names }
+    }
+
+    fn follow(&mut self, store: &Store) {
+        let changed = store.changed_since(self.changes).expect("a few changes");
+        self.changes = store.changes();
+        for id in changed {
+            match store.record_of(id) {
+                Some(title) => self.names.insert(id, title.name),
+                None => self.names.remove(&id),
+            };
+        }
+        assert_eq!(self.names, Self::of(store).names);
+    }
+}
+
+#[test]
+fn so_many_changes_are_known_by_their_titles() {
+    let device = Arc::new(MemoryDevice::new(ByteCount::mib(3)));
+    Store::format_on(device.clone(), &small("")).unwrap();
+    let store = Store::open_on(device).unwrap();
+    let title = put(&store, "a", &[vec![1]]).unwrap();
+    let first = store.changes();
+    for change in 0..4097 {
+        let names = [["a", "b"], ["b", "a"]][change % 2];
+        store.rename(names[0], names[1]).unwrap();
+    }
+    assert_eq!(store.changed_since(first), None);
+    assert_eq!(store.changed_since(first + 1), Some(vec![title.id; 4096]));
+    assert_eq!(store.changed_since(store.changes()), Some(Vec::new()));
+}
+
+#[test]
+fn the_pages_of_a_list_are_together_the_list() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let names = ["a", "a-b", "a/b", "a/b/c", "a/c", "a//d", "a0", "b", "b/a", "ä/a"];
+    for name in names {
+        put(&store, name, &[vec![1]]).unwrap();
+    }
+    for folder in [None, Some("a"), Some("a/b"), Some("b"), Some("ä"), Some("a/"), Some("none")] {
+        let folder = folder.map(str::to_owned);
+        let selection = TitleSelection { folder, ..TitleSelection::default() };
+        let is_inside = |name: &&str| selection.has(name);
+        let mut expected: Vec<&str> = names.into_iter().filter(is_inside).collect();
+        expected.sort_unstable();
+        for limit in [0, 1, 2, 3, 50] {
+            let (mut listed, mut pages, mut after) = (Vec::new(), 0, None);
+            loop {
+                let folder = selection.folder.clone();
+                let wanted = TitleSelection { folder, after, limit: NonZeroU32::new(limit) };
+                let page = store.page(&wanted);
+                pages += 1;
+                listed.extend(page.titles.into_iter().map(|title| title.name));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(listed, expected, "{selection:?} {limit}");
+            let whole = if limit == 0 { 50 } else { limit as usize };
+            assert_eq!(pages, expected.len().div_ceil(whole).max(1), "{selection:?} {limit}");
+        }
+    }
+    // Behind a name that no title has.
+    let folder = Some("a".to_owned());
+    let behind = |after: &str| {
+        let (folder, after) = (folder.clone(), Some(after.to_owned()));
+        let titles = store.page(&TitleSelection { folder, after, limit: None }).titles;
+        titles.into_iter().map(|title| title.name).collect::<Vec<_>>()
+    };
+    assert_eq!(behind("a/b/d"), ["a/c"]);
+    assert_eq!((behind("").len(), behind("b").len()), (4, 0));
+}
+
+#[test]
+fn a_title_is_opened_in_two_reads_whatever_the_number_of_titles() {
+    let device = PowerCutDevice::new(ByteCount::mib(64));
+    let store = formatted(&device);
+    let mut reads = Vec::new();
+    for number in 1..=400 {
+        put(&store, &format!("folder/{number}"), &[vec![1; 5_000]]).unwrap();
+        if [1, 20, 400].contains(&number) {
+            let before = device.reads();
+            let title = store.find("folder/1").unwrap();
+            let reader = store.reader(title.id, &Unthrottled).unwrap();
+            assert_eq!(*reader.piece(0, 0, 2).unwrap(), [1, 1]);
+            reads.push(device.reads() - before);
+        }
+    }
+    assert_eq!(reads, [2, 2, 2], "the index, and the data");
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub(crate) fn ask_and_hear(
 fn open(path: &Path, request: &Request) -> Result<Store, StoreError> {
     let reads = matches!(
         request,
-        Request::Ls
+        Request::Ls(_)
             | Request::Info { .. }
             | Request::Index { .. }
             | Request::Export { .. }

@@ -176,7 +176,7 @@ impl AdminApi {
             ApiAction::DrainReport => Request::Drain { drain: None },
             ApiAction::Drain => Request::Drain { drain: Some(true) },
             ApiAction::EndDrain => Request::Drain { drain: Some(false) },
-            ApiAction::Titles => Request::Ls,
+            ApiAction::Titles => Request::Ls(call.selection()?),
             ApiAction::Title => Request::Info { title: Some(call.name(1).to_owned()) },
             ApiAction::Rename => {
                 Request::Rename { old: call.name(1).to_owned(), new: call.new_name()? }
@@ -203,7 +203,7 @@ impl AdminApi {
             Reply::Decisions(list) => json(200, &list),
             Reply::Session(report) => json(200, &report),
             Reply::Store(info) => json(200, &self.served_disk(store, info)),
-            Reply::Titles(titles) => json(200, &wire::TitleList { titles }),
+            Reply::Titles(titles) => json(200, &titles),
             Reply::Title(title) => json(200, &title),
             Reply::Removed(removed) => json(200, &removed),
             Reply::Drain(report) => json(200, &report),

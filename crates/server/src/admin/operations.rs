@@ -8,7 +8,9 @@ use crate::wire;
 use media::TitleKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::num::NonZeroU32;
 use std::path::Path;
+use store::TitleSelection;
 
 /// One operation of the API.
 #[derive(Debug)]
@@ -350,13 +352,13 @@ pub(super) static OPERATIONS: &[Operation] = &[
         method: Method::Get,
         path: "/api/v1/disks/{disk}/titles",
         id: "listTitles",
-        summary: "List the titles of a disk",
+        summary: "List the titles of a disk by name, all or page by page",
         action: ApiAction::Titles,
-        query: &[],
+        query: LIST_PARAMETERS,
         body: RequestBody::None,
         status: 200,
         response: Some(schema_of::<wire::TitleList>),
-        errors: &[404],
+        errors: &[400, 404],
     },
     Operation {
         method: Method::Get,
@@ -563,6 +565,24 @@ static PLAN_PARAMETERS: &[QueryParameter] = &[
     },
 ];
 
+static LIST_PARAMETERS: &[QueryParameter] = &[
+    QueryParameter {
+        name: "limit",
+        description: "Number of titles at most, at least 1; all unless said otherwise",
+        schema: schema_of::<NonZeroU32>,
+    },
+    QueryParameter {
+        name: "after",
+        description: "Titles behind this name: the `next` of the page before",
+        schema: schema_of::<String>,
+    },
+    QueryParameter {
+        name: "folder",
+        description: "Titles in this folder and in folders inside",
+        schema: schema_of::<String>,
+    },
+];
+
 static UPLOAD_PARAMETERS: &[QueryParameter] = &[
     QueryParameter {
         name: "as",
@@ -713,6 +733,16 @@ impl ApiCall {
         serde_json::from_slice(&self.json).map_err(|error| bad_body(&error.to_string()))
     }
 
+    /// The titles that are to be listed.
+    pub(super) fn selection(&self) -> Result<TitleSelection, Problem> {
+        let text = |key: &str| {
+            let mut all = self.query.iter();
+            all.find(|(name, _)| name == key).map(|(_, value)| value.clone())
+        };
+        let limit = self.parameter("limit", "a number of titles, at least 1")?;
+        Ok(TitleSelection { folder: text("folder"), after: text("after"), limit })
+    }
+
     /// The title that the query names.
     pub(super) fn title(&self) -> Result<String, Problem> {
         let named = self.query.iter().find(|(name, _)| name == "title");
@@ -742,9 +772,7 @@ impl ApiCall {
             renditions: false,
             program: self.parameter("program", "a number")?,
             subtitles: Vec::new(),
-            thumbnails: self
-                .parameter::<std::num::NonZeroU32>("thumbnails", "seconds")?
-                .map(u32::from),
+            thumbnails: self.parameter::<NonZeroU32>("thumbnails", "seconds")?.map(u32::from),
             fps: None,
         })
     }
@@ -761,6 +789,7 @@ impl ApiCall {
         }
         match self.action() {
             ApiAction::Upload | ApiAction::Download => self.ingest(Path::new("")).map(drop),
+            ApiAction::Titles => self.selection().map(drop),
             _ => Ok(()),
         }
     }

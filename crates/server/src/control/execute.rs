@@ -143,7 +143,7 @@ fn execute_on_store(
     let (store, io) = (owner.store(), owner.background_io());
     let mut on_bytes = |done: JobProgress| progress(done.into());
     Ok(match request {
-        Request::Ls => Reply::Titles(store.titles().iter().map(wire::ListedTitle::from).collect()),
+        Request::Ls(wanted) => Reply::Titles(wire::TitleList::from(&store.page(wanted))),
         Request::Info { title: None } => Reply::Store(wire::StoreInfo::of(store)),
         Request::Info { title: Some(title) } => {
             let (record, index) = read_index(store, title, io)?;

@@ -30,14 +30,14 @@ use crate::wire;
 use bucket::TitleBucket;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use store::{PictureRate, RecordingInput, SubtitleFile};
+use store::{PictureRate, RecordingInput, SubtitleFile, TitleSelection};
 
 /// A request. Paths are absolute, because the server has its own working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// List all titles of the store.
-    Ls,
+    /// List titles of the store.
+    Ls(TitleSelection),
     /// Describe the store, or one title.
     Info {
         /// The title's name; `None` for the store.
@@ -213,7 +213,7 @@ impl Request {
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
     /// Reply to `Ls`.
-    Titles(Vec<wire::ListedTitle>),
+    Titles(wire::TitleList),
     /// Reply to `Info` of the store.
     Store(wire::StoreInfo),
     /// Reply to `Info` of a title.

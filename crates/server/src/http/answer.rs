@@ -28,9 +28,11 @@ use media::{
     PackagingError, TextForm, TrackKind,
 };
 use serde_json::json;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use store::TitleSelection;
 use units::BitRate;
 
 /// How to answer a request.
@@ -101,7 +103,7 @@ fn decide(
         Route::Session { title } => return Ok(end_session(shared, request, &title)),
         Route::Root => Response::redirect("/console/"),
         Route::Console(name) => console_file(&name).ok_or_else(not_found)?,
-        Route::Titles => title_list(shared),
+        Route::Titles => title_list(request, shared),
         Route::Sessions => return Ok(Decision::ListSessions),
         Route::Status => Response::json(200, &shared.status()),
         Route::Metrics => match metrics::text(shared) {
@@ -862,13 +864,22 @@ fn videos(session: &PlayerSession) -> Vec<u16> {
     offers.filter_map(|offer| offer.iter().copied().find(is_video)).collect()
 }
 
-/// All titles and recordings, with the URLs of those that can be played.
-fn title_list(shared: &Shared) -> Response {
+/// Titles and recordings, with the URLs of those that can be played.
+fn title_list(request: &HttpRequest, shared: &Shared) -> Response {
+    let limit = match request.query("limit").map(str::parse::<NonZeroU32>) {
+        Some(Err(_)) => {
+            let why = "limit is a number of titles, at least 1";
+            return bad_parameter(&BadParameter(why.to_owned()));
+        }
+        Some(Ok(limit)) => limit.min(LARGEST_LIST),
+        None => LARGEST_LIST,
+    };
+    let text = |key| request.query(key).map(str::to_owned);
+    let wanted =
+        TitleSelection { folder: text("folder"), after: text("after"), limit: Some(limit) };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut titles = shared.content.list();
-    titles.extend(shared.content.list_growing(now.as_secs()));
-    titles.sort_by(|one, other| one.name.cmp(&other.name));
-    for title in titles.iter_mut().filter(|title| title.kind == wire::MEDIA_KIND) {
+    let mut list = shared.content.list(&wanted, now.as_secs());
+    for title in list.titles.iter_mut().filter(|title| title.kind == wire::MEDIA_KIND) {
         let is_encrypted = shared.content.is_encrypted(&title.name);
         if title.growing && is_encrypted {
             continue;
@@ -878,8 +889,11 @@ fn title_list(shared: &Shared) -> Response {
         title.dash = Some(format!("/t/{name}/manifest.mpd"));
         title.mp4 = (!is_encrypted && !title.growing).then(|| format!("/t/{name}.mp4"));
     }
-    Response::json(200, &json!({ "titles": titles }))
+    Response::json(200, &list)
 }
+
+/// Titles in one list, at most: an HTTP thread makes it, which has other viewers to serve.
+const LARGEST_LIST: NonZeroU32 = NonZeroU32::new(10_000).expect("more than zero");
 
 /// A response that names a session must not be given to another player.
 fn uncached(mut response: Response) -> Response {

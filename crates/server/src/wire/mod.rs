@@ -126,10 +126,19 @@ pub struct DrainReport {
 }
 
 /// The titles of a disk (`/api/v1/disks/UUID/titles`).
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TitleList {
     /// The titles, sorted by name.
     pub titles: Vec<ListedTitle>,
+    /// The name behind which the list goes on (`after`); `null` at its end.
+    pub next: Option<String>,
+}
+
+impl From<&store::TitlePage> for TitleList {
+    fn from(page: &store::TitlePage) -> Self {
+        let titles = page.titles.iter().map(ListedTitle::from).collect();
+        Self { titles, next: page.next.clone() }
+    }
 }
 
 /// A title that was made of an uploaded file.

@@ -157,6 +157,8 @@ fn every_operation_answers_as_the_document_says() {
         ("endDrain", "DELETE", format!("{disk}/drain"), "", b"", 200),
         ("endDrain", "DELETE", "/api/v1/disks/0/drain".into(), "", b"", 404),
         ("listTitles", "GET", format!("{disk}/titles"), "", b"", 200),
+        ("listTitles", "GET", format!("{disk}/titles?limit=1&after=film&folder=a"), "", b"", 200),
+        ("listTitles", "GET", format!("{disk}/titles?limit=0"), "", b"", 400),
         ("getTitle", "GET", api.title("film"), "", b"", 200),
         ("getTitle", "GET", api.title("none"), "", b"", 404),
         ("renameTitle", "PATCH", api.title("song"), JSON, br#"{"name":"a/b %"}"#, 204),

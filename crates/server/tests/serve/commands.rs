@@ -2,8 +2,9 @@
 
 use crate::fixture::{TestStore, media};
 use server::control::{Client, ControlError, Reply, Request};
+use server::wire;
 use std::os::unix::ffi::OsStrExt as _;
-use store::Store;
+use store::{Store, TitleSelection};
 use units::ByteCount;
 
 fn control(fixture: &TestStore) -> Client {
@@ -61,8 +62,9 @@ fn a_title_is_ingested_renamed_exported_and_checked_while_others_play() {
 
     let renamed = Request::Rename { old: "large".to_owned(), new: "big/ä %".to_owned() };
     assert_eq!(call(&mut client, &renamed), Reply::Renamed);
-    let Reply::Titles(titles) = call(&mut client, &Request::Ls) else { panic!() };
-    let names: Vec<&str> = titles.iter().map(|title| title.name.as_str()).collect();
+    let all = Request::Ls(TitleSelection::default());
+    let Reply::Titles(list) = call(&mut client, &all) else { panic!() };
+    let names: Vec<&str> = list.titles.iter().map(|title| title.name.as_str()).collect();
     assert_eq!(names, ["big/ä %", "film"]);
     let played = serving.client().get_following("/t/big%2F%C3%A4%20%25.mp4").1;
     assert!(played.status == 200 && played.whole, "{played:?}");
@@ -99,7 +101,8 @@ fn a_failed_request_names_the_reason_and_the_connection_stays_usable() {
             other => panic!("{request:?}: {other:?}"),
         }
     }
-    assert_eq!(call(&mut client, &Request::Ls), Reply::Titles(Vec::new()));
+    let all = Request::Ls(TitleSelection::default());
+    assert_eq!(call(&mut client, &all), Reply::Titles(wire::TitleList::default()));
 }
 
 #[test]

@@ -104,6 +104,13 @@ fn titles_are_listed_with_their_urls() {
     let title = &titles["titles"][0];
     assert_eq!(title["name"], "film");
     assert_eq!(title["tracks"], 2);
+    let names = |query: &str| {
+        let list = serving.client().get(&format!("/titles?{query}")).json();
+        (list["titles"].as_array().map(Vec::len), list["next"].clone())
+    };
+    assert_eq!(names("limit=1&after=a"), (Some(1), serde_json::Value::Null));
+    assert_eq!((names("after=film").0, names("folder=film").0), (Some(0), Some(0)));
+    assert_eq!(serving.client().get("/titles?limit=0").status, 400);
     for key in ["hls", "dash", "mp4"] {
         let path = title[key].as_str().unwrap();
         assert_eq!(serving.client().get_following(path).1.status, 200, "{path}");

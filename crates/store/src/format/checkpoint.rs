@@ -12,7 +12,6 @@
 //! the journal keeps all entries since the older one, so that either one is enough.
 
 use super::bytes::Malformed;
-use super::record::Record;
 use super::superblock::CheckpointRef;
 use media::checksum;
 use units::{Decoder, Encoder};
@@ -37,12 +36,13 @@ pub(crate) fn encode(uuid: Uuid, sequence: u64, records: &[u8]) -> Vec<u8> {
     out.finish()
 }
 
-/// The records of the checkpoint that `place` refers to. `bytes` may be longer (padded).
-pub(crate) fn decode(
-    bytes: &[u8],
+/// The encoded records of the checkpoint that `place` refers to, whose checksum matches. `bytes`
+/// may be longer (padded).
+pub(crate) fn records<'a>(
+    bytes: &'a [u8],
     place: &CheckpointRef,
     uuid: Uuid,
-) -> Result<Vec<Record>, Malformed> {
+) -> Result<&'a [u8], Malformed> {
     let length = usize::try_from(place.bytes).map_err(|_| "a length that cannot be")?;
     let bytes = bytes.get(..length).ok_or("it ends too early")?;
     if checksum(bytes) != place.checksum {
@@ -57,7 +57,7 @@ pub(crate) fn decode(
     if header.array()? != *uuid.as_bytes() || header.u64()? != place.next.sequence {
         return Err("it belongs elsewhere".into());
     }
-    Record::decode_all(&bytes[RECORDS..])
+    Ok(&bytes[RECORDS..])
 }
 
 const MAGIC: &[u8] = b"TCHECKPT";

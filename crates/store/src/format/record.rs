@@ -122,10 +122,7 @@ pub(crate) struct SpilledParts {
 impl Record {
     pub(crate) fn encode(&self, out: &mut Encoder) {
         match self {
-            Self::Title(title) => {
-                out.u8(TITLE);
-                encode_title(title, out);
-            }
+            Self::Title(title) => encode_title_record(title, out),
             Self::Removal(id) => {
                 out.u8(REMOVAL);
                 out.u64(id.0);
@@ -252,27 +249,36 @@ impl Record {
         }
     }
 
-    /// Whether a list of the titles is another one afterwards.
-    pub(crate) fn changes_titles(&self) -> bool {
-        let is_title = matches!(self, Self::Title(_) | Self::Removal(_) | Self::Renaming(..));
-        is_title || matches!(self, Self::Recording(_))
+    /// The title or recording by which a list of all of them is another one afterwards.
+    pub(crate) fn changed_title(&self) -> Option<TitleId> {
+        match self {
+            Self::Title(title) => Some(title.id),
+            Self::Removal(id) | Self::Renaming(id, _) => Some(*id),
+            Self::Recording(start) => Some(start.id),
+            _ => None,
+        }
     }
 
     /// The encoded length in bytes.
     pub(crate) fn encoded_len(&self) -> u64 {
+        if let Self::Title(title) = self {
+            return title_len(title);
+        }
         let mut out = Encoder::default();
         self.encode(&mut out);
         out.finish().len() as u64
     }
 
-    /// Decodes records until the bytes end.
-    pub(crate) fn decode_all(bytes: &[u8]) -> Result<Vec<Self>, Malformed> {
+    /// Decodes records until the bytes end; `each` gets one after the other.
+    pub(crate) fn decode_all(
+        bytes: &[u8],
+        mut each: impl FnMut(Self) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
         let mut bytes = Decoder::new(bytes);
-        let mut records = Vec::new();
         while !bytes.is_empty() {
-            records.push(Self::decode(&mut bytes)?);
+            each(Self::decode(&mut bytes)?)?;
         }
-        Ok(records)
+        Ok(())
     }
 }
 
@@ -340,6 +346,20 @@ pub(crate) fn check_disk_history(bytes: &[u8]) -> Result<(), StoreError> {
         return Err(StoreError::TooMuch { what });
     }
     Ok(())
+}
+
+/// The encoded record of a new title.
+pub(crate) fn encode_title_record(title: &TitleRecord, out: &mut Encoder) {
+    out.u8(TITLE);
+    encode_title(title, out);
+}
+
+/// The encoded length of the record of a new title, in bytes.
+pub(crate) fn title_len(title: &TitleRecord) -> u64 {
+    let extents = |extents: &[Extent]| 2 + 16 * extents.len();
+    let tracks = title.tracks.iter().map(|track| 8 + extents(&track.extents));
+    let fixed = 1 + 8 + 1 + 8 + 8 + 2 + 8 + 4 + 2;
+    (fixed + title.name.len() + extents(&title.index) + tracks.sum::<usize>()) as u64
 }
 
 pub(crate) fn encode_title(title: &TitleRecord, out: &mut Encoder) {

@@ -1,5 +1,5 @@
-//! The size of a picture by the head of its file: JPEG, PNG, DPX, OpenEXR and JPEG 2000. Nothing is
-//! decoded, and of other files no size is found.
+//! The size of a picture by the head of its file: JPEG, PNG, DPX, OpenEXR, JPEG 2000, and TIFF by
+//! its first directory. Nothing is decoded, and of other files no size is found.
 
 use std::fmt;
 use std::fs::File;
@@ -21,15 +21,25 @@ impl fmt::Display for PictureSize {
 /// The size of the picture in a file; `None` if its head does not tell it.
 pub(super) fn picture_size(file: &File) -> Option<PictureSize> {
     HEADS.iter().find_map(|length| {
-        let (mut head, mut got) = (vec![0; *length], 0);
-        while got < *length {
-            match file.read_at(&mut head[got..], got as u64).ok()? {
-                0 => break,
-                more => got += more,
-            }
+        let head = part(file, 0, *length)?;
+        match directory_of_tiff(&head) {
+            Some(at) => of_tiff(&head, &part(file, at, HEADS[0])?),
+            None => of_head(&head),
         }
-        of_head(&head[..got])
     })
+}
+
+/// The bytes of a part of a file; fewer at its end.
+fn part(file: &File, at: u64, length: usize) -> Option<Vec<u8>> {
+    let (mut bytes, mut got) = (vec![0; length], 0);
+    while got < length {
+        match file.read_at(&mut bytes[got..], at + got as u64).ok()? {
+            0 => break,
+            more => got += more,
+        }
+    }
+    bytes.truncate(got);
+    Some(bytes)
 }
 
 fn of_head(head: &[u8]) -> Option<PictureSize> {
@@ -82,6 +92,36 @@ fn of_exr(head: &[u8]) -> Option<PictureSize> {
     Some(PictureSize { width: side(at)?, height: side(at + 4)? })
 }
 
+/// Where the first directory of a TIFF file is: anywhere in the file, often behind the picture.
+fn directory_of_tiff(head: &[u8]) -> Option<u64> {
+    match head {
+        [b'I', b'I', 42, 0, ..] => little(head, 4).map(u64::from),
+        [b'M', b'M', 0, 42, ..] => big(head, 4).map(u64::from),
+        _ => None,
+    }
+}
+
+/// The directory has the number of its entries, then entries of 12 bytes, in the order of their
+/// tags: tag, type, count, value.
+fn of_tiff(head: &[u8], directory: &[u8]) -> Option<PictureSize> {
+    let is_little = head.first() == Some(&b'I');
+    let short = |at: usize| {
+        let bytes = *directory.get(at..)?.first_chunk()?;
+        Some(if is_little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
+    };
+    let entries = 0..usize::from(short(0)?);
+    let side = |tag| {
+        let at = entries.clone().map(|entry| 2 + 12 * entry).find(|at| short(*at) == Some(tag))?;
+        match short(at + 2)? {
+            TIFF_SHORT => short(at + 8).map(u32::from),
+            TIFF_LONG if is_little => little(directory, at + 8),
+            TIFF_LONG => big(directory, at + 8),
+            _ => None,
+        }
+    };
+    Some(PictureSize { width: side(TIFF_WIDTH)?, height: side(TIFF_HEIGHT)? })
+}
+
 fn big(head: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*head.get(at..)?.first_chunk()?))
 }
@@ -93,6 +133,12 @@ fn little(head: &[u8], at: usize) -> Option<u32> {
 /// The bytes of a file that are looked at: a block, and more if it does not tell the size. JPEG
 /// may have a thumbnail of up to 64 KiB in front.
 const HEADS: [usize; 2] = [4 << 10, 128 << 10];
+
+/// Tags and types of the entries of a TIFF directory.
+const TIFF_WIDTH: u16 = 256;
+const TIFF_HEIGHT: u16 = 257;
+const TIFF_SHORT: u16 = 3;
+const TIFF_LONG: u16 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -127,5 +173,37 @@ mod tests {
             }
         }
         assert_eq!(of_head(b"\xff\xd8\xff\xda\0\0"), None);
+    }
+
+    #[test]
+    fn the_directory_of_a_tiff_file_tells_the_size() {
+        let little = (
+            b"II*\0\x09\0\0\0".as_slice(),
+            [
+                b"\x03\0".as_slice(),
+                b"\xfe\0\x04\0\x01\0\0\0\0\0\0\0",
+                b"\0\x01\x03\0\x01\0\0\0\x0a\0\xff\xff",
+                b"\x01\x01\x04\0\x01\0\0\0\x07\0\0\0",
+            ]
+            .concat(),
+        );
+        let big = (
+            b"MM\0*\0\0\0\x09".as_slice(),
+            [
+                b"\0\x02".as_slice(),
+                b"\x01\0\0\x04\0\0\0\x01\0\0\0\x0a",
+                b"\x01\x01\0\x03\0\0\0\x01\0\x07\xff\xff",
+            ]
+            .concat(),
+        );
+        for (head, directory) in [little, big] {
+            assert_eq!(directory_of_tiff(head), Some(9));
+            let size = PictureSize { width: 10, height: 7 };
+            assert_eq!(of_tiff(head, &directory), Some(size));
+            for length in 0..directory.len() - 4 {
+                assert_eq!(of_tiff(head, &directory[..length]), None, "{length}");
+            }
+        }
+        assert_eq!(directory_of_tiff(b"II*\0\x09"), None);
     }
 }

@@ -49,6 +49,7 @@ pub struct PowerCutDevice {
     gate: Mutex<()>,
     /// The number of flushes that have begun.
     flushes: AtomicU64,
+    reads: AtomicU64,
 }
 
 impl PowerCutDevice {
@@ -62,6 +63,7 @@ impl PowerCutDevice {
             state: Mutex::new(state),
             gate: Mutex::new(()),
             flushes: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
         })
     }
 
@@ -83,6 +85,11 @@ impl PowerCutDevice {
             drop(closed);
             acting.join().unwrap()
         })
+    }
+
+    /// The number of reads so far.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Ordering::SeqCst)
     }
 
     /// The bytes as reads see them.
@@ -197,6 +204,7 @@ impl BlockDevice for PowerCutDevice {
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<(), DeviceError> {
         assert_eq!((offset % 512, into.len() % 512), (0, 0), "unaligned read");
+        self.reads.fetch_add(1, Ordering::SeqCst);
         let state = self.state.lock().unwrap();
         let at = usize::try_from(offset).unwrap();
         into.copy_from_slice(&state.bytes[at..at + into.len()]);

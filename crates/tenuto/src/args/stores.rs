@@ -179,6 +179,15 @@ pub(crate) struct LsArgs {
     /// Show size, play-out time, rate, tracks and date.
     #[arg(long)]
     pub(crate) long: bool,
+    /// List at most N titles.
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 1_000_000_000))]
+    pub(crate) limit: Option<u32>,
+    /// List titles behind this name: the next page.
+    #[arg(long, value_name = "NAME", value_parser = text())]
+    pub(crate) after: Option<String>,
+    /// List titles in this folder and in folders inside.
+    #[arg(long, value_name = "NAME", value_parser = text())]
+    pub(crate) folder: Option<String>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

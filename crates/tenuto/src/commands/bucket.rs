@@ -14,6 +14,7 @@ use server::wire;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
+use store::TitleSelection;
 use tenuto_agent::stop_on_signals;
 use units::show::count;
 use units::{ByteCount, show_duration};
@@ -127,9 +128,10 @@ fn all(
     store: &Path,
     direction: BucketTransfer,
 ) -> Result<(Vec<String>, Vec<String>), Failure> {
-    let Reply::Titles(stored) = ask(store, &Request::Ls)? else { mismatched() };
+    let all = Request::Ls(TitleSelection::default());
+    let Reply::Titles(stored) = ask(store, &all)? else { mismatched() };
     let stored: BTreeMap<String, String> =
-        stored.into_iter().map(|title| (title.name, title.content)).collect();
+        stored.titles.into_iter().map(|title| (title.name, title.content)).collect();
     if direction == BucketTransfer::Push {
         return Ok((stored.into_keys().collect(), Vec::new()));
     }

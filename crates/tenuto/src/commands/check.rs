@@ -10,7 +10,7 @@ use server::control::{Reply, Request};
 use server::wire;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use store::Store;
+use store::{Store, TitleSelection};
 use units::ByteCount;
 use units::show::count;
 
@@ -106,8 +106,9 @@ fn check_several(args: &CheckArgs) -> Result<(), Failure> {
     let failed = args.stores.each(|store| {
         // Checked before its titles are listed: a list of a damaged store may be incomplete.
         let report = look(args, store)?;
-        let Reply::Titles(here) = ask(store, &Request::Ls)? else { mismatched() };
-        for wire::ListedTitle { name, content, tracks, bytes, .. } in here {
+        let all = Request::Ls(TitleSelection::default());
+        let Reply::Titles(here) = ask(store, &all)? else { mismatched() };
+        for wire::ListedTitle { name, content, tracks, bytes, .. } in here.titles {
             let held = Held { store: store.to_owned(), content, tracks, bytes };
             titles.entry(name).or_default().push(held);
         }

@@ -10,7 +10,9 @@ use server::control::{Reply, Request};
 use server::wire;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use store::{LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft};
+use store::{
+    LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft, TitleSelection,
+};
 use units::ByteCount;
 use units::show::count;
 
@@ -58,11 +60,12 @@ impl LibraryMember {
         let Reply::Store(info) = ask(path, &Request::Info { title: None }).map_err(about)? else {
             mismatched()
         };
-        let Reply::Titles(titles) = ask(path, &Request::Ls).map_err(about)? else { mismatched() };
+        let all = Request::Ls(TitleSelection::default());
+        let Reply::Titles(list) = ask(path, &all).map_err(about)? else { mismatched() };
         let status = status(path);
         let disks = status.into_iter().flat_map(|status| status.disks);
         let sessions = disks.filter(|disk| disk.uuid == info.uuid).map(|disk| disk.sessions).next();
-        Ok(Self { path: path.to_owned(), leaves, info, sessions, titles })
+        Ok(Self { path: path.to_owned(), leaves, info, sessions, titles: list.titles })
     }
 
     fn planned(&self) -> LibraryStore {

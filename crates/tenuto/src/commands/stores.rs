@@ -12,8 +12,9 @@ use server::control::{Reply, Request};
 use server::wire;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
-use store::{FormatOptions, Store, StoreError};
+use store::{FormatOptions, Store, StoreError, TitleSelection};
 use units::{BitRate, ByteCount, show};
 
 pub(crate) fn format(args: &FormatArgs) -> Result<(), Failure> {
@@ -30,11 +31,16 @@ pub(crate) fn format(args: &FormatArgs) -> Result<(), Failure> {
 
 pub(crate) fn ls(args: &LsArgs) -> Result<(), Failure> {
     let several = args.stores.len() > 1;
+    let (folder, after) = (args.folder.clone(), args.after.clone());
+    let limit = args.limit.and_then(NonZeroU32::new);
+    let request = Request::Ls(TitleSelection { folder, after, limit });
     let mut titles: Vec<Listed> = Vec::new();
     let mut places: HashMap<(String, String), usize> = HashMap::new();
+    let mut is_part = false;
     for store in &args.stores {
-        let Reply::Titles(here) = ask(store, &Request::Ls)? else { mismatched() };
-        for title in here {
+        let Reply::Titles(here) = ask(store, &request)? else { mismatched() };
+        is_part |= here.next.is_some();
+        for title in here.titles {
             // An equal name with other content is another title, and the list shows both.
             match places.entry((title.name.clone(), title.content.clone())) {
                 Entry::Occupied(place) => titles[*place.get()].stores.push(store.clone()),
@@ -47,14 +53,31 @@ pub(crate) fn ls(args: &LsArgs) -> Result<(), Failure> {
     }
     // Each store lists its own titles by name; together they are sorted again.
     titles.sort_by(|a, b| a.title.name.cmp(&b.title.name));
+    is_part |= args.limit.is_some_and(|limit| cut(&mut titles, limit));
+    let next = titles.last().filter(|_| is_part).map(|last| last.title.name.clone());
     if !several {
         titles.iter_mut().for_each(|listed| listed.stores.clear());
     }
-    args.report.show(&json!({ "titles": titles }), || match args.long {
+    args.report.show(&json!({ "titles": titles, "next": next }), || match args.long {
         true => long_list(&titles, several),
         false => titles.iter().map(|listed| listed.title.name.clone() + "\n").collect(),
     });
+    if let Some(next) = next.filter(|_| !args.report.json) {
+        out::note(&format!("there are more titles: --after '{next}' lists them"));
+    }
     Ok(())
+}
+
+/// Leaves the first titles of a list: at most so many, and those with the name of the last of them,
+/// because the next page begins behind that name. Returns whether there were more.
+fn cut(titles: &mut Vec<Listed>, limit: u32) -> bool {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let Some(last) = titles.get(limit.wrapping_sub(1)).map(|last| last.title.name.clone()) else {
+        return false;
+    };
+    let all = titles.len();
+    titles.truncate(titles.partition_point(|listed| listed.title.name <= last));
+    titles.len() < all
 }
 
 fn long_list(titles: &[Listed], several: bool) -> String {

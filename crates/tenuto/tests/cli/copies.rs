@@ -31,6 +31,23 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
     dir.write("words.txt", "something else\n");
     dir.ok("ingest b.store words.txt --as file --title words");
     assert_eq!(dir.ok("ls a.store b.store"), "words\nwords\n", "one name, two titles");
+    // Page by page: two titles of one name are on one page.
+    dir.ok("ingest a.store words.txt --as file --title x/words");
+    dir.ok("ingest b.store words.txt --as file --title a/words");
+    let mut pages = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = dir.json(&format!("ls a.store b.store --limit 1{after}"));
+        let names = page["titles"].as_array().unwrap().iter();
+        pages.push(names.map(|it| it["name"].as_str().unwrap()).collect::<Vec<_>>().join(" "));
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!(" --after {next}");
+    }
+    assert_eq!(pages, ["a/words", "words words", "x/words"]);
+    assert_eq!(dir.ok("ls a.store b.store --folder x"), "x/words\n");
+    let first = dir.run("ls b.store --limit 1");
+    assert_eq!((first.out.as_str(), first.code), ("a/words\n", Some(0)));
+    assert!(first.err.contains("--after 'a/words'"), "{}", first.err);
     dir.fails("rm a.store nothing --replica b.store", 1, "there is no title 'nothing'");
 }
 
