@@ -21,7 +21,7 @@ use crate::options::RtspTransport;
 use crate::outcome::RefusalReport;
 use crate::session::{
     LANES, LONGEST_PUT_OFF, MAX_PUT_OFF, MAX_REDIRECTS, SHORTEST_RETRY, error_status, is_for_ever,
-    refusal,
+    refusal, wait_for_place,
 };
 use crate::tls::explain_io;
 use crate::url::Url;
@@ -616,7 +616,8 @@ impl RtspViewer {
             // RFC 2326, 11.3.5: not enough bandwidth.
             453 | 503 if matches!(asked, Asked::Setup(_)) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
-                if self.going_on.is_away && self.go_away(now, after.map(Duration::from_secs)) {
+                let wait = after.map(|after| wait_for_place(Duration::from_secs(after)));
+                if self.going_on.is_away && self.go_away(now, wait) {
                     self.put_off += 1;
                     return Ok(());
                 }
