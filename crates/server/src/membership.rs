@@ -27,6 +27,7 @@ use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
 use director::secret::ClusterSecret;
 use director::ticket::{Ticket, TicketError};
 use rtsp_message::headers::{StreamName, Target};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -81,6 +82,11 @@ impl Membership {
     /// What the node should do with copies of titles.
     pub(crate) fn orders(&self) -> NodeOrders {
         self.lock().as_ref().map(Member::orders).unwrap_or_default()
+    }
+
+    /// The viewers that remain of each title, where the node is drained and others may go.
+    pub(crate) fn remaining_viewers(&self) -> BTreeMap<String, u32> {
+        self.lock().as_ref().map(Member::remaining_viewers).unwrap_or_default()
     }
 
     /// The copies that are being written.

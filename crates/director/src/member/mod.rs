@@ -145,6 +145,12 @@ impl Member {
         if self.is_registered() { self.state.orders() } else { NodeOrders::default() }
     }
 
+    /// The viewers that remain of each title, as [`Self::orders`] say; empty for a node that is not
+    /// drained.
+    pub fn remaining_viewers(&self) -> BTreeMap<String, u32> {
+        if self.is_registered() { self.state.remaining_viewers() } else { BTreeMap::new() }
+    }
+
     /// The state.
     pub fn status(&self) -> MemberStatus {
         self.state.status()

@@ -2,6 +2,7 @@
 
 use super::MemberStatus;
 use cluster::NodeOrders;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -68,6 +69,12 @@ impl MemberState {
 
     pub(super) fn orders(&self) -> NodeOrders {
         locked(&self.shown).orders.clone()
+    }
+
+    pub(super) fn remaining_viewers(&self) -> BTreeMap<String, u32> {
+        let shown = locked(&self.shown);
+        let remain = shown.orders.remain.iter();
+        remain.map(|(title, count)| (title.as_str().to_owned(), *count)).collect()
     }
 
     pub(super) fn count_write(&self) {

@@ -140,8 +140,16 @@ impl Player {
         }
     }
 
+    /// Reads packets until the server ends the connection.
+    pub(crate) fn read_to_end(&mut self) {
+        while let Some(message) = self.read() {
+            assert!(message.is_none(), "{message:?}");
+        }
+        assert_eq!(self.stream.fill_buf().unwrap(), b"", "the connection has ended");
+    }
+
     /// Reads packets until each of these channels has ended with BYE.
-    fn read_to_goodbye(&mut self, channels: &[u8]) {
+    pub(crate) fn read_to_goodbye(&mut self, channels: &[u8]) {
         let has_ended = |player: &Self, channel| {
             let last = player.packets.get(channel).and_then(|packets| packets.last());
             last.is_some_and(|packet| packet.windows(4).any(|four| four == [0x81, 203, 0, 1]))

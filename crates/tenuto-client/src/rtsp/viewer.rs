@@ -927,7 +927,8 @@ impl RtspViewer {
         match asked {
             Asked::Setup(RtspStep::Options) => self.write_request("OPTIONS", &aggregate, &[]),
             Asked::Setup(RtspStep::Describe) => {
-                self.write_request("DESCRIBE", &aggregate, &[("Accept", "application/sdp".into())]);
+                let fields = [("Accept", "application/sdp".into()), ("Supported", GOES_ON.into())];
+                self.write_request("DESCRIBE", &aggregate, &fields);
             }
             Asked::Setup(RtspStep::Setup(number)) => {
                 let (control, transport) = self.transport_of(number);
@@ -1135,6 +1136,9 @@ const LAST_LDU: Duration = Duration::from_secs(1);
 
 /// The longest response, a description included.
 const LONGEST_RESPONSE: usize = 1 << 20;
+
+/// The feature that a node of a director asks for before it lets a player go.
+const GOES_ON: &str = "tenuto.goes-on";
 
 /// The slowest speed that a length is divided by.
 const SLOWEST: f64 = 0.01;

@@ -9,6 +9,7 @@
 //! Admission is asked at PLAY: only then are the tracks, the position and the speed known, and a
 //! player that never plays reserves nothing.
 
+use super::dismissal::goes_on;
 use super::{AdoptedTicket, RtspConnection, RtspWorker, WaitingRequest};
 use crate::access::{Denied, Permit, TokenNeed};
 use crate::clients::ClientAddress;
@@ -75,6 +76,9 @@ impl RtspWorker {
         request: Box<Asked>,
         opened: Option<Arc<OpenTitle>>,
     ) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.goes_on |= goes_on(&request);
+        }
         let next = match check(&request) {
             Some(reply) => reply.into(),
             None => self.decide(id, &request, opened).unwrap_or_else(Next::Reply),
