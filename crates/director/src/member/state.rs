@@ -1,6 +1,7 @@
 //! What the member's thread knows and others ask for: the lease, and how it went.
 
 use super::MemberStatus;
+use crate::clock::ClockDifference;
 use cluster::NodeOrders;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -24,14 +25,15 @@ struct ShownState {
     since: Instant,
     endpoint: String,
     error: Option<String>,
+    clock: Option<ClockDifference>,
     orders: NodeOrders,
 }
 
 impl MemberState {
     pub(super) fn new(endpoint: String) -> Self {
         let start = Instant::now();
-        let shown =
-            ShownState { since: start, endpoint, error: None, orders: NodeOrders::default() };
+        let orders = NodeOrders::default();
+        let shown = ShownState { since: start, endpoint, error: None, clock: None, orders };
         Self {
             start,
             valid_until: AtomicU64::new(0),
@@ -55,12 +57,17 @@ impl MemberState {
         }
     }
 
-    pub(super) fn set_asked(&self, endpoint: &str, error: Option<String>) {
+    pub(super) fn set_asked(
+        &self,
+        endpoint: &str,
+        error: Option<String>,
+        clock: Option<ClockDifference>,
+    ) {
         let mut shown = locked(&self.shown);
         if shown.endpoint != endpoint {
             endpoint.clone_into(&mut shown.endpoint);
         }
-        shown.error = error;
+        (shown.error, shown.clock) = (error, clock);
     }
 
     pub(super) fn set_orders(&self, orders: NodeOrders) {
@@ -97,6 +104,7 @@ impl MemberState {
             etcd_endpoint: shown.endpoint.clone(),
             last_error: shown.error.clone(),
             writes: self.writes.load(Ordering::Relaxed),
+            clock: shown.clock,
         }
     }
 }

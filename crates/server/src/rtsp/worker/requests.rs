@@ -171,7 +171,7 @@ impl RtspWorker {
             RtspReply::error(403, "this server is in no cluster, and takes no tickets")
         })?;
         let ticket = membership.rtsp_ticket(&text).map_err(|why| match why {
-            TicketError::Expired => ended(),
+            TicketError::Expired { .. } => ended(),
             TicketError::Forged => RtspReply::error(403, &format!("{why}; ask the director")),
         })?;
         if ticket.title != name {
