@@ -969,7 +969,10 @@ impl RtspViewer {
         let is_first = self.step != RtspStep::Streaming;
         let scale = speed.filter(|speed| !is_first || *speed != 1.0);
         let scale = scale.map(|speed| speed.to_string());
-        let fields = [("Range", range), ("Scale", scale)];
+        // At another node only what has not come is missing: not from the key frame before.
+        let goes_on = is_first && self.going_on.is_away && !self.going_on.is_anew;
+        let style = goes_on.then(|| "First-Prior".to_owned());
+        let fields = [("Range", range), ("Scale", scale), ("Seek-Style", style)];
         let fields: Vec<_> =
             fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let aggregate = self.aggregate.clone();

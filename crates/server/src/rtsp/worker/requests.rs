@@ -39,7 +39,7 @@ use rtsp_message::headers::{
 };
 use rtsp_message::names::{
     ACCEPT, ALLOW, AUTHORIZATION, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE,
-    RETRY_AFTER, RTP_INFO, SCALE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
+    RETRY_AFTER, RTP_INFO, SCALE, SEEK_STYLE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
 };
 use rtsp_message::{
     HeaderName, Method, NOT_ENOUGH_BANDWIDTH, Request, RtspReply, sequence_number, value,
@@ -396,7 +396,11 @@ impl RtspWorker {
         if transport.is_some() && !presentation.packaging.is_transport_planned() {
             return Ok(Next::PlanTransport(Arc::clone(&session.title), presentation));
         }
-        let plan = Plan::new(&presentation.packaging, &session.tracks, start, stop, speed, replay);
+        // A player that goes on here has what comes before (RFC 7826, 18.47).
+        let is_exact = asked.start.is_some()
+            && value(request, &SEEK_STYLE).is_some_and(|it| it.eq_ignore_ascii_case(FIRST_PRIOR));
+        let packaging = &presentation.packaging;
+        let plan = Plan::new(packaging, &session.tracks, start, is_exact, stop, speed, replay);
         let (format, tracks) = match transport {
             Some(transport) => (DeliveryFormat::TransportStream, transport.tracks.clone()),
             None => {
@@ -640,9 +644,11 @@ fn played(session: &RtspSession) -> RtspReply {
         }
         _ => format!("npt={}-{}", seconds(first), seconds(stop)),
     };
-    RtspReply::new(200)
-        .field(RANGE, range)
-        .field(SCALE, format!("{}.{:03}", plan.speed_milli / 1000, plan.speed_milli % 1000))
+    let mut reply = RtspReply::new(200).field(RANGE, range);
+    if plan.is_exact {
+        reply = reply.field(SEEK_STYLE, FIRST_PRIOR);
+    }
+    reply.field(SCALE, format!("{}.{:03}", plan.speed_milli / 1000, plan.speed_milli % 1000))
 }
 
 /// The reply to PLAY: what is played, and where each stream begins.
@@ -666,6 +672,8 @@ fn low_32(bits: u128) -> u32 {
     u32::try_from(bits & u128::from(u32::MAX)).unwrap_or(0)
 }
 
+/// The style of a seek that begins with the picture of the position, not with a key frame.
+const FIRST_PRIOR: &str = "First-Prior";
 const METHODS: &str =
     "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
 /// Tracks of a session: pictures, sound, and another two; each over UDP has two sockets.
