@@ -141,8 +141,11 @@ mod tests {
             };
             names.split_whitespace().map(target).collect()
         };
-        let orders =
-            NodeOrders { fill: targets(shown.fill), evict: targets(shown.evict), later: 0 };
+        let orders = NodeOrders {
+            fill: targets(shown.fill),
+            evict: targets(shown.evict),
+            ..NodeOrders::default()
+        };
         let mut records = vec![ClusterChange::Orders(node(), orders)];
         for name in ["a", "b", "c"] {
             let size = TitleSize { rate: BitRate(1), size: ByteCount(1) };

@@ -7,7 +7,8 @@
 //!   viewers/NODE         viewers of each title at the node          the node
 //!   titles/TITLE         rate and size                              a node that has it, the planner
 //!   contents/TITLE       what the bucket has and had of this name   the planner
-//!   orders/NODE          the next copies to fill and to evict       the planner
+//!   orders/NODE          the next copies to fill and to evict,      the planner
+//!                        and the viewers that remain
 //!   planner              the director that plans placement          that director
 //!   unlisted             titles on nodes that the bucket lacks    the planner
 //!   unmet/DIRECTOR       viewers refused for want of copies         that director
@@ -107,6 +108,10 @@ pub struct NodeOrders {
     /// Copies to write after these, which are not listed yet.
     #[serde(default)]
     pub later: u32,
+    /// Viewers of titles that remain on a node that is drained. Those above this number may be let
+    /// go, because other nodes have room for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub remain: BTreeMap<TitleName, u32>,
 }
 
 /// Titles that nodes have and the bucket of the planner has not, when it was last listed whole.
@@ -229,8 +234,14 @@ impl NodeDigest {
 }
 
 impl NodeOrders {
-    /// Copies to write, and copies to remove, that one record lists at most.
+    /// Copies to write, copies to remove, and titles whose viewers leave, that one record lists at
+    /// most.
     pub const MOST: usize = 64;
+
+    /// Whether there is no copy to write or to remove.
+    pub fn has_no_copies(&self) -> bool {
+        self.fill.is_empty() && self.evict.is_empty() && self.later == 0
+    }
 }
 
 impl CopyTarget {
@@ -326,7 +337,8 @@ impl ClusterChange {
             }
             ["orders", at] => {
                 let orders = parsed::<NodeOrders>(key, value)?.unwrap_or_default();
-                if orders.fill.len().max(orders.evict.len()) > NodeOrders::MOST {
+                let NodeOrders { fill, evict, remain, .. } = &orders;
+                if fill.len().max(evict.len()).max(remain.len()) > NodeOrders::MOST {
                     let what = "orders for one node";
                     return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
                 }
@@ -442,7 +454,8 @@ mod tests {
         let evict = vec![CopyTarget::new(title(), NodeDisk(3))];
         let (outdated, peers) = (Some(tag), vec!["http://n2".to_owned()]);
         let fill = vec![CopyTarget { outdated, peers, ..evict[0].clone() }];
-        let orders = NodeOrders { fill, evict, later: 7 };
+        let orders = NodeOrders { fill, evict, later: 7, ..NodeOrders::default() };
+        let leave = NodeOrders { remain: BTreeMap::from([(title(), 4)]), ..NodeOrders::default() };
         let changes = [
             (
                 ClusterChange::Node(id(), Some(node())),
@@ -475,6 +488,10 @@ mod tests {
             (
                 ClusterChange::Orders(id(), orders),
                 r#"orders/n1 {"fill":[{"title":"Metropolis (1927)","disk":3,"outdated":"TAG","peers":["http://n2"]}],"evict":[{"title":"Metropolis (1927)","disk":3}],"later":7}"#,
+            ),
+            (
+                ClusterChange::Orders(id(), leave),
+                r#"orders/n1 {"fill":[],"evict":[],"later":0,"remain":{"Metropolis (1927)":4}}"#,
             ),
             (ClusterChange::Orders(id(), NodeOrders::default()), "orders/n1"),
             (

@@ -8,6 +8,8 @@
 //!   viewer ◀──302 to the node───────────────┘ ◀──201 or a refusal──┘
 //! ```
 //!
+//! What each sees of the others' clocks is in `clock`.
+//!
 //! One of the directors plans which nodes have copies of which title of record (`planning`).
 //!
 //! What a node and a director share is in `question`. Nothing is written per viewer: etcd has what
@@ -15,6 +17,7 @@
 
 #![warn(missing_docs)]
 
+pub mod clock;
 pub mod etcd;
 pub mod member;
 pub mod operations;

@@ -22,7 +22,8 @@ use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use cluster::placement::{self, CopyRules, PlacementPlanner};
 use cluster::{
-    ClusterChange, ClusterEvent, ContentTag, CopyVersion, NodeId, NodeOrders, TitleName, TitleSize,
+    ClusterChange, ClusterEvent, ContentTag, CopyVersion, DirectorSettings, NodeId, NodeOrders,
+    TitleName, TitleSize,
 };
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +75,8 @@ pub(crate) struct PlanningDirector {
     pub(crate) address: String,
     /// The viewers whom it has refused.
     pub(crate) unmet: Arc<UnmetDemand>,
+    /// How it sends viewers to nodes.
+    pub(crate) settings: DirectorSettings,
 }
 
 /// The thread of a director that plans placement, or waits until it is its turn.
@@ -340,7 +343,12 @@ impl PlanningThread {
         if view.unlisted() != Some(&unlisted) {
             changes.push(ClusterChange::Unlisted(Some(unlisted)));
         }
+        let remain =
+            placement::remaining_viewers(&view, &self.director.settings, self.watched.now());
         let mut orders = self.planner.plan(view, titles, self.watched.now());
+        for (node, remain) in remain {
+            orders.entry(node).or_default().remain = remain;
+        }
         {
             let mut shown = locked(&self.shared.shown);
             let fills = |orders: &NodeOrders| orders.fill.len() as u64 + u64::from(orders.later);

@@ -17,6 +17,7 @@ use crate::secret::ClusterSecret;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The session of a viewer, for another node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,8 +56,15 @@ pub enum TicketError {
     #[error("this is no ticket of this cluster")]
     Forged,
     /// The ticket is from earlier.
-    #[error("the ticket has expired")]
-    Expired,
+    #[error(
+        "the ticket has expired {} s ago by the clock of this node, which may differ from that of \
+         the node before",
+        .ago.as_secs()
+    )]
+    Expired {
+        /// Time since it has expired.
+        ago: Duration,
+    },
 }
 
 impl Ticket {
@@ -80,7 +88,10 @@ impl Ticket {
         }
         let json = URL_SAFE_NO_PAD.decode(payload).map_err(|_| TicketError::Forged)?;
         let ticket: Self = serde_json::from_slice(&json).map_err(|_| TicketError::Forged)?;
-        if ticket.expires <= now { Err(TicketError::Expired) } else { Ok(ticket) }
+        match now.checked_sub(ticket.expires) {
+            Some(ago) => Err(TicketError::Expired { ago: Duration::from_secs(ago) }),
+            None => Ok(ticket),
+        }
     }
 }
 
@@ -115,7 +126,10 @@ mod tests {
         let url = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         assert!(text.chars().all(url), "{text}");
         assert_eq!(Ticket::verify(&text, &secret, 99), Ok(ticket));
-        assert_eq!(Ticket::verify(&text, &secret, 100), Err(TicketError::Expired));
+        assert_eq!(
+            Ticket::verify(&text, &secret, 100),
+            Err(TicketError::Expired { ago: <_>::default() })
+        );
         let (payload, tag) = text.split_once('.').unwrap();
         let changed = payload.replacen('e', "f", 1);
         for wrong in [

@@ -81,6 +81,12 @@ fn reserves(head: &str) -> Option<String> {
 }
 
 /// With the address of its RTSP port.
+/// As [`reserves`], with a clock that was never set.
+fn reserves_long_ago(head: &str) -> Option<String> {
+    let answer = reserves(head)?;
+    Some(answer.replacen("\r\n", "\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 1))
+}
+
 fn reserves_over_rtsp(head: &str) -> Option<String> {
     let stream = if head.starts_with("GET /t/film/rtsp-ts") { "/ts" } else { "" };
     whole("201 Created", &format!("Location: rtsp://n0:554/t/film{stream}?ticket=a.b\r\n"), "")
@@ -531,6 +537,32 @@ fn what_is_shown_of_the_cluster() {
     ] {
         assert!(body(&metrics).lines().any(|found| found == line), "{line} in\n{metrics}");
     }
+}
+
+#[test]
+fn a_node_whose_clock_is_wrong_is_named_once_and_gets_viewers() {
+    let node = StubNode::start(reserves_long_ago);
+    let cluster = TestCluster::start(&[&node]);
+    assert_eq!(cluster.json("/status")["nodes"][0]["clock_difference"], Value::Null);
+    assert_eq!(status(&cluster.get("/t/film/master.m3u8")), 302);
+    assert_eq!(status(&cluster.get("/t/film/master.m3u8")), 302);
+    let said = cluster.said.lock().unwrap().clone();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("the clock of the node n0 is "), "{said:?}");
+    assert!(
+        said[0].ends_with(
+            " s behind that of this director; synchronise the clocks of both machines (NTP)"
+        ),
+        "{said:?}"
+    );
+    let behind = |value: f64| value < -1e9 && value > -1e11;
+    let shown = cluster.json("/status")["nodes"][0]["clock_difference"].as_f64();
+    assert!(shown.is_some_and(behind), "{shown:?}");
+    let metrics = cluster.get("/metrics");
+    let sample = body(&metrics).lines().find_map(|line| {
+        line.strip_prefix("tenuto_director_clock_difference_seconds ")?.parse::<f64>().ok()
+    });
+    assert!(sample.is_some_and(behind), "{metrics}");
 }
 
 #[test]

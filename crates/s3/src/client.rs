@@ -12,6 +12,8 @@ use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant, SystemTime};
 use tenuto_client::tls::{explain, explain_io};
 use units::Reason;
+use units::show::http_date;
+use ureq::http::header::DATE;
 use ureq::http::{Response, Uri};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{Connector, RustlsConnector, TcpConnector};
@@ -322,6 +324,8 @@ impl S3Client {
         if (200..300).contains(&status) {
             return Ok(answer);
         }
+        let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
+        let clocks = clocks_differ(date.unwrap_or("another time"), SystemTime::now());
         // The body of an error says more than its status.
         let text = answer.body_mut().read_to_string().unwrap_or_default();
         let said = match beginning(&text).as_str() {
@@ -330,6 +334,8 @@ impl S3Client {
         };
         let mut error = S3Error::new(format!("{action} {place}: {status}{said}"));
         error.reason.hint = match status {
+            // Requests are signed with the time of day, and valid for a quarter of an hour.
+            _ if said.contains("RequestTimeTooSkewed") => Some(clocks),
             400 if said.contains("region") => Some("name the --region of the endpoint".to_owned()),
             _ => hint(status).map(str::to_owned),
         };
@@ -365,6 +371,12 @@ fn untrusted(error: &ureq::Error) -> Option<Reason> {
         ureq::Error::Tls(said) => Some((*said).into()),
         _ => None,
     }
+}
+
+/// What to do where the server refuses the time of a request; `theirs`: the server's time.
+fn clocks_differ(theirs: &str, ours: SystemTime) -> String {
+    let ours = http_date(ours);
+    format!("the server's clock says {theirs}, this machine's {ours}: synchronise them (NTP)")
 }
 
 fn hint(status: u16) -> Option<&'static str> {

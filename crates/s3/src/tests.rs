@@ -66,7 +66,7 @@ type Refusal = (WrongAnswer, S3ErrorKind, &'static str);
 
 #[test]
 fn a_refusal_has_the_reason_of_the_server() {
-    let cases: [Refusal; 5] = [
+    let cases: [Refusal; 6] = [
         (
             |_| {
                 Some(
@@ -86,6 +86,17 @@ fn a_refusal_has_the_reason_of_the_server() {
             },
             S3ErrorKind::Failed,
             "404 NoSuchBucket; make the bucket first",
+        ),
+        (
+            |_| {
+                Some(
+                    "HTTP/1.1 403 Forbidden\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\
+                     Content-Length: 48\r\n\r\n\
+                     <Error><Code>RequestTimeTooSkewed</Code></Error>",
+                )
+            },
+            S3ErrorKind::Failed,
+            "RequestTimeTooSkewed; the server's clock says Sun, 06 Nov 1994 08:49:37 GMT, this",
         ),
         (|_| None, S3ErrorKind::NoSuchKey, "404 NoSuchKey"),
         (

@@ -21,12 +21,14 @@ use crate::layout::DeliveryFormat;
 use crate::sessions::{FailoverNodes, PlayerSession};
 use crate::wire;
 use cluster::NodeOrders;
+use director::clock::ClockDifference;
 use director::etcd::EtcdConfig;
 use director::member::{Member, MemberConfig, MemberMessage, MemberRecords};
 use director::secret::ClusterSecret;
 use director::ticket::{Ticket, TicketError};
 use engine::Priority;
 use rtsp_message::headers::{StreamName, Target};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -81,6 +83,11 @@ impl Membership {
     /// What the node should do with copies of titles.
     pub(crate) fn orders(&self) -> NodeOrders {
         self.lock().as_ref().map(Member::orders).unwrap_or_default()
+    }
+
+    /// The viewers that remain of each title, where the node is drained and others may go.
+    pub(crate) fn remaining_viewers(&self) -> BTreeMap<String, u32> {
+        self.lock().as_ref().map(Member::remaining_viewers).unwrap_or_default()
     }
 
     /// The copies that are being written.
@@ -211,9 +218,15 @@ impl Membership {
             registered: member.as_ref().is_some_and(|member| member.registered),
             etcd: member.as_ref().map(|member| member.etcd_endpoint.clone()),
             error: member.as_ref().and_then(|member| member.last_error.clone()),
+            clock_difference: member.as_ref().and_then(|it| it.clock).map(ClockDifference::seconds),
             writes: member.map_or(0, |member| member.writes),
             copies: self.has_source.then(|| self.copy_report()),
         }
+    }
+
+    /// How far the clock of etcd is ahead of the server's; `None` where etcd did not say its time.
+    pub(crate) fn clock_difference(&self) -> Option<ClockDifference> {
+        self.lock().as_ref().and_then(|member| member.status().clock)
     }
 
     /// The copies that placement orders.

@@ -4,6 +4,7 @@
 use crate::shared::Shared;
 use crate::wire;
 use device::KernelCounters;
+use director::clock::ClockDifference;
 use engine::{CutShort, DiskStatus, Priority, Resource};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -94,6 +95,9 @@ impl Scrape {
             let registered = u64::from(membership.status().registered);
             let help = "Whether the lease of the node is valid, so that directors send viewers";
             out.gauge("cluster_registered", help, registered)?;
+            let help = "Difference of etcd's clock from the server's; negative where it is behind";
+            let difference = membership.clock_difference().map(ClockDifference::seconds);
+            out.known_duration("cluster_clock_difference", help, difference)?;
             self.copies(out, &membership.copy_report())?;
         }
         let help = "Sessions whose reservation a newcomer may take: their viewers have gone";
@@ -431,6 +435,13 @@ impl Out<'_, '_> {
 
     fn duration(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
         self.metric(name, help, Some(&Unit::Seconds), &ConstGauge::new(value))
+    }
+
+    /// A time that may not be known yet, and then has no sample.
+    fn known_duration(&mut self, name: &str, help: &str, value: Option<f64>) -> fmt::Result {
+        let kind = ConstGauge::<f64>::TYPE;
+        let sample = self.0.encode_descriptor(name, help, Some(&Unit::Seconds), kind)?;
+        value.map_or(Ok(()), |value| ConstGauge::new(value).encode(sample))
     }
 
     /// One metric for each value of the label.

@@ -44,6 +44,7 @@ fn tell(shared: &Weak<Shared>, message: &MemberMessage) {
     let Some(shared) = shared.upgrade() else { return };
     let event = match message {
         MemberMessage::Registered { .. } => "cluster-registered",
+        MemberMessage::ClocksDiffer { .. } => "cluster-clocks-differ",
         _ => "cluster-not-registered",
     };
     shared.tell(event, || json!({ "detail": message.to_string() }));

@@ -20,7 +20,9 @@ mod requests;
 mod speed;
 
 pub(crate) use manifest_loader::{error_status, is_for_ever, refusal};
-pub(crate) use requests::{LONGEST_PUT_OFF, MAX_PUT_OFF, MAX_REDIRECTS, SHORTEST_RETRY};
+pub(crate) use requests::{
+    LONGEST_PUT_OFF, MAX_PUT_OFF, MAX_REDIRECTS, SHORTEST_RETRY, wait_for_place,
+};
 
 use super::access_link::AccessLink;
 use super::dash::Manifest;

@@ -21,6 +21,7 @@ mod ranking;
 
 pub use attempt::{AdmissionAttempt, Admitted, DirectorRefusal, DirectorStep, RefusalReason};
 pub use moves::StreamMove;
+pub(crate) use ranking::room_for;
 
 use crate::books::{AdmissionClass, StreamNeed};
 use crate::view::TitleNumber;

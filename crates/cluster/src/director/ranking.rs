@@ -20,6 +20,18 @@ pub(super) struct Search<'a> {
     pub(super) now: Moment,
 }
 
+/// The number of such streams for which a place has room that new viewers may take; `None` where
+/// none can be sent to.
+pub(crate) fn room_for(
+    view: &ClusterView,
+    place: CopyPlace,
+    need: StreamNeed,
+    settings: &DirectorSettings,
+    now: Moment,
+) -> Option<u64> {
+    Search { view, need, class: AdmissionClass::New, settings, now }.room(place)
+}
+
 impl Search<'_> {
     /// The number of such streams for which a place has room; `None` where none can be sent to.
     #[inline]

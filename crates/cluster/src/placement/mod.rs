@@ -18,11 +18,13 @@
 //! has copies counts for more by the hysteresis, so that equally popular ones do not take turns.
 
 mod copies;
+mod leaving;
 mod loads;
 mod planner;
 mod rendezvous;
 
 pub use copies::CopyRules;
+pub use leaving::remaining_viewers;
 pub use planner::PlacementPlanner;
 
 use crate::names::{ContentTag, TitleName};

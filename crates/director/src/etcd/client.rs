@@ -14,12 +14,14 @@ use super::wire::{
     AnswerHeader, Condition, EtcdFailure, GrantAnswer, KeepAliveAnswer, KeyValue, RangeAnswer,
     RecordWrite, Streamed, TokenAnswer, TransactionAnswer, after, encoded,
 };
+use crate::clock::ClockDifference;
 use rustls::crypto::ring;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use units::Reason;
+use ureq::http::header::DATE;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::typestate::WithBody;
 use ureq::{Agent, RequestBuilder};
@@ -35,6 +37,8 @@ pub(crate) struct EtcdClient {
     user: Option<EtcdUser>,
     /// What stands for the user in requests; `None`: etcd is asked for it.
     token: Option<String>,
+    /// How far the clock of the member that answered last is from this one's, if it said its time.
+    clock: Option<ClockDifference>,
 }
 
 /// A request without a result.
@@ -137,6 +141,7 @@ impl EtcdClient {
             watches: agent(None, Some(SILENCE)),
             user,
             token: None,
+            clock: None,
         })
     }
 
@@ -148,6 +153,11 @@ impl EtcdClient {
     /// The member that is asked first.
     pub(crate) fn member(&self) -> &EtcdAddress {
         &self.members[self.current]
+    }
+
+    /// How far the clock of the member that answered last is from the clock of this machine.
+    pub(crate) fn clock_difference(&self) -> Option<ClockDifference> {
+        self.clock
     }
 
     /// Asks another member from now on.
@@ -329,13 +339,16 @@ impl EtcdClient {
     }
 
     fn post<T: DeserializeOwned>(
-        &self,
+        &mut self,
         path: &str,
         body: &str,
     ) -> Result<Result<T, EtcdFailure>, String> {
         let url = format!("{}{path}", self.member());
+        let sent = SystemTime::now();
         let asked = self.with_token(self.requests.post(url)).send(body);
         let mut answer = asked.map_err(|error| error.to_string())?;
+        let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
+        self.clock = date.and_then(|date| ClockDifference::of(date, sent, SystemTime::now()));
         let status = answer.status();
         let text = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_string();
         let text = text.map_err(|error| error.to_string())?;

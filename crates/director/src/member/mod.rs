@@ -16,6 +16,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use crate::clock::{ClockDifference, SYNCHRONISE};
 use crate::etcd::EtcdConfig;
 use cluster::{CopyRecord, NodeDigest, NodeId, NodeOrders, TitleName, TitleSize};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
@@ -67,6 +68,14 @@ pub enum MemberMessage {
     Unusable(String),
     /// etcd does not answer or refuses, for this reason; it tries again.
     Unreachable(String),
+    /// The clock of etcd is this far from the clock of the node, which changes nothing of the
+    /// registration.
+    ClocksDiffer {
+        /// The member of etcd that said its time.
+        etcd: String,
+        /// How far its clock is ahead.
+        difference: ClockDifference,
+    },
 }
 
 /// The state of a member.
@@ -84,6 +93,9 @@ pub struct MemberStatus {
     pub last_error: Option<String>,
     /// Transactions that changed records.
     pub writes: u64,
+    /// How far the clock of etcd is ahead of this machine's; `None` where etcd did not say its
+    /// time.
+    pub clock: Option<ClockDifference>,
 }
 
 /// A node in its cluster, with a thread that keeps it there. Dropped, it leaves the cluster.
@@ -145,6 +157,12 @@ impl Member {
         if self.is_registered() { self.state.orders() } else { NodeOrders::default() }
     }
 
+    /// The viewers that remain of each title, as [`Self::orders`] say; empty for a node that is not
+    /// drained.
+    pub fn remaining_viewers(&self) -> BTreeMap<String, u32> {
+        if self.is_registered() { self.state.remaining_viewers() } else { BTreeMap::new() }
+    }
+
     /// The state.
     pub fn status(&self) -> MemberStatus {
         self.state.status()
@@ -178,6 +196,9 @@ impl fmt::Display for MemberMessage {
             Self::NameTaken => f.write_str("another node of this name is registered"),
             Self::Unusable(why) => write!(f, "the records of the cluster cannot be used: {why}"),
             Self::Unreachable(why) => write!(f, "etcd cannot be used: {why}"),
+            Self::ClocksDiffer { etcd, difference } => {
+                write!(f, "the clock of etcd, {etcd}, is {difference} this one's; {SYNCHRONISE}")
+            }
         }
     }
 }

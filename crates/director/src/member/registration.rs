@@ -35,6 +35,8 @@ pub(super) struct Registration {
     asked_orders: Option<Instant>,
     /// The last message, so that none is said twice in a row.
     said: Option<MemberMessage>,
+    /// Whether it was said that clocks differ.
+    clocks_differ: bool,
     say: Box<dyn FnMut(MemberMessage) + Send>,
 }
 
@@ -77,6 +79,7 @@ impl Registration {
             written: WrittenRecords::default(),
             asked_orders: None,
             said: None,
+            clocks_differ: false,
             say,
             config,
         })
@@ -109,7 +112,8 @@ impl Registration {
             Err(PassError::NameTaken) => Some(MemberMessage::NameTaken.to_string()),
             Err(PassError::Unusable(why)) => Some(why.clone()),
         };
-        self.state.set_asked(self.client.member().as_str(), error);
+        self.state.set_asked(self.client.member().as_str(), error, self.client.clock_difference());
+        self.tell_clocks();
         let pause = PAUSE.min(self.config.lease / 3);
         match result {
             Ok(true) => pause,
@@ -147,6 +151,16 @@ impl Registration {
         if !self.said.as_ref().is_some_and(same) {
             (self.say)(message.clone());
             self.said = Some(message);
+        }
+    }
+
+    /// Says that clocks differ, once until they do not.
+    fn tell_clocks(&mut self) {
+        let Some(difference) = self.client.clock_difference() else { return };
+        let did_differ = std::mem::replace(&mut self.clocks_differ, difference.is_large());
+        if self.clocks_differ && !did_differ {
+            let etcd = self.client.member().to_string();
+            (self.say)(MemberMessage::ClocksDiffer { etcd, difference });
         }
     }
 

@@ -1,7 +1,9 @@
 //! What the member's thread knows and others ask for: the lease, and how it went.
 
 use super::MemberStatus;
+use crate::clock::ClockDifference;
 use cluster::NodeOrders;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,14 +25,15 @@ struct ShownState {
     since: Instant,
     endpoint: String,
     error: Option<String>,
+    clock: Option<ClockDifference>,
     orders: NodeOrders,
 }
 
 impl MemberState {
     pub(super) fn new(endpoint: String) -> Self {
         let start = Instant::now();
-        let shown =
-            ShownState { since: start, endpoint, error: None, orders: NodeOrders::default() };
+        let orders = NodeOrders::default();
+        let shown = ShownState { since: start, endpoint, error: None, clock: None, orders };
         Self {
             start,
             valid_until: AtomicU64::new(0),
@@ -54,12 +57,17 @@ impl MemberState {
         }
     }
 
-    pub(super) fn set_asked(&self, endpoint: &str, error: Option<String>) {
+    pub(super) fn set_asked(
+        &self,
+        endpoint: &str,
+        error: Option<String>,
+        clock: Option<ClockDifference>,
+    ) {
         let mut shown = locked(&self.shown);
         if shown.endpoint != endpoint {
             endpoint.clone_into(&mut shown.endpoint);
         }
-        shown.error = error;
+        (shown.error, shown.clock) = (error, clock);
     }
 
     pub(super) fn set_orders(&self, orders: NodeOrders) {
@@ -68,6 +76,12 @@ impl MemberState {
 
     pub(super) fn orders(&self) -> NodeOrders {
         locked(&self.shown).orders.clone()
+    }
+
+    pub(super) fn remaining_viewers(&self) -> BTreeMap<String, u32> {
+        let shown = locked(&self.shown);
+        let remain = shown.orders.remain.iter();
+        remain.map(|(title, count)| (title.as_str().to_owned(), *count)).collect()
     }
 
     pub(super) fn count_write(&self) {
@@ -90,6 +104,7 @@ impl MemberState {
             etcd_endpoint: shown.endpoint.clone(),
             last_error: shown.error.clone(),
             writes: self.writes.load(Ordering::Relaxed),
+            clock: shown.clock,
         }
     }
 }

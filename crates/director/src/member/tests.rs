@@ -122,8 +122,16 @@ fn a_node_goes_on_at_another_member_of_etcd() {
     let (first, second) = (etcd.listen(), etcd.listen());
     let node = Tested::start(&[&first, &second], 10);
     node.is_registered_at(&first);
+    assert_eq!(node.member.status().clock, None);
+    second.tell_date("Sun, 06 Nov 1994 08:49:37 GMT");
     first.refuse(true);
     until(|| node.member.status().etcd_endpoint == second.address());
+    assert!(node.member.is_registered());
+    // Its clock is far behind, which is said once, and changes nothing of the lease.
+    let MemberMessage::ClocksDiffer { etcd, difference } = node.says() else { panic!("clocks") };
+    assert_eq!(etcd, second.address());
+    assert!(difference.is_large() && difference.seconds() < 0.0, "{difference}");
+    until(|| node.member.status().clock.is_some_and(|it| it <= difference));
     assert!(node.member.is_registered() && node.said.is_empty());
 }
 

@@ -49,7 +49,9 @@ impl Tested {
         let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
         let config = PlanningConfig { rules, titles: Box::new(titles) };
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
-        let director = PlanningDirector { address: address.to_owned(), unmet: Arc::clone(&unmet) };
+        let settings = DirectorSettings { survive_node: false, ..DirectorSettings::default() };
+        let director =
+            PlanningDirector { address: address.to_owned(), unmet: Arc::clone(&unmet), settings };
         let planning = Planning::start(&etcd, director, watched, config, say).unwrap();
         Self { planning, unmet, said }
     }
@@ -133,6 +135,11 @@ fn orders_are_written_until_the_copies_are_there() {
         let [a, b, c] = ordered();
         a.is_empty() && b.iter().chain(&c).all(|target| target.disk == NodeDisk(0))
     });
+    // Its viewers go on where there is room, a few at a time.
+    put(&etcd, &ClusterChange::Viewers(NodeId::new("a").unwrap(), [(title("film"), 7)].into()));
+    let remain =
+        || record(&etcd, "orders/a").is_some_and(|it| it.contains(r#""remain":{"film":3}"#));
+    until("four of seven viewers leave", remain);
 }
 
 #[test]

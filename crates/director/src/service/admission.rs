@@ -11,6 +11,7 @@ use super::counters::{Cause, ServiceCounters};
 use super::nodes::{Nodes, Question};
 use super::reply::{NodeReply, NodeVerdict};
 use super::steering;
+use crate::clock::{ClockDifference, SYNCHRONISE};
 use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use cluster::{
@@ -36,6 +37,8 @@ pub(super) struct Admission {
     say: Say,
     /// Nodes of which it was said that they do not know this director.
     strangers: Mutex<BTreeSet<String>>,
+    /// Nodes of which it was said that their clocks differ, until they do not.
+    with_other_clocks: Mutex<BTreeSet<String>>,
     /// The seed of the next viewer. Directors begin with different ones.
     seed: AtomicU64,
     /// Viewers who are asked for at the moment.
@@ -93,6 +96,7 @@ impl Admission {
             say,
             unmet,
             strangers: Mutex::default(),
+            with_other_clocks: Mutex::default(),
             seed,
             busy: AtomicUsize::new(0),
         }
@@ -101,6 +105,11 @@ impl Admission {
     /// What the director has counted.
     pub(super) fn director_counters(&self) -> DirectorCounters {
         *locked(&self.director).counters()
+    }
+
+    /// How far the clock of the node at an address is ahead of this machine's, by its last answer.
+    pub(super) fn clock_difference(&self, address: &str) -> Option<ClockDifference> {
+        self.nodes.clock_difference(address.trim_end_matches('/'))
     }
 
     /// Whether an answer to a viewer is on its way.
@@ -183,7 +192,7 @@ impl Admission {
                         }
                         Ok(NodeVerdict::NoRtsp) => NodeAnswer::Unsuited,
                         Ok(_) => NodeAnswer::Unreachable,
-                        Err(reply) => return Outcome::ByNode(reply),
+                        Err(reply) => return Outcome::ByNode(*reply),
                     }
                 }
             };
@@ -199,16 +208,23 @@ impl Admission {
     }
 
     /// Asks a node; the reply itself where the viewer gets it.
-    fn ask(&self, node: &AskedPlace, question: Question<'_>) -> Result<NodeVerdict, NodeReply> {
+    fn ask(
+        &self,
+        node: &AskedPlace,
+        question: Question<'_>,
+    ) -> Result<NodeVerdict, Box<NodeReply>> {
         let AskedPlace { name, address } = node;
         let reply = match self.nodes.ask(address, question) {
             Ok(reply) => reply,
             // The metrics count it, and the view leaves the node out for a while.
             Err(_) => return Ok(NodeVerdict::Unknown),
         };
+        if let Some(difference) = self.clock_difference(address) {
+            self.say_clocks(name, difference);
+        }
         let verdict = reply.verdict();
         match verdict {
-            NodeVerdict::ForViewer => return Err(reply),
+            NodeVerdict::ForViewer => return Err(Box::new(reply)),
             NodeVerdict::DirectorUnknown => self.say_once(
                 name,
                 "does not take this director for one of its cluster: its secret differs",
@@ -223,6 +239,16 @@ impl Admission {
             _ => {}
         }
         Ok(verdict)
+    }
+
+    fn say_clocks(&self, node: &str, difference: ClockDifference) {
+        let mut known = locked(&self.with_other_clocks);
+        if !difference.is_large() {
+            known.remove(node);
+        } else if known.len() < MOST_STRANGERS && known.insert(node.to_owned()) {
+            let what = format!("{difference} that of this director; {SYNCHRONISE}");
+            (self.say)(&format!("the clock of the node {node} is {what}"));
+        }
     }
 
     fn say_once(&self, node: &str, what: &str) {

@@ -1,6 +1,7 @@
 //! `/metrics`: OpenMetrics text, made at each scrape.
 
 use super::ServiceState;
+use crate::clock::ClockDifference;
 use crate::planning::Planning;
 use http_service::HttpResponse;
 use prometheus_client::collector::Collector;
@@ -51,7 +52,11 @@ impl Collector for DirectorScrape {
         let nodes = view.nodes().filter(|(_, node)| node.digest().is_some()).count();
         let answering = view.nodes().filter(|(_, node)| node.answers(now)).count();
         let titles = view.titles().filter(|(_, title)| title.size().is_some()).count();
+        let addresses: Vec<String> =
+            view.nodes().filter_map(|(_, node)| Some(node.digest()?.address.clone())).collect();
         drop(view);
+        let clocks = addresses.iter().filter_map(|at| state.admission.clock_difference(at));
+        let clock = clocks.max_by_key(|difference| difference.size());
         let help = "Viewers refused, by cause";
         let mut refused = encoder.encode_descriptor("refused", help, None, MetricType::Counter)?;
         for (cause, count) in counted.refused {
@@ -112,12 +117,17 @@ impl Collector for DirectorScrape {
             let help = "Copies that nodes should still remove";
             gauge("evictions_ordered", help, shown.evictions)?;
         }
-        let Some(age) = watched.age() else { return Ok(()) };
-        let age = ConstGauge::new(age.as_secs_f64());
+        let mut seconds = |name: &str, help: &str, value: Option<f64>| {
+            let kind = ConstGauge::<f64>::TYPE;
+            let sample = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), kind)?;
+            // What is not known yet has no sample.
+            value.map_or(Ok(()), |value| ConstGauge::new(value).encode(sample))
+        };
+        let help = "The largest difference of a node's clock from that of this director, by the last \
+                    answer of each; negative where the node's is behind";
+        seconds("clock_difference", help, clock.map(ClockDifference::seconds))?;
         let help = "Time since the last answer of etcd";
-        let kind = ConstGauge::<f64>::TYPE;
-        let unit = Some(&Unit::Seconds);
-        age.encode(encoder.encode_descriptor("view_age", help, unit, kind)?)
+        seconds("view_age", help, watched.age().map(|age| age.as_secs_f64()))
     }
 }
 

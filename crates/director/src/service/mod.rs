@@ -145,13 +145,6 @@ impl DirectorService {
         let watched = WatchedCluster::start(&config.etcd, Arc::clone(&say))?;
         let nodes = Nodes::new(config.secret);
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
-        let plan = |planning| {
-            let (watched, say) = (Arc::clone(&watched), Arc::clone(&say));
-            let director =
-                PlanningDirector { address: address.to_string(), unmet: Arc::clone(&unmet) };
-            Planning::start(&config.etcd, director, watched, planning, say)
-        };
-        let planning = config.planning.map(plan).transpose()?;
         let settings = DirectorSettings {
             survive_node: config.survive_loss,
             kept: config.keep_free,
@@ -159,6 +152,13 @@ impl DirectorService {
             moves: 0,
             ..DirectorSettings::default()
         };
+        let plan = |planning| {
+            let (watched, say) = (Arc::clone(&watched), Arc::clone(&say));
+            let unmet = Arc::clone(&unmet);
+            let director = PlanningDirector { address: address.to_string(), unmet, settings };
+            Planning::start(&config.etcd, director, watched, planning, say)
+        };
+        let planning = config.planning.map(plan).transpose()?;
         let state = Arc::new(ServiceState {
             admission: Admission::new(Arc::clone(&watched), nodes, settings, unmet, say),
             watched,

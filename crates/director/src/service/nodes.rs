@@ -12,6 +12,7 @@
 
 use super::reply::{NodeReply, ReplyError};
 use super::transport::{NodeAddress, NodeStream, NodeTransports};
+use crate::clock::ClockDifference;
 use crate::question::{
     CLIENT_HEADER, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
@@ -20,7 +21,7 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use units::locked;
 
 /// What a director asks a node for a viewer.
@@ -49,6 +50,8 @@ struct AskedNode {
     address: Result<NodeAddress, String>,
     connections: Mutex<NodeConnections>,
     freed: Condvar,
+    /// How far its clock is ahead of this machine's, by its last answer.
+    clock: Mutex<Option<ClockDifference>>,
 }
 
 #[derive(Default)]
@@ -67,6 +70,12 @@ struct ConnectionPermit<'a> {
 impl Nodes {
     pub(super) fn new(secret: ClusterSecret) -> Self {
         Self { secret, transports: NodeTransports::default(), known: Mutex::default() }
+    }
+
+    /// How far the clock of the node at an address is ahead of this machine's, by its last answer.
+    pub(super) fn clock_difference(&self, address: &str) -> Option<ClockDifference> {
+        let node = locked(&self.known).get(address).map(Arc::clone)?;
+        *locked(&node.clock)
     }
 
     /// Asks the node at an address.
@@ -107,6 +116,7 @@ impl Nodes {
             address: NodeAddress::parse(address),
             connections: Mutex::default(),
             freed: Condvar::new(),
+            clock: Mutex::default(),
         });
         known.insert(address.to_owned(), Arc::clone(&node));
         node
@@ -143,14 +153,16 @@ impl Nodes {
     }
 }
 
+/// The reply, and when its question was sent.
 fn exchange(
     stream: &mut NodeStream,
     request: &[u8],
     deadline: Instant,
-) -> Result<NodeReply, ReplyError> {
+) -> Result<(NodeReply, SystemTime), ReplyError> {
+    let sent = SystemTime::now();
     // A connection that the other side has ended may take what is written.
     stream.write_all(request).and_then(|()| stream.flush()).map_err(|_| ReplyError::Ended)?;
-    NodeReply::read(stream, deadline)
+    Ok((NodeReply::read(stream, deadline)?, sent))
 }
 
 impl AskedNode {
@@ -172,7 +184,8 @@ impl AskedNode {
 }
 
 impl ConnectionPermit<'_> {
-    fn keep(&mut self, stream: NodeStream, reply: NodeReply) -> NodeReply {
+    fn keep(&mut self, stream: NodeStream, (reply, sent): (NodeReply, SystemTime)) -> NodeReply {
+        *locked(&self.node.clock) = reply.clock_difference(sent);
         if reply.keeps_connection {
             self.stream = Some(stream);
         }

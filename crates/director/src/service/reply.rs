@@ -1,9 +1,10 @@
 //! The answer of a node, read from its connection.
 
+use crate::clock::ClockDifference;
 use serde::Deserialize;
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What a node has answered.
 #[derive(Debug, Default)]
@@ -14,6 +15,8 @@ pub(super) struct NodeReply {
     pub(super) authenticate: Option<String>,
     /// In seconds.
     pub(super) retry_after: Option<u64>,
+    /// What the node's clock said.
+    date: Option<String>,
     pub(super) body: Vec<u8>,
     /// Whether another question can be asked on the connection.
     pub(super) keeps_connection: bool,
@@ -98,6 +101,11 @@ impl NodeReply {
         Ok(reply)
     }
 
+    /// How far the node's clock is from this one's, for an answer to a question of that time.
+    pub(super) fn clock_difference(&self, sent: SystemTime) -> Option<ClockDifference> {
+        ClockDifference::of(self.date.as_deref()?, sent, SystemTime::now())
+    }
+
     /// The answer's head, where it ends, and the length of the body if the head has it.
     fn of_head(bytes: &[u8]) -> Result<Option<(Self, usize, Option<usize>)>, ReplyError> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
@@ -127,6 +135,8 @@ impl NodeReply {
                 reply.content_type = text();
             } else if is("www-authenticate") {
                 reply.authenticate = text();
+            } else if is("date") {
+                reply.date = text();
             } else if is("connection") {
                 reply.keeps_connection &= !header.value.eq_ignore_ascii_case(b"close");
             }

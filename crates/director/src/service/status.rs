@@ -1,6 +1,7 @@
 //! What a director shows of itself and of the cluster: `/healthz`, `/status`, `/titles`.
 
 use super::ServiceState;
+use crate::clock::ClockDifference;
 use crate::planning::Planning;
 use cluster::{
     CapacityShare, CopyState, CopyVersion, CopyView, NodeId, NodeNumber, NodeView, TitleName,
@@ -42,7 +43,8 @@ pub(super) fn status(state: &ServiceState) -> HttpResponse {
         .map(|(cause, count)| (cause.to_owned(), count.into()))
         .collect();
     let view = watched.view();
-    let nodes: Vec<Value> = view.nodes().filter_map(|(_, node)| node_status(node, now)).collect();
+    let nodes: Vec<Value> =
+        view.nodes().filter_map(|(_, node)| node_status(state, node, now)).collect();
     let titles = view.titles().filter(|(_, title)| title.size().is_some()).count();
     let (revision, epoch) = (view.revision(), view.epoch());
     let planner = view.planner().map(str::to_owned);
@@ -97,7 +99,7 @@ fn planning_status(planning: &Planning) -> Value {
     })
 }
 
-fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
+fn node_status(state: &ServiceState, node: &NodeView, now: Moment) -> Option<Value> {
     let digest = node.digest()?;
     let share =
         |share: &CapacityShare| json!({ "free": share.free, "guaranteed": share.guaranteed });
@@ -112,6 +114,8 @@ fn node_status(node: &NodeView, now: Moment) -> Option<Value> {
         "memory": share(&digest.memory),
         "space": digest.space.iter().map(share).collect::<Vec<_>>(),
         "drained": node.is_drained(),
+        "clock_difference":
+            state.admission.clock_difference(&digest.address).map(ClockDifference::seconds),
         "fills_ordered": node.orders().fill.len() as u64 + u64::from(node.orders().later),
     }))
 }

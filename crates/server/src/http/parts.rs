@@ -23,6 +23,7 @@ use crate::membership::{in_no_cluster, unix_now};
 use crate::messages::PlayRequest;
 use crate::presentation::Presentation;
 use crate::shared::Shared;
+use director::clock::{ClockDifference, SYNCHRONISE};
 use engine::{FillFor, MaxWait};
 use media::Body;
 use percent_encoding::utf8_percent_encode;
@@ -77,8 +78,14 @@ pub(super) fn wanted(shared: &Shared, request: &HttpRequest) -> Result<PartReque
     let now = unix_now();
     let expires = request.query("expires").and_then(|at| at.parse::<u64>().ok());
     if expires.is_none_or(|at| at < now || at > now + 2 * VALID.as_secs()) {
-        let message = "the request has expired, or the clocks of the nodes differ by minutes";
-        return Err(Response::error(403, "peer-unknown", message));
+        // Nodes make a request when they send it.
+        let asked = expires.unwrap_or(0).saturating_sub(VALID.as_secs());
+        let clock = ClockDifference::between(asked, now);
+        let message = format!(
+            "the request is an old one, or the clock of the node that asks is {clock} this one's; \
+             {SYNCHRONISE}"
+        );
+        return Err(Response::error(403, "peer-unknown", &message));
     }
     let part = PartRequest::of(request).filter(|_| request.method == Method::Get);
     part.ok_or_else(|| Response::error(400, "bad-part", "this is no part of a title"))

@@ -402,7 +402,7 @@ impl ChannelWorker {
         };
         let packaging = &session.presentation.packaging;
         let plain = ReplayOptions::plain(Duration::ZERO);
-        let plan = Plan::new(packaging, &channel.setup, Duration::ZERO, None, 1000, plain);
+        let plan = Plan::new(packaging, &channel.setup, Duration::ZERO, false, None, 1000, plain);
         let origin = session.admitted + session.wait + self.startup;
         self.core.send(Event::Connected { session: session.id });
         let playback = Playback::new(session, plan, &channel.setup, origin, Duration::ZERO);

@@ -29,6 +29,8 @@ pub(super) struct Plan {
     /// The position at which it starts: of pictures the key frame at or before the requested one.
     pub(super) first: MediaTime,
     pub(super) stop: Option<Duration>,
+    /// Whether pictures begin at the requested position, for a decoder that has what comes before.
+    pub(super) is_exact: bool,
     /// Seconds of media played in a second, in thousandths.
     pub(super) speed_milli: u32,
     /// Indexes of the tracks among those that were set up.
@@ -107,11 +109,13 @@ pub(super) enum Step {
 }
 
 impl Plan {
-    /// A plan that starts where decoding can start, at or before `start`.
+    /// A plan that starts where decoding can start, at or before `start`, or, where it `is_exact`,
+    /// with the picture that is shown then. A transport stream starts where decoding can.
     pub(super) fn new(
         packaging: &Packaging,
         tracks: &[TrackSetup],
         start: Duration,
+        is_exact: bool,
         stop: Option<Duration>,
         speed_milli: u32,
         replay: ReplayOptions,
@@ -126,13 +130,16 @@ impl Plan {
         if let Some((setup, counters)) = transport_setup(tracks) {
             let push = packaging.transport_push(setup.track, start, counters);
             let first = push.map_or(start, |push| push.first());
-            return Self { first, stop, speed_milli, setups, replay };
+            return Self { first, stop, is_exact: false, speed_milli, setups, replay };
         }
         let video = setups.iter().map(|setup| &tracks[*setup]).find(|track| track.is_video);
+        let exact = video.filter(|_| is_exact);
+        let exact = exact.and_then(|video| continuation(packaging, video.track, start));
         let entry = video
             .and_then(|video| packaging.pushed(video.track, packaging.entry(video.track, start)?));
-        let first = entry.map_or(start, |entry| entry.shown.max(MediaTime::ZERO));
-        Self { first, stop, speed_milli, setups, replay }
+        let first = exact.map(|(_, shown)| shown).or(entry.map(|entry| entry.shown));
+        let first = first.map_or(start, |first| first.max(MediaTime::ZERO));
+        Self { first, stop, is_exact: exact.is_some(), speed_milli, setups, replay }
     }
 }
 
@@ -392,6 +399,18 @@ impl PushSource {
     }
 }
 
+/// The LDU at which pictures go on at a position, for a decoder that has what comes before, and
+/// when the first of them is shown: the last that is shown by then.
+fn continuation(packaging: &Packaging, track: u16, from: MediaTime) -> Option<(usize, MediaTime)> {
+    let entry = packaging.entry(track, from)?;
+    let end = packaging.ldus_before(track, from + MediaTime(1)).max(entry + 1);
+    let shown = |ldu: usize| packaging.pushed(track, ldu).map(|found| found.shown);
+    let first = (entry..end).filter_map(shown).filter(|shown| *shown <= from).max()?;
+    // Pictures are decoded before others that are shown earlier.
+    let is_shown = |ldu: &usize| shown(*ldu).is_some_and(|shown| shown >= first);
+    Some(((entry..end).find(is_shown)?, first))
+}
+
 /// The set-up of a transport stream, which is the only one of its session.
 fn transport_setup(tracks: &[TrackSetup]) -> Option<(&TrackSetup, TransportCounters)> {
     let setup = tracks.first()?;
@@ -401,7 +420,9 @@ fn transport_setup(tracks: &[TrackSetup]) -> Option<(&TrackSetup, TransportCount
 impl Cursor {
     fn new(packaging: &Packaging, setup: usize, of: &TrackSetup, plan: &Plan) -> Self {
         let (track, is_video) = (of.track, of.is_video);
-        let number = packaging.entry(track, plan.first).unwrap_or(0);
+        let exact = (is_video && plan.is_exact).then(|| continuation(packaging, track, plan.first));
+        let exact = exact.flatten().map(|(number, _)| number);
+        let number = exact.or_else(|| packaging.entry(track, plan.first)).unwrap_or(0);
         let count = plan.stop.map_or_else(
             || packaging.ldu_count(track),
             |stop| packaging.ldus_until(track, time(stop)).max(number),
@@ -414,6 +435,7 @@ impl Cursor {
             _ => 0..0,
         };
         let shown_from = match &next {
+            Some(_) if exact.is_some() => plan.first,
             Some(first) if number > 0 && !is_empty => first.shown,
             _ => MediaTime(i64::MIN),
         };

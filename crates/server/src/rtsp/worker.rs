@@ -109,6 +109,8 @@ struct RtspConnection {
     allowed: Option<(String, Permit)>,
     /// The reservation that a director has asked for.
     adopted: Option<AdoptedTicket>,
+    /// Whether the player goes on through its director when the stream ends early.
+    goes_on: bool,
     waiting: Option<WaitingRequest>,
     /// Sends that the socket has not taken, and their number so far.
     outstanding: usize,
@@ -258,6 +260,7 @@ impl RtspWorker {
             session: None,
             allowed: None,
             adopted: None,
+            goes_on: false,
             waiting: None,
             outstanding: 0,
             sends: 0,

@@ -177,7 +177,7 @@ pub struct Violations {
 }
 
 /// A server's place in its cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClusterMembership {
     /// The name of the cluster.
     pub cluster: String,
@@ -193,6 +193,10 @@ pub struct ClusterMembership {
     pub error: Option<String>,
     /// Transactions that changed records in etcd.
     pub writes: u64,
+    /// Seconds by which the clock of etcd is ahead of the server's, negative where it is behind;
+    /// `null` where etcd did not say its time.
+    #[serde(default)]
+    pub clock_difference: Option<f64>,
     /// Copies of titles that the placement of the cluster orders (`--bucket`); `null` where the
     /// node carries out no orders.
     #[serde(default)]

@@ -162,3 +162,38 @@ fn the_ticket_stands_for_the_token_that_the_director_was_shown() {
     // For no other title.
     assert_eq!(player.ask("DESCRIBE", "/t/song", "").status, 401);
 }
+
+#[test]
+fn a_drained_node_lets_go_whoever_goes_on_elsewhere() {
+    let (fixture, etcd) = (TestStore::with(&[&media().film]), TestEtcd::new());
+    let server = node(&fixture, &etcd, with_rtsp);
+    let begin = |path: &str, supported: &str| {
+        let mut player = Player::connect(&server);
+        assert_eq!(player.ask("DESCRIBE", path, supported).status, 200);
+        player.set_up("film", &[interleaved(0)]);
+        // A minute of film.
+        assert_eq!(player.ask("PLAY", "/t/film", "Scale: 0.1\r\n").status, 200);
+        player
+    };
+    const GOES_ON: &str = "Supported: play.basic, tenuto.goes-on\r\n";
+    let mut staying = [
+        ("of another kind", begin(&reserved(&server, QUESTION), "")),
+        ("without a director", begin("/t/film", GOES_ON)),
+    ];
+    let mut leaving = begin(&reserved(&server, QUESTION), GOES_ON);
+    let remain = |count: u32| {
+        etcd.put("/tenuto/c/orders/n1", &format!(r#"{{"remain":{{"film":{count},"other":0}}}}"#));
+    };
+    remain(2);
+    leaving.read_to_goodbye(&[1]);
+    leaving.read_to_end();
+    eventually("two are left", || server.status("/sessions") == 2);
+    // Nobody else goes, whatever is ordered.
+    remain(0);
+    let mut another = begin(&reserved(&server, QUESTION), GOES_ON);
+    another.read_to_end();
+    for (what, player) in &mut staying {
+        assert_eq!(player.ask("GET_PARAMETER", "/t/film", "").status, 200, "{what}");
+    }
+    eventually("the others stay", || server.status("/sessions") == 2);
+}

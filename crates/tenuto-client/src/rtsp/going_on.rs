@@ -3,11 +3,12 @@
 //!
 //! ```text
 //!   title time    begins ......... latest that has arrived          the player's clock goes on
-//!   present node                key frame ▶ ........▶               LDUs up to the seam are known
+//!   present node                first LDU ▶ ........▶               LDUs up to the seam are known
 //!                 └── offset ──┘           └ seam
 //! ```
 //!
-//! Only numbers: the viewer asks, and speaks with its player.
+//! The first LDU is the last that has arrived, or the key frame before that where the server begins
+//! at key frames alone. Only numbers: the viewer asks, and speaks with its player.
 
 use super::receiver::Reception;
 use crate::url::Url;

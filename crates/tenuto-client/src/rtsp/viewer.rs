@@ -21,7 +21,7 @@ use crate::options::RtspTransport;
 use crate::outcome::RefusalReport;
 use crate::session::{
     LANES, LONGEST_PUT_OFF, MAX_PUT_OFF, MAX_REDIRECTS, SHORTEST_RETRY, error_status, is_for_ever,
-    refusal,
+    refusal, wait_for_place,
 };
 use crate::tls::explain_io;
 use crate::url::Url;
@@ -616,7 +616,8 @@ impl RtspViewer {
             // RFC 2326, 11.3.5: not enough bandwidth.
             453 | 503 if matches!(asked, Asked::Setup(_)) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
-                if self.going_on.is_away && self.go_away(now, after.map(Duration::from_secs)) {
+                let wait = after.map(|after| wait_for_place(Duration::from_secs(after)));
+                if self.going_on.is_away && self.go_away(now, wait) {
                     self.put_off += 1;
                     return Ok(());
                 }
@@ -926,7 +927,8 @@ impl RtspViewer {
         match asked {
             Asked::Setup(RtspStep::Options) => self.write_request("OPTIONS", &aggregate, &[]),
             Asked::Setup(RtspStep::Describe) => {
-                self.write_request("DESCRIBE", &aggregate, &[("Accept", "application/sdp".into())]);
+                let fields = [("Accept", "application/sdp".into()), ("Supported", GOES_ON.into())];
+                self.write_request("DESCRIBE", &aggregate, &fields);
             }
             Asked::Setup(RtspStep::Setup(number)) => {
                 let (control, transport) = self.transport_of(number);
@@ -967,7 +969,10 @@ impl RtspViewer {
         let is_first = self.step != RtspStep::Streaming;
         let scale = speed.filter(|speed| !is_first || *speed != 1.0);
         let scale = scale.map(|speed| speed.to_string());
-        let fields = [("Range", range), ("Scale", scale)];
+        // At another node only what has not come is missing: not from the key frame before.
+        let goes_on = is_first && self.going_on.is_away && !self.going_on.is_anew;
+        let style = goes_on.then(|| "First-Prior".to_owned());
+        let fields = [("Range", range), ("Scale", scale), ("Seek-Style", style)];
         let fields: Vec<_> =
             fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let aggregate = self.aggregate.clone();
@@ -1134,6 +1139,9 @@ const LAST_LDU: Duration = Duration::from_secs(1);
 
 /// The longest response, a description included.
 const LONGEST_RESPONSE: usize = 1 << 20;
+
+/// The feature that a node of a director asks for before it lets a player go.
+const GOES_ON: &str = "tenuto.goes-on";
 
 /// The slowest speed that a length is divided by.
 const SLOWEST: f64 = 0.01;

@@ -8,7 +8,7 @@
 //! ```
 
 use super::renditions::{Ladder, list_of_lists};
-use super::requests::{Reply, RequestPurpose, SHORTEST_RETRY};
+use super::requests::{Reply, RequestPurpose, wait_for_place};
 use super::{PlayContext, Session, SessionState};
 use crate::dash::{looks_like_a_manifest, read_manifest};
 use crate::http::ResponseHead;
@@ -204,7 +204,7 @@ impl Session {
     /// Notes a refusal; the viewer asks again later, or leaves.
     pub(super) fn refused_with(&mut self, now: Moment, refusal: RefusalReport, retry: bool) {
         self.answered = Some(now);
-        let wait = Duration::from_secs(refusal.retry_after_s.unwrap_or(5)).max(SHORTEST_RETRY);
+        let wait = wait_for_place(Duration::from_secs(refusal.retry_after_s.unwrap_or(5)));
         self.refusal = Some(refusal);
         if retry {
             self.state = SessionState::WaitingToRetry(now + wait);

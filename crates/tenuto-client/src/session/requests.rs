@@ -13,6 +13,7 @@ use crate::transport::MOST_STREAMS;
 use crate::{ClientError, RequestError};
 use mio::Token;
 use player::{Download, Fetch};
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
@@ -428,3 +429,35 @@ pub(crate) const LONGEST_PUT_OFF: Duration = Duration::from_secs(10);
 
 /// The shortest delay: `Retry-After: 0` must not become a busy loop.
 pub(crate) const SHORTEST_RETRY: Duration = Duration::from_millis(200);
+
+/// The longest wait of a viewer without a place, whatever the server says: room may come sooner
+/// than was known, and a number that is wrong must not keep the viewer away for ever.
+pub(crate) const LONGEST_RETRY: Duration = Duration::from_secs(60);
+
+/// The wait of a viewer without a place, where the server has named this one: up to a tenth longer,
+/// so that viewers who were refused together do not come back together.
+pub(crate) fn wait_for_place(named: Duration) -> Duration {
+    // Drawn anew by each program: a seed would be the same in all of them.
+    let mut random = fastrand::Rng::with_seed(RandomState::new().hash_one(named));
+    named.clamp(SHORTEST_RETRY, LONGEST_RETRY).mul_f64(1.0 + LATER * random.f64())
+}
+
+/// The part by which a viewer comes back later, at most.
+const LATER: f64 = 0.1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_viewer_without_a_place_waits_as_it_was_told_within_bounds() {
+        let rows = [(0, 200), (2_000, 2_000), (60_000, 60_000), (3_600_000, 60_000)];
+        for (named, least) in rows {
+            let wait = wait_for_place(Duration::from_millis(named));
+            let range = Duration::from_millis(least)..=Duration::from_millis(least + least / 10);
+            assert!(range.contains(&wait), "{named} ms: {wait:?}");
+        }
+        // As a header field may name it.
+        assert!(wait_for_place(Duration::from_secs(u64::MAX)) <= LONGEST_RETRY * 11 / 10);
+    }
+}

@@ -467,7 +467,7 @@ pub(crate) struct PlayArgs {
     pub(crate) save: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) overwrite: OverwriteArgs,
-    /// Refused viewers retry after the time in Retry-After.
+    /// Refused viewers retry after the time in Retry-After, 66 s at most.
     #[arg(long)]
     pub(crate) retry: bool,
     #[command(flatten)]

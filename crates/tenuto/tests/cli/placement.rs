@@ -54,7 +54,8 @@ impl Fleet {
         let address = free_address();
         let own = format!("--node {name} --node-address http://{address} --fill-rate 800Mbps");
         let disk = "--as-disk ssd-sata --grace 1s";
-        self.part(address, &format!("serve {name}.store {own} {disk}"))
+        let rtsp = free_address();
+        self.part(address, &format!("serve {name}.store {own} {disk} --rtsp {rtsp}"))
     }
 
     fn nodes(&self) -> Value {
@@ -63,8 +64,12 @@ impl Fleet {
     }
 
     fn play(&self, at: &Part, title: &str) -> Child {
-        let from = format!("http://{}/t/{title}/master.m3u8", at.address);
-        let mut command = self.command(&format!("play {from} --viewers 1 --duration 20s --json"));
+        self.play_from(&format!("http://{}/t/{title}/master.m3u8", at.address), 1)
+    }
+
+    fn play_from(&self, url: &str, viewers: u32) -> Child {
+        let line = format!("play {url} --viewers {viewers} --duration 20s --json");
+        let mut command = self.command(&line);
         command.stdout(Stdio::piped()).spawn().expect("it plays")
     }
 }
@@ -100,7 +105,9 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
     let _etcd = etcd(&fleet.dir, &fleet.etcd, &free_address());
     let parts = NODES.map(|name| fleet.node(name));
     let line = "director --copies 2 --extra-copies 0";
-    let directors = [0, 1].map(|_| fleet.part(free_address(), line));
+    let rtsp = free_address();
+    let lines = [line.to_owned(), format!("{line} --rtsp {rtsp}")];
+    let directors = lines.map(|line| fleet.part(free_address(), &line));
 
     eventually("each title has two copies", || {
         let ready = ready(&directors[0]);
@@ -141,8 +148,15 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
         let sessions = parts.iter().map(|node| node.json("/status")["admitted"].as_u64());
         sessions.flatten().sum::<u64>()
     };
+    // Over RTSP they go on at another node as soon as the planner knows of them.
+    let both = ready(&directors[1]).iter().position(|nodes| nodes.contains("n1")).unwrap();
+    let title = directors[1].json("/titles")["titles"][both]["name"].take();
+    let title = title.as_str().unwrap();
     // Parts of copies that nodes have read for each other are sessions, too.
-    let before = admitted();
+    let before = admitted() + 4;
+    let over_rtsp = fleet.play_from(&format!("rtsp://{rtsp}/t/{title}"), 4);
+    eventually("all are admitted", || admitted() == before);
+    eventually("n1 has viewers", || fleet.nodes()["nodes"][0]["viewers"].as_u64() > Some(0));
     let playing: Vec<Child> = TITLES.map(|title| fleet.play(&directors[1], title)).into();
     eventually("they play", || admitted() == before + 3);
     let drained = fleet.run(&format!("cluster drain n1 {}", fleet.cluster()));
@@ -160,6 +174,9 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
         let totals = report(viewer)["totals"].take();
         assert_eq!((&totals["admitted"], &totals["stalls"]), (&1.into(), &0.into()), "{totals}");
     }
+    let totals = report(over_rtsp)["totals"].take();
+    assert_eq!((&totals["admitted"], &totals["failed"]), (&4.into(), &0.into()), "{totals}");
+    assert!(totals["failovers"].as_u64() > Some(0), "{totals}");
     let undone = fleet.run(&format!("cluster drain n1 --undo {}", fleet.cluster()));
     assert_eq!(undone.out, "n1 gets copies again\n");
     eventually("it gets copies again", || {

@@ -43,6 +43,7 @@ pub struct TestEtcdMember {
 struct MemberFaults {
     refuses: bool,
     delay: Duration,
+    date: Option<String>,
     connections: Vec<TcpStream>,
 }
 
@@ -139,10 +140,11 @@ impl TestEtcd {
     fn serve(&self, stream: TcpStream, member: &TestEtcdMember) {
         let mut input = BufReader::new(stream);
         while let Some((path, body)) = request(&mut input) {
-            let (refuses, delay) = {
+            let (refuses, delay, date) = {
                 let faults = lock(&member.faults);
-                (faults.refuses, faults.delay)
+                (faults.refuses, faults.delay, faults.date.clone())
             };
+            let date = date.map_or_else(String::new, |date| format!("Date: {date}\r\n"));
             std::thread::sleep(delay);
             let Ok(body) = serde_json::from_slice(&body) else { return };
             if refuses {
@@ -156,7 +158,7 @@ impl TestEtcd {
             self.shared.changed.notify_all();
             let answer = answer.to_string();
             let whole = format!(
-                "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n\
+                "HTTP/1.1 {status}\r\n{date}Content-Type: application/json\r\n\
                  Content-Length: {}\r\n\r\n{answer}",
                 answer.len()
             );
@@ -215,6 +217,11 @@ impl TestEtcdMember {
                 let _ = connection.shutdown(Shutdown::Both);
             }
         }
+    }
+
+    /// The `Date` of each answer; without one the member says none.
+    pub fn tell_date(&self, date: &str) {
+        lock(&self.faults).date = Some(date.to_owned());
     }
 
     /// The time before each answer.

@@ -9,6 +9,7 @@
 //! Admission is asked at PLAY: only then are the tracks, the position and the speed known, and a
 //! player that never plays reserves nothing.
 
+use super::dismissal::goes_on;
 use super::{AdoptedTicket, RtspConnection, RtspWorker, WaitingRequest};
 use crate::access::{Denied, Permit, TokenNeed};
 use crate::clients::ClientAddress;
@@ -38,7 +39,7 @@ use rtsp_message::headers::{
 };
 use rtsp_message::names::{
     ACCEPT, ALLOW, AUTHORIZATION, CONTENT_BASE, CONTENT_TYPE, CSEQ, PUBLIC, RANGE, REQUIRE,
-    RETRY_AFTER, RTP_INFO, SCALE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
+    RETRY_AFTER, RTP_INFO, SCALE, SEEK_STYLE, SESSION, TRANSPORT, UNSUPPORTED, WWW_AUTHENTICATE,
 };
 use rtsp_message::{
     HeaderName, Method, NOT_ENOUGH_BANDWIDTH, Request, RtspReply, sequence_number, value,
@@ -75,6 +76,9 @@ impl RtspWorker {
         request: Box<Asked>,
         opened: Option<Arc<OpenTitle>>,
     ) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.goes_on |= goes_on(&request);
+        }
         let next = match check(&request) {
             Some(reply) => reply.into(),
             None => self.decide(id, &request, opened).unwrap_or_else(Next::Reply),
@@ -167,7 +171,7 @@ impl RtspWorker {
             RtspReply::error(403, "this server is in no cluster, and takes no tickets")
         })?;
         let ticket = membership.rtsp_ticket(&text).map_err(|why| match why {
-            TicketError::Expired => ended(),
+            TicketError::Expired { .. } => ended(),
             TicketError::Forged => RtspReply::error(403, &format!("{why}; ask the director")),
         })?;
         if ticket.title != name {
@@ -392,7 +396,11 @@ impl RtspWorker {
         if transport.is_some() && !presentation.packaging.is_transport_planned() {
             return Ok(Next::PlanTransport(Arc::clone(&session.title), presentation));
         }
-        let plan = Plan::new(&presentation.packaging, &session.tracks, start, stop, speed, replay);
+        // A player that goes on here has what comes before (RFC 7826, 18.47).
+        let is_exact = asked.start.is_some()
+            && value(request, &SEEK_STYLE).is_some_and(|it| it.eq_ignore_ascii_case(FIRST_PRIOR));
+        let packaging = &presentation.packaging;
+        let plan = Plan::new(packaging, &session.tracks, start, is_exact, stop, speed, replay);
         let (format, tracks) = match transport {
             Some(transport) => (DeliveryFormat::TransportStream, transport.tracks.clone()),
             None => {
@@ -636,9 +644,11 @@ fn played(session: &RtspSession) -> RtspReply {
         }
         _ => format!("npt={}-{}", seconds(first), seconds(stop)),
     };
-    RtspReply::new(200)
-        .field(RANGE, range)
-        .field(SCALE, format!("{}.{:03}", plan.speed_milli / 1000, plan.speed_milli % 1000))
+    let mut reply = RtspReply::new(200).field(RANGE, range);
+    if plan.is_exact {
+        reply = reply.field(SEEK_STYLE, FIRST_PRIOR);
+    }
+    reply.field(SCALE, format!("{}.{:03}", plan.speed_milli / 1000, plan.speed_milli % 1000))
 }
 
 /// The reply to PLAY: what is played, and where each stream begins.
@@ -662,6 +672,8 @@ fn low_32(bits: u128) -> u32 {
     u32::try_from(bits & u128::from(u32::MAX)).unwrap_or(0)
 }
 
+/// The style of a seek that begins with the picture of the position, not with a key frame.
+const FIRST_PRIOR: &str = "First-Prior";
 const METHODS: &str =
     "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
 /// Tracks of a session: pictures, sound, and another two; each over UDP has two sockets.

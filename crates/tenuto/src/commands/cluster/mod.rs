@@ -368,7 +368,7 @@ fn left_on(view: &ClusterView, node: &NodeId) -> (usize, usize) {
 /// Whether no node has anything to fill or to remove.
 fn is_at_rest(view: &ClusterView) -> bool {
     let fills = view.titles().any(|(title, _)| view.copies(title).iter().any(|it| !it.is_ready()));
-    !fills && view.nodes().all(|(_, node)| *node.orders() == NodeOrders::default())
+    !fills && view.nodes().all(|(_, node)| node.orders().has_no_copies())
 }
 
 /// Looks in a row at a cluster at rest, after which nothing more is expected: some plans.
