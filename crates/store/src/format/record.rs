@@ -350,8 +350,10 @@ pub(crate) fn check_disk_history(bytes: &[u8]) -> Result<(), StoreError> {
 
 /// The encoded record of a new title.
 pub(crate) fn encode_title_record(title: &TitleRecord, out: &mut Encoder) {
+    let before = out.len();
     out.u8(TITLE);
     encode_title(title, out);
+    debug_assert_eq!((out.len() - before) as u64, title_len(title));
 }
 
 /// The encoded length of the record of a new title, in bytes.

@@ -149,25 +149,26 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
         sessions.flatten().sum::<u64>()
     };
     // Over RTSP they go on at another node as soon as the planner knows of them.
-    let both = ready(&directors[1]).iter().position(|nodes| nodes.contains("n1")).unwrap();
-    let title = directors[1].json("/titles")["titles"][both]["name"].take();
-    let title = title.as_str().unwrap();
     // Parts of copies that nodes have read for each other are sessions, too.
     let before = admitted() + 4;
-    let over_rtsp = fleet.play_from(&format!("rtsp://{rtsp}/t/{title}"), 4);
+    let over_rtsp = fleet.play_from(&format!("rtsp://{rtsp}/t/{}", TITLES[0]), 4);
     eventually("all are admitted", || admitted() == before);
-    eventually("n1 has viewers", || fleet.nodes()["nodes"][0]["viewers"].as_u64() > Some(0));
+    // The node that is drained is one that they were sent to.
+    let mut drained = None;
+    eventually("a node has viewers", || {
+        let nodes = fleet.nodes();
+        let has_viewers = |number: &usize| nodes["nodes"][*number]["viewers"].as_u64() > Some(0);
+        drained = (0..NODES.len()).find(has_viewers);
+        drained.is_some()
+    });
+    let node = NODES[drained.unwrap()];
     let playing: Vec<Child> = TITLES.map(|title| fleet.play(&directors[1], title)).into();
     eventually("they play", || admitted() == before + 3);
-    let drained = fleet.run(&format!("cluster drain n1 {}", fleet.cluster()));
-    let told = (drained.code, drained.out.as_str());
-    assert_eq!(
-        told,
-        (Some(0), "n1 has no copies any more, and can be stopped for good\n"),
-        "{}",
-        drained.err
-    );
-    let wanted = BTreeSet::from(["n2".to_owned(), "n3".to_owned()]);
+    let drained = fleet.run(&format!("cluster drain {node} {}", fleet.cluster()));
+    let told = format!("{node} has no copies any more, and can be stopped for good\n");
+    assert_eq!((drained.code, drained.out.as_str()), (Some(0), told.as_str()), "{}", drained.err);
+    let others = NODES.into_iter().filter(|other| *other != node);
+    let wanted: BTreeSet<String> = others.map(str::to_owned).collect();
     // The director hears of it from etcd, as the command has.
     eventually("the others have all", || ready(&directors[0]).iter().all(|nodes| *nodes == wanted));
     for viewer in playing {
@@ -177,10 +178,10 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
     let totals = report(over_rtsp)["totals"].take();
     assert_eq!((&totals["admitted"], &totals["failed"]), (&4.into(), &0.into()), "{totals}");
     assert!(totals["failovers"].as_u64() > Some(0), "{totals}");
-    let undone = fleet.run(&format!("cluster drain n1 --undo {}", fleet.cluster()));
-    assert_eq!(undone.out, "n1 gets copies again\n");
+    let undone = fleet.run(&format!("cluster drain {node} --undo {}", fleet.cluster()));
+    assert_eq!(undone.out, format!("{node} gets copies again\n"));
     eventually("it gets copies again", || {
-        ready(&directors[0]).iter().any(|nodes| nodes.contains("n1"))
+        ready(&directors[0]).iter().any(|nodes| nodes.contains(node))
     });
 
     // One is replaced in the bucket. A director that begins to plan lists the bucket at once.

@@ -398,12 +398,14 @@ function picturesOf(video) {
   }));
   return { first: shown, what: () => `pictures ${first} to ${number()}`, number };
 }
-// Over which protocols files of servers with TLS came.
+// Over which protocols files of servers with TLS came. dash.js also asks a server of its own for the
+// time.
 function protocols() {
   const kinds = {};
   for (const { name, nextHopProtocol } of performance.getEntriesByType('resource')) {
-    const { protocol, pathname } = new URL(name);
-    if (protocol === 'https:') (kinds[nextHopProtocol] ??= new Set()).add(pathname.split('.').pop());
+    const { protocol, hostname, pathname } = new URL(name);
+    const isOurs = protocol === 'https:' && hostname === '127.0.0.1';
+    if (isOurs) (kinds[nextHopProtocol] ??= new Set()).add(pathname.split('.').pop());
   }
   return Object.keys(kinds).sort().map(it => `${it}: ${[...kinds[it]].sort().join(' ')}`);
 }
