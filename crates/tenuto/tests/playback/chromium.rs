@@ -398,8 +398,8 @@ function picturesOf(video) {
   }));
   return { first: shown, what: () => `pictures ${first} to ${number()}`, number };
 }
-// Over which protocols files of servers with TLS came. dash.js also asks a server of its own for the
-// time.
+// Over which protocols files of servers with TLS came. dash.js also asks a server of its own for
+// the time.
 function protocols() {
   const kinds = {};
   for (const { name, nextHopProtocol } of performance.getEntriesByType('resource')) {
