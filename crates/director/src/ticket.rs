@@ -57,7 +57,7 @@ pub enum TicketError {
     Forged,
     /// The ticket is from earlier.
     #[error(
-        "the ticket has expired {} s ago by the clock of this node, which may differ from that of \
+        "the ticket expired {} s ago by the clock of this node, which may differ from that of \
          the node before",
         .ago.as_secs()
     )]
