@@ -121,7 +121,7 @@ impl<'a> CapacitySim<'a> {
 
     fn supply(&self, free_at: Moment) -> Supply<'a> {
         let Self { min_read, read_size, memory, timings, slot, .. } = *self;
-        Supply { min_read, read_size, memory, slot, free_at, timings }
+        Supply { min_read, read_size, memory, slot, free_at, owed: 0, timings }
     }
 }
 

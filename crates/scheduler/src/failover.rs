@@ -309,6 +309,7 @@ mod tests {
                             memory: 1 << 30,
                             slot: Duration::from_millis(500),
                             free_at: Moment::ZERO,
+                            owed: 0,
                             timings: &timings,
                         },
                         lost: false,

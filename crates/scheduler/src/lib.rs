@@ -58,6 +58,7 @@
 //!     memory: 8 << 20,
 //!     slot,
 //!     free_at: Moment::ZERO,
+//!     owed: 0,
 //!     timings: &timings,
 //! };
 //! let policy = PolicyKind::VbrSim.policy();

@@ -18,6 +18,9 @@ pub struct Supply<'a> {
     /// When everything that is in the device, and the writes that may come at once, are certainly
     /// done; not before now.
     pub free_at: Moment,
+    /// Reads of other work that may be left in the device when the next slot begins, and are made
+    /// before any other. Zero where time is counted: there `free_at` has them.
+    pub owed: u32,
     /// What else is known of it.
     pub timings: &'a DiskTimings,
 }

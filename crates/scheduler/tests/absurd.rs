@@ -119,7 +119,7 @@ fn every_policy_answers_and_the_books_are_empty_in_the_end() {
     for (disk, timings) in &disks {
         for (min_read, read_size, memory, slot, free) in SUPPLIES {
             let free_at = Moment(free);
-            let supply = Supply { min_read, read_size, memory, slot, free_at, timings };
+            let supply = Supply { min_read, read_size, memory, slot, free_at, owed: 0, timings };
             for policy in PolicyKind::all() {
                 let mut books = DiskBooks::default();
                 books.advance(SlotIndex(1));

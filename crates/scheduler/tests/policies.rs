@@ -31,6 +31,7 @@ fn admitted(policy: PolicyKind, timings: &DiskTimings) -> u64 {
         memory: 1 << 50,
         slot: SLOT,
         free_at: Moment::ZERO,
+        owed: 0,
         timings,
     };
     let transfer = timings.costs.as_ref().map_or(0, |costs| costs.slowest_transfer(READ));

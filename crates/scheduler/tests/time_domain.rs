@@ -84,6 +84,7 @@ impl Fixture {
             memory: self.memory,
             slot: SLOT,
             free_at: Moment(self.now + self.timings.beside_writes(ahead)),
+            owed: 0,
             timings: &self.timings,
         }
     }

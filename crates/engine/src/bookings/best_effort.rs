@@ -10,8 +10,7 @@ use units::SlotIndex;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BestEffort {
     waiting: VecDeque<Waiting>,
-    /// What each permit in use counts for, in reads.
-    granted: BTreeMap<PermitId, u32>,
+    granted: BTreeMap<PermitId, InUse>,
     /// What each write that was granted in kept time is charged, in nanoseconds.
     writes: BTreeMap<PermitId, u64>,
     /// The permits in use that were granted as part of a slot's batch.
@@ -21,6 +20,26 @@ pub(crate) struct BestEffort {
     /// The shares of past slots, in reads, that were kept for the next permit, because it counts
     /// for more reads than the share of one slot.
     saved: u32,
+}
+
+/// A permit in use.
+#[derive(Clone, Copy, Debug)]
+struct InUse {
+    /// What it counts for: where reads are counted, the reads that may be left of it when the
+    /// present slot begins, or when it was granted in it.
+    reads: u32,
+    ends: Ends,
+}
+
+/// What is known of the end of work in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// It ends in the slot in which it was granted.
+    Within,
+    /// It was granted in the present slot, and may go on after it.
+    Later,
+    /// It was granted in an earlier slot.
+    Begun,
 }
 
 #[derive(Clone, Debug)]
@@ -35,7 +54,35 @@ struct Waiting {
 impl BestEffort {
     /// What the permits in use count for, in reads.
     pub(crate) fn in_flight(&self) -> u32 {
-        self.granted.values().sum()
+        self.granted.values().map(|work| work.reads).sum()
+    }
+
+    /// Reads of the permits in use that may be left at the next slot's start, if the device
+    /// completes so many of those that were in it when this slot began.
+    pub(crate) fn owed(&self, completed: u32) -> u32 {
+        let sum = |ends| {
+            let of_it = self.granted.values().filter(move |work| work.ends == ends);
+            of_it.map(|work| work.reads).sum::<u32>()
+        };
+        sum(Ends::Later) + sum(Ends::Begun).saturating_sub(completed)
+    }
+
+    /// A slot has ended in which the device has completed so many reads of the work that was in it
+    /// when the slot began, and after it, in `idle` slots without any other, so many more.
+    pub(crate) fn slot_ended(&mut self, mut completed: u32, mut idle: u32) {
+        for work in self.granted.values_mut() {
+            // One at least is left of work that has not ended.
+            let mut done = |can: &mut u32| {
+                let some = (work.reads - 1).min(*can);
+                work.reads -= some;
+                *can -= some;
+            };
+            if work.ends == Ends::Begun {
+                done(&mut completed);
+            }
+            done(&mut idle);
+            work.ends = Ends::Begun;
+        }
     }
 
     /// The number of writes in kept time that are in use.
@@ -120,9 +167,9 @@ impl BestEffort {
     }
 
     /// Takes the permit that has waited longest into use.
-    pub(crate) fn grant(&mut self) -> Option<PermitId> {
+    pub(crate) fn grant(&mut self, ends: Ends) -> Option<PermitId> {
         let Waiting { permit, reads, .. } = self.waiting.pop_front()?;
-        self.granted.insert(permit, reads);
+        self.granted.insert(permit, InUse { reads: reads.max(1), ends });
         Some(permit)
     }
 

@@ -136,8 +136,15 @@ impl Disk {
             memory: self.memory,
             slot: self.slot,
             free_at,
+            owed: self.owed(),
             timings: &self.timings,
         }
+    }
+
+    /// Reads of best-effort work that may be left in the device when the next slot begins.
+    fn owed(&self) -> u32 {
+        // Where time is counted, all that is in the device is in its times.
+        self.work.owed(self.min_read().saturating_sub(self.batch_len))
     }
 
     /// Reads that it completes in any slot beside the writes of recordings.
@@ -313,13 +320,16 @@ impl Disk {
 
     // Accounts for the slots since the last call: the slot that reads were given to, and idle ones.
     fn remember(&mut self, slot: SlotIndex, late: bool) {
+        let slots = slot.0.saturating_sub(self.dispatcher.books.current().0);
+        let others = self.min_read().saturating_sub(self.batch_len);
+        let idle = u64::from(self.min_read()).saturating_mul(slots.saturating_sub(1));
+        self.work.slot_ended(others, u32::try_from(idle).unwrap_or(u32::MAX));
         // A slot in which nothing was late shows no less than the calibration.
         let calibrated = self.guarantee.min_read;
         self.observed_curve
             .slot_ended(if late { self.guard.min_read() } else { calibrated }, calibrated);
         // No slot begins while the engine is quiet: those slots count as good ones, up to the
         // number after which older observations do not matter.
-        let slots = slot.0.saturating_sub(self.dispatcher.books.current().0);
         for _ in 1..slots.min(LONGEST_MEMORY) {
             self.observed_curve.slot_ended(calibrated, calibrated);
         }

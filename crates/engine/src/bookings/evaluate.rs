@@ -377,7 +377,7 @@ impl Bookings {
 
     fn fits_alone_in(&self, memory: u64, disk: usize, demand: &Demand, speed: Speed) -> bool {
         let state = &self.disks[disk];
-        let supply = Supply { memory, ..state.supply(self.now) };
+        let supply = Supply { memory, owed: 0, ..state.supply(self.now) };
         self.alone(state, supply, demand, speed)
     }
 
@@ -389,7 +389,7 @@ impl Bookings {
         }
         let state = &self.disks[disk];
         let slot_start = self.slot.start(self.slot_length);
-        let supply = Supply { memory: u64::MAX, ..state.supply(slot_start) };
+        let supply = Supply { memory: u64::MAX, owed: 0, ..state.supply(slot_start) };
         let fits = self.alone(state, supply, demand, Speed::Calibrated);
         Some(fits && self.network_carries_sum(demand))
     }

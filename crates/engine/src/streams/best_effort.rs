@@ -9,9 +9,10 @@
 
 use super::Streams;
 use crate::bookings::Placement;
+use crate::bookings::best_effort::Ends;
 use crate::{Action, DiskNumber, MAX_PERMIT_READS, PermitId};
-use scheduler::PieceDue;
 use scheduler::admission::spare_reads;
+use scheduler::{PieceDue, Supply};
 use units::{ByteCount, Moment};
 
 impl Streams {
@@ -52,10 +53,10 @@ impl Streams {
         }
     }
 
-    /// Grants the next permit of `disk`, if one waits.
-    pub(super) fn grant(&mut self, disk: usize) -> Option<PermitId> {
+    /// Grants the next permit of `disk`, if one waits, whose work ends so.
+    pub(super) fn grant(&mut self, disk: usize, ends: Ends) -> Option<PermitId> {
         let disk = &mut self.bookings.disks[disk];
-        let permit = disk.work.grant()?;
+        let permit = disk.work.grant(ends)?;
         // The work takes time that the streams' reads do not get, so this slot does not measure the
         // disk.
         disk.has_lacked = true;
@@ -66,7 +67,7 @@ impl Streams {
 
     /// Grants all that waits for a lost disk: no stream is read from it.
     pub(crate) fn grant_all(&mut self, lost: usize) {
-        while self.grant(lost).is_some() {}
+        while self.grant(lost, Ends::Within).is_some() {}
     }
 
     /// At a slot's start: grants what has waited for a whole slot and can be spared.
@@ -77,9 +78,10 @@ impl Streams {
             self.bookings.disks[disk].work.spend(u32::MAX);
             return;
         }
-        // Nobody could be late, and a slot of the disk may have fewer reads than the permit.
+        // Nobody could be late, and a slot of the disk may have fewer reads than the permit. Who
+        // comes while it is in use is read for after it.
         if state.dispatcher.books.is_empty() && state.busy() == 0 {
-            self.grant(disk);
+            self.grant(disk, Ends::Later);
             return;
         }
         // On a disk of few reads an eighth of a slot is no read, and the work would wait for ever.
@@ -89,9 +91,8 @@ impl Streams {
         let share = self.bookings.disks[disk].work.save(share);
         let state = &self.bookings.disks[disk];
         // What the device still has from the last slot takes time of this one.
-        let wanted = waiting.min(share).saturating_sub(state.busy());
-        let supply = state.supply(self.bookings.now());
-        let mut spare = spare_reads(&state.dispatcher.books, &supply, wanted);
+        let supply = Supply { owed: state.busy(), ..state.supply(self.bookings.now()) };
+        let mut spare = spare_reads(&state.dispatcher.books, &supply, waiting.min(share));
         if self.bookings.survives_loss() && !self.survives_work(disk, spare) {
             return;
         }
@@ -102,7 +103,7 @@ impl Streams {
             }
             spare -= first;
             self.bookings.disks[disk].work.spend(first);
-            let permit = self.grant(disk).expect("one waits");
+            let permit = self.grant(disk, Ends::Within).expect("one waits");
             self.bookings.disks[disk].work.in_batch.insert(permit);
         }
     }

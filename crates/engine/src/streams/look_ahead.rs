@@ -142,7 +142,7 @@ impl Streams {
         let mut forecast = self.forecast(disk);
         // At that time the memory that the disk is to give back may be gone.
         let memory = self.bookings.memory_within(disk, true);
-        let supply = Supply { memory, ..state.supply(self.bookings.now()) };
+        let mut supply = Supply { memory, ..state.supply(self.bookings.now()) };
         for ahead in 1..from.saturating_add(STARTS_TRIED) {
             if forecast.reads >= MOST_READS {
                 break;
@@ -152,6 +152,8 @@ impl Streams {
                 true => forecast.read_by_plan(&supply),
                 false => forecast.read_by_count(&supply),
             }
+            // What best-effort work takes of the slots from the next one on.
+            supply.owed = supply.owed.saturating_sub(supply.min_read);
             // Before `from` it does not fit even if its reads may be made early.
             if ahead < from {
                 continue;

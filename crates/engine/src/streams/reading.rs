@@ -10,6 +10,7 @@
 //! ```
 
 use super::Streams;
+use crate::bookings::best_effort::Ends;
 use crate::buffers::{BufferState, Location, PieceKey, Waiter};
 use crate::stream::{Counted, Hold, StreamId};
 use crate::{Action, ReadId, ReadOutcome, SessionId};
@@ -100,7 +101,12 @@ impl Streams {
         let state = &self.bookings.disks[disk];
         let Some(reads) = state.work.first_reads() else { return false };
         let is_free = state.dispatcher.books.is_empty();
-        (is_free || self.has_time(now, disk, reads)) && self.grant(disk).is_some()
+        let ends = match self.has_time(now, disk, reads) {
+            true => Ends::Within,
+            false if is_free => Ends::Later,
+            false => return false,
+        };
+        self.grant(disk, ends).is_some()
     }
 
     fn read_ahead(&mut self, now: Moment, disk: usize) -> bool {

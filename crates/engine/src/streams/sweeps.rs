@@ -26,6 +26,7 @@
 use super::Streams;
 use crate::ReadId;
 use crate::bookings::Placement;
+use crate::bookings::best_effort::Ends;
 use crate::bookings::disk::Chosen;
 use crate::bookings::evaluate::Terms;
 use crate::stream::StreamId;
@@ -106,7 +107,7 @@ impl Streams {
             let waits = state.work.in_flight() == 0 && state.work.is_waiting();
             if waits && (between || self.asks_within(disk)) && self.has_spare(disk) {
                 self.bookings.disks[disk].work_begins(now);
-                self.grant(disk);
+                self.grant(disk, Ends::Within);
                 continue;
             }
             if between {

@@ -38,6 +38,8 @@ mod time_domain;
 mod time_domain_by_chance;
 mod vbr_sim;
 
+use self::memory::Merged;
+use self::vbr_sim::{at_least, disk_only};
 use crate::books::DiskBooks;
 use crate::demand::Demand;
 use crate::windows::WindowPlan;
@@ -83,6 +85,14 @@ pub struct AdmissionRequest<'a> {
 impl dyn Policy + '_ {
     /// Whether `demand` fits beside `books`; see [`Policy::decide`].
     pub fn verdict(&self, books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
+        // Policies that look at each slot by itself know no slot in which the disk does less.
+        if supply.owed > 0 {
+            let slots = Merged::new(books, demand);
+            let fits = disk_only(&slots, books, at_least(supply));
+            if !fits.is_admit() {
+                return fits;
+            }
+        }
         self.decide(AdmissionRequest { books, supply, demand })
     }
 

@@ -50,7 +50,7 @@ impl Policy for ServiceCurvePolicy {
             return verdict; // memory for everything at once: it never binds
         }
         // The sums over all pairs of slots below are quadratic; this test is one pass.
-        if each_in_its_slot(&slots, books, held, memory, beta.0[0]) {
+        if supply.owed == 0 && each_in_its_slot(&slots, books, held, memory, beta.0[0]) {
             return verdict;
         }
         match after_full_memory(&slots, books, supply, &beta, held, memory) {
@@ -73,7 +73,8 @@ impl Beta {
             // already.
             let now = timings.shrink(curve.least(slots));
             let all = seen.map_or(now, |seen| seen.least(slots).min(now));
-            timings.reads_beside_writes(all, slots, nanos(supply.slot))
+            let reads = timings.reads_beside_writes(all, slots, nanos(supply.slot));
+            reads.saturating_sub(supply.owed.into())
         };
         Self((1..=longest).map(least).collect())
     }

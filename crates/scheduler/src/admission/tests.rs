@@ -31,7 +31,7 @@ impl Given {
         let Self { min_read, read_size, memory } = self;
         let slot = Duration::from_millis(500);
         let timings = &NOTHING_KNOWN;
-        Supply { min_read, read_size, memory, slot, free_at: Moment::ZERO, timings }
+        Supply { min_read, read_size, memory, slot, free_at: Moment::ZERO, owed: 0, timings }
     }
 }
 

@@ -16,6 +16,7 @@
 //! already in memory counts as read; newcomers are tested against that true state.
 //!
 //! The current slot is left out: what is due in it was issued when it began, or is late already.
+//! Other work that is left in the device then ([`Supply::owed`]) comes first.
 
 use super::memory::{Merged, each_in_its_slot};
 use super::{AdmissionRequest, Policy, Resource, Slack, Supply, Verdict};
@@ -35,7 +36,7 @@ impl Policy for VbrSim {
 /// The least, over all slots ahead, by which the reads guaranteed exceed those due; zero if some
 /// would be late, `u64::MAX` if nothing is due. Looks at the disk only.
 pub fn least_slack(books: &DiskBooks, supply: &Supply<'_>) -> u64 {
-    let can = at_least(supply.min_read, supply.min_read);
+    let can = at_least(supply);
     match disk_only(&Merged::new(books, &Demand::default()), books, can) {
         Verdict::Admit { slack: Slack::Reads(slack), .. } => slack,
         _ => 0,
@@ -48,20 +49,20 @@ pub fn spare_reads(books: &DiskBooks, supply: &Supply<'_>, wanted: u32) -> u32 {
     // The slot that is about to begin is the books' current one; the simulation starts one
     // later, as if that slot were still to come.
     let fits = |spare: &u32| {
-        *spare <= supply.min_read
-            && starting_now(books, supply, supply.min_read - *spare).is_admit()
+        let owed = supply.owed.saturating_add(*spare);
+        owed <= supply.min_read && starting_now(books, &Supply { owed, ..*supply }).is_admit()
     };
     (1..=wanted).take_while(fits).last().unwrap_or(0)
 }
 
-fn starting_now(books: &DiskBooks, supply: &Supply<'_>, first: u32) -> Verdict {
+fn starting_now(books: &DiskBooks, supply: &Supply<'_>) -> Verdict {
     let nothing = Demand::default();
-    run(books, supply, &nothing, 0, first)
+    run(books, supply, &nothing, 0)
 }
 
 fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict {
     let slots = Merged::new(books, demand);
-    let verdict = disk_only(&slots, books, at_least(supply.min_read, supply.min_read));
+    let verdict = disk_only(&slots, books, at_least(supply));
     let Verdict::Admit { slack, .. } = verdict else { return verdict };
     let reserved = books.reserved() + demand.reserve;
     let held = books.held() + demand.held();
@@ -70,10 +71,11 @@ fn simulate(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand) -> Verdict 
     }
     let memory = supply.memory.saturating_sub(reserved);
     // One pass; the simulation below is needed only where memory stops reading ahead.
-    if each_in_its_slot(&slots, books, held, memory, supply.min_read.into()) {
+    let reads = supply.min_read.into();
+    if supply.owed == 0 && each_in_its_slot(&slots, books, held, memory, reads) {
         return verdict;
     }
-    match run(books, supply, demand, 1, supply.min_read) {
+    match run(books, supply, demand, 1) {
         Verdict::Admit { .. } => Verdict::admit(slack),
         refused @ Verdict::Refuse(_) => refused,
     }
@@ -106,19 +108,15 @@ pub(super) fn disk_only(
     }
 }
 
-// `first` reads in the next slot, minRead in each after it.
-fn at_least(first: u32, min_read: u32) -> impl Iterator<Item = u64> {
-    std::iter::successors(Some(u64::from(first)), move |can| Some(can + u64::from(min_read)))
+/// minRead in the next slot and in each after it, but for what the disk owes other work.
+pub(super) fn at_least(supply: &Supply<'_>) -> impl Iterator<Item = u64> + use<> {
+    let (min_read, owed) = (u64::from(supply.min_read), u64::from(supply.owed));
+    std::iter::successors(Some(min_read), move |all| Some(all + min_read))
+        .map(move |all| all.saturating_sub(owed))
 }
 
 // The whole simulation, from slot `from` (counted from the current one) on.
-fn run(
-    books: &DiskBooks,
-    supply: &Supply<'_>,
-    demand: &Demand,
-    from: usize,
-    first: u32,
-) -> Verdict {
+fn run(books: &DiskBooks, supply: &Supply<'_>, demand: &Demand, from: usize) -> Verdict {
     let slots = Merged::new(books, demand);
     let memory = supply.memory.saturating_sub(books.reserved() + demand.reserve);
     let mut used = books.held() + demand.held();
@@ -133,9 +131,12 @@ fn run(
     }
     let len = slots.count().max(from + 1);
     let mut next = from; // the first slot whose reads are not in `group`
-    let mut reads = u64::from(first);
+    let mut owed = u64::from(supply.owed);
     let late = slots.each(from..len, |ahead, slot| {
         let mut short_of = Resource::Disk;
+        let mut reads = u64::from(supply.min_read);
+        let first = owed.min(reads);
+        (owed, reads) = (owed - first, reads - first);
         loop {
             while group.reads == 0 && next < len {
                 let slot = slots.pair(next);
@@ -166,7 +167,6 @@ fn run(
         }
         // Buffers are released by the clock at the end of the slot, read ahead or not.
         used = used.saturating_sub(slot.freed());
-        reads = u64::from(supply.min_read);
         ControlFlow::Continue(())
     });
     match late {
@@ -230,12 +230,12 @@ mod tests {
                 books.advance(SlotIndex(random.u64(0..3)));
             }
             let slots = Merged::new(&books, &demand);
-            let disk = disk_only(&slots, &books, at_least(supply.min_read, supply.min_read));
+            let disk = disk_only(&slots, &books, at_least(&supply));
             let (held, reads) = (books.held(), supply.min_read.into());
             if disk.is_admit() && each_in_its_slot(&slots, &books, held, supply.memory, reads) {
                 quick += 1;
                 overdue += u32::from(books.overdue().reads > 0);
-                let whole = run(&books, &supply, &demand, 1, supply.min_read);
+                let whole = run(&books, &supply, &demand, 1);
                 assert!(whole.is_admit(), "seed {seed}: {fixture:#?}");
             }
         }

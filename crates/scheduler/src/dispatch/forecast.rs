@@ -124,7 +124,7 @@ impl<'a> Forecast<'a> {
 
     /// The current slot's reads on a disk that is counted in reads.
     pub fn read_by_count(&mut self, supply: &Supply<'_>) {
-        let mut batch = Batch::new(BatchLimit::Reads(supply.min_read));
+        let mut batch = Batch::new(BatchLimit::Reads(supply.min_read.saturating_sub(supply.owed)));
         while batch.take_next(&mut self.source(supply.memory)) {}
         let current = self.dispatcher.books.current();
         let late = batch.reads().filter(|read| read.piece.due < current);

@@ -111,6 +111,7 @@ fn the_answer_is_that_of_a_walk_that_takes_slot_after_slot() {
                 memory,
                 slot: SLOT,
                 free_at,
+                owed: 0,
                 timings: &timings,
             };
             let mut slow = WindowPlan::default();
@@ -231,6 +232,7 @@ fn no_start_that_is_ruled_out_would_have_fitted() {
                 memory: u64::MAX >> 1,
                 slot: SLOT,
                 free_at: books.current().start(SLOT),
+                owed: 0,
                 timings,
             };
             match policy.verdict(&books, &supply, demand) {

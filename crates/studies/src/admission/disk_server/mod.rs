@@ -265,6 +265,7 @@ impl<'a> SingleDiskServer<'a> {
             memory: self.rules.memory,
             slot: self.rules.slot,
             free_at,
+            owed: 0,
             timings: &self.timings,
         }
     }
