@@ -504,8 +504,8 @@ impl Engine {
             Moment::MAX
         } else {
             let slot_end = self.streams.bookings.slot_end();
-            let next_write = self.streams.next_write_at().unwrap_or(Moment::MAX);
-            self.streams.next_opening().min(slot_end).min(next_write)
+            let next_work = self.streams.next_work_at().unwrap_or(Moment::MAX);
+            self.streams.next_opening().min(slot_end).min(next_work)
         }
     }
 

@@ -23,6 +23,7 @@
 //! Where the disk is slower than calibrated, writes are taken to be as much slower as reads.
 
 use crate::disk_timings::DiskTimings;
+use std::time::Duration;
 use units::{ByteCount, Moment};
 
 /// The part of a disk's time that is kept for writes; by default nothing.
@@ -49,6 +50,14 @@ impl WriteShare {
     /// The part of all time, from 0 to 1; more where more is asked for than there is.
     pub fn ratio(self) -> f64 {
         self.part as f64 / Self::WHOLE as f64
+    }
+
+    /// How long other work that took `taken` must pause so that writes have this part of both.
+    pub fn pause_after(self, taken: Duration) -> Duration {
+        // More than there is may be asked for where nothing is refused.
+        let left = Self::WHOLE.saturating_sub(self.part).max(Self::WHOLE / 8);
+        let pause = taken.as_nanos() * u128::from(Self::WHOLE - left) / u128::from(left);
+        Duration::from_nanos(u64::try_from(pause).unwrap_or(u64::MAX))
     }
 
     /// What both keep together.

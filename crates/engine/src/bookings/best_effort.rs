@@ -4,7 +4,8 @@
 
 use crate::PermitId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use units::SlotIndex;
+use scheduler::WriteShare;
+use units::{Moment, SlotIndex};
 
 /// The best-effort permits of one disk.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub(crate) struct BestEffort {
     /// The shares of past slots, in reads, that were kept for the next permit, because it counts
     /// for more reads than the share of one slot.
     saved: u32,
+    /// No permit is granted before, for the sake of recordings.
+    rests_until: Moment,
 }
 
 /// A permit in use.
@@ -29,6 +32,7 @@ struct InUse {
     /// present slot begins, or when it was granted in it.
     reads: u32,
     ends: Ends,
+    since: Moment,
 }
 
 /// What is known of the end of work in use.
@@ -118,6 +122,19 @@ impl BestEffort {
         Some(permit)
     }
 
+    /// Whether the next permit may be granted: one at a time, none in front of a write in kept
+    /// time, and not before the recordings have had their part of the time that the last one took.
+    pub(crate) fn may_begin(&self, now: Moment) -> bool {
+        self.granted.is_empty() && self.writes.is_empty() && now >= self.rests_until
+    }
+
+    /// When the next permit may be granted for which it is too early only because the recordings
+    /// have not had their part of the time.
+    pub(crate) fn next_at(&self, now: Moment) -> Option<Moment> {
+        let waits = self.is_waiting() && self.granted.is_empty() && self.writes.is_empty();
+        (waits && now < self.rests_until).then_some(self.rests_until)
+    }
+
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -167,15 +184,23 @@ impl BestEffort {
     }
 
     /// Takes the permit that has waited longest into use.
-    pub(crate) fn grant(&mut self, ends: Ends) -> Option<PermitId> {
+    pub(crate) fn grant(&mut self, now: Moment, ends: Ends) -> Option<PermitId> {
         let Waiting { permit, reads, .. } = self.waiting.pop_front()?;
-        self.granted.insert(permit, InUse { reads: reads.max(1), ends });
+        self.granted.insert(permit, InUse { reads: reads.max(1), ends, since: now });
         Some(permit)
     }
 
     /// The work is done, or given up. True: the permit was one of this disk.
-    pub(crate) fn finish(&mut self, permit: PermitId) -> bool {
+    ///
+    /// A recording asks for its next write when the last one is done. Were other work begun as soon
+    /// as the device has none, each write could come to lie behind a permit of many reads, and the
+    /// recording would get less than its rate. So such work pauses until writes have had their
+    /// part, by `share`, of the time from its grant on.
+    pub(crate) fn finish(&mut self, now: Moment, permit: PermitId, share: WriteShare) -> bool {
         let waiting = self.waiting.len();
+        if let Some(work) = self.granted.get(&permit) {
+            self.rests_until = now + share.pause_after(now.since(work.since));
+        }
         // Work may be given up while its permit still waits.
         self.waiting.retain(|other| other.permit != permit);
         self.in_batch.remove(&permit);

@@ -41,7 +41,7 @@ impl Streams {
             disk.note_overrun(now);
             let was_granted = disk.work.is_granted(permit);
             let is_write = disk.work.is_write(permit);
-            if disk.work.finish(permit) {
+            if disk.work.finish(now, permit, disk.timings.write_share) {
                 // The end of work that was never begun is no activity of the device.
                 if was_granted {
                     disk.slot_work.writes += u32::from(is_write);
@@ -55,8 +55,9 @@ impl Streams {
 
     /// Grants the next permit of `disk`, if one waits, whose work ends so.
     pub(super) fn grant(&mut self, disk: usize, ends: Ends) -> Option<PermitId> {
+        let now = self.bookings.now();
         let disk = &mut self.bookings.disks[disk];
-        let permit = disk.work.grant(ends)?;
+        let permit = disk.work.grant(now, ends)?;
         // The work takes time that the streams' reads do not get, so this slot does not measure the
         // disk.
         disk.has_lacked = true;

@@ -100,7 +100,7 @@ impl Streams {
     fn grant_in_turn(&mut self, now: Moment, disk: usize) -> bool {
         let state = &self.bookings.disks[disk];
         let Some(reads) = state.work.first_reads() else { return false };
-        let is_free = state.dispatcher.books.is_empty();
+        let is_free = state.dispatcher.books.is_empty() && state.work.may_begin(now);
         let ends = match self.has_time(now, disk, reads) {
             true => Ends::Within,
             false if is_free => Ends::Later,

@@ -10,6 +10,7 @@
 
 use super::Streams;
 use crate::bookings::Placement;
+use crate::bookings::disk::Disk;
 use crate::{Action, DiskNumber, PermitId, RecordingId};
 use scheduler::{Resource, Shortage, WriteDemand, WriteJob, WriteShare};
 use units::Moment;
@@ -101,10 +102,11 @@ impl Streams {
         }
     }
 
-    /// When the next write of a recording can begin, on any disk.
-    pub(crate) fn next_write_at(&self) -> Option<Moment> {
+    /// When the next write of a recording, or the work that pauses for one, can begin, on any disk.
+    pub(crate) fn next_work_at(&self) -> Option<Moment> {
         let now = self.bookings.now();
-        self.bookings.disks.iter().filter_map(|disk| disk.next_write_at(now)).min()
+        let next = |disk: &Disk| [disk.next_write_at(now), disk.work.next_at(now)];
+        self.bookings.disks.iter().flat_map(next).flatten().min()
     }
 }
 

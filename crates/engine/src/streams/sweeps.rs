@@ -104,7 +104,7 @@ impl Streams {
             }
             // Best-effort work goes between two sweeps; after a slot of waiting, also into one.
             let between = state.dispatcher.chosen().len() == 0;
-            let waits = state.work.in_flight() == 0 && state.work.is_waiting();
+            let waits = state.work.may_begin(now) && state.work.is_waiting();
             if waits && (between || self.asks_within(disk)) && self.has_spare(disk) {
                 self.bookings.disks[disk].work_begins(now);
                 self.grant(disk, Ends::Within);
