@@ -286,9 +286,11 @@ fn stream_from(
     // were that).
     let inside = offset != curve.start(piece);
     let here = curve.due(if inside { piece.saturating_add(1) } else { piece });
-    // Pieces of one segment are due together: the first later due time is the next segment's.
+    // Pieces of one segment are due together: the first later due time is the next segment's. The
+    // last one of a title that is being recorded is followed by more, where the title ends now.
     let next_segment = curve.due.partition_point(|due| *due <= here);
-    let after = curve.due.get(next_segment).copied().unwrap_or(here);
+    let end = u32::try_from(layout.duration.as_millis()).unwrap_or(u32::MAX).max(here);
+    let after = curve.due.get(next_segment).copied().unwrap_or(end);
     let timing = PlayoutClock { from_ms: after, kept_from_ms: curve.due(piece), ..timing };
     Stream::new(session, layout.clone(), track, timing, piece)
 }
