@@ -3,8 +3,8 @@
 //! time is kept, in `streams::recordings`.
 
 use crate::PermitId;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use scheduler::WriteShare;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{Moment, SlotIndex};
 
 /// The best-effort permits of one disk.

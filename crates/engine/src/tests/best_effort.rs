@@ -81,3 +81,37 @@ fn a_permit_of_many_reads_begins_only_where_all_end_within_the_slot() {
         fixture.drain();
     }
 }
+
+/// Two reads in a slot, and three slots after the one of the admission until the first pieces are
+/// due.
+#[test]
+fn a_viewer_who_comes_during_work_of_many_reads_is_read_for_after_it() {
+    // What the work counts for, and when the viewer comes: in the slot of the grant, or in the next
+    // one, in which the device completes two reads. The pieces that are then in time. One read is
+    // sure to end in its slot.
+    for (reads, slots, in_time) in
+        [(0, 0, 6), (1, 0, 6), (2, 0, 4), (5, 0, 1), (6, 0, 0), (6, 1, 2)]
+    {
+        let context = format!("work of {reads} reads, {slots} slots later");
+        let mut most = 0;
+        for pieces in 1..10 {
+            let mut config = config(2, 10_000);
+            config.disks[0].longest_read = Duration::from_millis(250);
+            let mut fixture = Fixture::new(config);
+            if reads > 0 {
+                let permit = fixture.work(reads);
+                assert_eq!(fixture.take_log("granted"), [format!("granted {permit}")], "{context}");
+            }
+            (0..slots).for_each(|_| fixture.pass(500));
+            let track = TrackLayout { due: vec![0; pieces as usize], ..track(pieces) };
+            let duration = Duration::from_millis(500);
+            let layout =
+                Layout { title: TitleKey(1), disk: DiskNumber(0), duration, tracks: vec![track] };
+            let answer = fixture.engine.admit(fixture.now, request(Arc::new(layout)));
+            if let AdmissionDecision::Admitted { .. } = answer {
+                most = pieces;
+            }
+        }
+        assert_eq!(most, in_time, "{context}");
+    }
+}
