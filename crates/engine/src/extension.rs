@@ -14,7 +14,8 @@
 //!
 //! A player that has come to the end before there was more, or before it was extended, has nothing
 //! to show and waits. What is new is due for it when it would be for a newcomer: its schedule moves
-//! later as a whole, pictures and sound by the same time.
+//! later. Pictures and sound are kept for the same time longer; the deadlines of each move only as
+//! far as they must, because their clocks differ after a seek.
 
 use super::departure::GiveWay;
 use super::pieces::validate;

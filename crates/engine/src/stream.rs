@@ -202,9 +202,7 @@ impl Stream {
 
     /// The latest time at which the player needs `piece`, for the earliest possible position.
     pub(super) fn latest_need(&self, piece: u32) -> Moment {
-        let clock = self.clock();
-        let timing = PlayoutClock { from_ms: clock.kept_from_ms, ..clock };
-        timing.deadline(self.curve().due(piece))
+        self.clock().kept().deadline(self.curve().due(piece))
     }
 
     /// Whether a request that begins at byte `start` goes on with what the player has asked for

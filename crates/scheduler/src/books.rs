@@ -319,6 +319,7 @@ mod tests {
                 with_first_ms: 0,
                 from_ms: 0,
                 kept_from_ms: 0,
+                kept_longer: 0,
                 slot: Duration::from_millis(500),
                 early: 0,
             };

@@ -182,6 +182,7 @@ impl<'a> CapacityState<'a> {
             with_first_ms: 0,
             from_ms: 0,
             kept_from_ms: 0,
+            kept_longer: 0,
             slot: sim.slot,
             early: 0,
         };

@@ -43,6 +43,7 @@
 //!     with_first_ms: 0,
 //!     from_ms: 0,
 //!     kept_from_ms: 0,
+//!     kept_longer: 0,
 //!     slot,
 //!     early: 0,
 //! };

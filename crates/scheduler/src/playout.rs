@@ -194,6 +194,8 @@ pub struct PlayoutClock {
     pub from_ms: u32,
     /// Where it starts at the earliest: buffers are kept as if here. Not above `from_ms`.
     pub kept_from_ms: u32,
+    /// Slots by which buffers are kept longer than that.
+    pub kept_longer: u32,
     /// The scheduling period.
     pub slot: Duration,
     /// Slots by which pieces are due before the last that would do; not more than lie between
@@ -274,9 +276,11 @@ impl PlayoutClock {
         i128::from(opens.0) - i128::from(self.from_ms) * 1_000_000
     }
 
-    // This play-out if it starts as early as it may.
-    fn kept(&self) -> Self {
-        Self { from_ms: self.kept_from_ms.min(self.from_ms), with_first_ms: 0, ..*self }
+    /// The play-out by which buffers are kept: as if it started as early as it may.
+    pub fn kept(&self) -> Self {
+        let origin = self.origin + self.slot.saturating_mul(self.kept_longer);
+        let from_ms = self.kept_from_ms.min(self.from_ms);
+        Self { origin, from_ms, with_first_ms: 0, kept_longer: 0, ..*self }
     }
 
     /// All pieces from `first` on with their slots, in order. The same numbers as the methods
@@ -407,6 +411,7 @@ mod tests {
             with_first_ms: 0,
             from_ms,
             kept_from_ms: from_ms,
+            kept_longer: 0,
             slot: SLOT,
             early: 0,
         }
@@ -488,6 +493,7 @@ mod tests {
             let from_ms = random.u32(0..20_000);
             let timing = PlayoutClock {
                 kept_from_ms: random.u32(0..=from_ms),
+                kept_longer: random.u32(0..5),
                 early: random.u32(0..3),
                 opens_after: SLOT * random.u32(0..3),
                 with_first_ms: random.u32(0..40_000) * random.u32(0..2),

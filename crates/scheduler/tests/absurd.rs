@@ -83,6 +83,7 @@ fn demands() -> Vec<(&'static str, Vec<PieceDue>)> {
             with_first_ms: 0,
             from_ms: 0,
             kept_from_ms: 0,
+            kept_longer: 0,
             slot: SLOT,
             early: 0,
         };

@@ -319,6 +319,7 @@ impl Bookings {
             with_first_ms: 0,
             from_ms,
             kept_from_ms: from_ms,
+            kept_longer: 0,
             slot,
             early,
         }

@@ -17,7 +17,7 @@ impl Stream {
             origin: clock.origin,
             opens_after: clock.opens_after,
             from_ms: clock.from_ms,
-            kept_from_ms: clock.kept_from_ms,
+            kept_from_ms: kept_from_ms(&clock),
             position: start(self.position),
             counted: start(self.cursor),
             ends: self.ends.iter().copied().collect(),
@@ -54,6 +54,12 @@ impl HandedStream {
         let track = layout.tracks.get(usize::from(self.track));
         track.is_some_and(|track| (track.bytes, parts(track)) == (self.bytes, self.parts))
     }
+}
+
+// The media time from which buffers are kept as long, or from the beginning of the title.
+fn kept_from_ms(clock: &PlayoutClock) -> u32 {
+    let longer = clock.slot.saturating_mul(clock.kept_longer).as_millis();
+    clock.kept_from_ms.saturating_sub(u32::try_from(longer).unwrap_or(u32::MAX))
 }
 
 // Bytes of a piece where those in the engine's count depend on it.

@@ -30,6 +30,7 @@ impl Stream {
             with_first_ms: 0,
             from_ms,
             kept_from_ms: from_ms,
+            kept_longer: 0,
             ..self.timing
         };
         held
@@ -48,6 +49,41 @@ impl Stream {
                 piece.release = piece.release + u64::from(slots);
             }
         }
+    }
+
+    /// The slots by which pieces are kept longer than for its own deadlines.
+    pub(crate) fn kept_longer(&self) -> u32 {
+        self.clock().kept_longer
+    }
+
+    /// Moves all deadlines `slots` slots later, and keeps pieces `kept` slots longer than now; not
+    /// less. Its place in the books must be changed at the same time.
+    pub(crate) fn delay_and_keep(&mut self, slots: u32, kept: u32) {
+        self.delay(slots);
+        let longer = self.kept_longer() + kept - slots;
+        for clock in self.clocks() {
+            clock.kept_longer = longer;
+        }
+        for hold in &mut self.holds {
+            if let Hold::Held { piece, .. } = hold {
+                piece.release = SlotIndex(piece.release.0 + u64::from(kept) - u64::from(slots));
+            }
+        }
+    }
+
+    /// A stream that has taken over the reads of a feed ahead of it need not read what is new, from
+    /// `piece` on, before `earliest`, as the feed would have: its reads move later, as far as its
+    /// player's clock allows. Its place in the books must be changed at the same time.
+    pub(crate) fn read_as_needed(&mut self, piece: u32, earliest: Moment) {
+        if self.guaranteed.is_none() || piece >= self.end {
+            return;
+        }
+        let reads = self.timing.deadline(self.curve().due(piece));
+        let early = self.deadline(piece).min(earliest).since(reads);
+        let slots = early.as_nanos() / self.timing.slot.as_nanos();
+        let player = (self.guaranteed.take(), self.opens);
+        self.delay(u32::try_from(slots).unwrap_or(u32::MAX));
+        (self.guaranteed, self.opens) = player;
     }
 
     /// Takes [`Stream::delay`] back.

@@ -15,7 +15,8 @@ pub(crate) struct Lengthening {
     longer: Vec<Stream>,
     /// Pieces of the shorter streams that were late before their schedule moved, by stream.
     late: Vec<Vec<(u32, Moment)>>,
-    /// The slots by which the schedule moves later.
+    /// The slots by which the schedule moves later: pieces are kept so much longer, and no deadline
+    /// of the session moves by more.
     pub(crate) slots: u32,
     /// What the longer streams want of their disk.
     pub(crate) demand: Demand,
@@ -35,18 +36,29 @@ impl Streams {
             ids.iter().map(|id| (*id, self.remove(*id))).collect();
         let mut longer: Vec<Stream> =
             before.iter().map(|(_, stream)| stream.lengthened(layout)).collect();
-        let pairs = before.iter().map(|(_, before)| before.end).zip(&longer);
-        let with_more = pairs.filter(|(end, longer)| *end < longer.end);
-        let too_early = with_more.map(|(end, longer)| earliest.since(longer.deadline(end)));
         let slot = self.bookings.slot_length();
-        let slots = too_early.max().unwrap_or_default().as_nanos().div_ceil(slot.as_nanos());
-        let slots = u32::try_from(slots).unwrap_or(u32::MAX);
-        let overdue = |(_, before): &(StreamId, Stream)| before.overdue(now);
-        let late = if slots > 0 { before.iter().map(overdue).collect() } else { Vec::new() };
-        for ((_, before), stream) in before.iter().zip(&mut longer) {
+        // The slots by which a stream's first new piece is due too early.
+        let slots_of = |(before, longer): (&(StreamId, Stream), &Stream)| {
+            let end = before.1.end;
+            if end == longer.end {
+                return 0;
+            }
+            let too_early = earliest.since(longer.deadline(end));
+            u32::try_from(too_early.as_nanos().div_ceil(slot.as_nanos())).unwrap_or(u32::MAX)
+        };
+        let each: Vec<u32> = before.iter().zip(&longer).map(slots_of).collect();
+        let beyond = |(own, stream): (&u32, &Stream)| own.saturating_sub(stream.kept_longer());
+        let slots = each.iter().zip(&longer).map(beyond).max().unwrap_or(0);
+        let mut late = Vec::new();
+        for (((_, before), stream), own) in before.iter().zip(&mut longer).zip(each) {
+            late.push(if own > 0 { before.overdue(now) } else { Vec::new() });
             stream.leave_feed();
             stream.hold_as_followed(before.end);
-            stream.delay(slots);
+            // After a seek the clock of a track of long pieces is earlier than it must be, and those
+            // of pictures and sound differ. No track's new pieces are due later for that of another;
+            // but while the player waits for one, it needs the pieces of all that it has got.
+            stream.delay_and_keep(own, slots);
+            stream.read_as_needed(before.end, earliest);
         }
         // The memory for its session's sockets is still reserved.
         let demand = self.bookings.demand_of(&mut longer, 0);

@@ -275,6 +275,7 @@ fn a_piece_that_is_dropped_is_counted_again_until_its_delayed_deadline() {
         with_first_ms: 0,
         from_ms: 0,
         kept_from_ms: 0,
+        kept_longer: 0,
         slot: Duration::from_millis(500),
         early: 0,
     };

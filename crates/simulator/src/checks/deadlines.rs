@@ -186,28 +186,31 @@ impl Deadlines {
     }
 
     /// Notes that a session goes on with more of its title, and that its schedule moves `later`.
-    /// Returns the next check of each track of which all had been checked, and whether the move is
-    /// justified: what is new would be due within the start-up otherwise.
+    /// What is guaranteed moves so far as well, but by no more than it takes until all that is new
+    /// is due a slot after the start-up. Returns the next check of each track of which all had been
+    /// checked.
     pub(crate) fn extended(
         &mut self,
         now: Moment,
         session: SessionId,
         layout: &Arc<Layout>,
         later: Duration,
-    ) -> (Vec<(Moment, DeadlineCheck)>, bool) {
-        let Some(record) = self.sessions.get_mut(&session) else { return (Vec::new(), true) };
+    ) -> Vec<(Moment, DeadlineCheck)> {
+        let Some(record) = self.sessions.get_mut(&session) else { return Vec::new() };
         let before = std::mem::replace(&mut record.layout, Arc::clone(layout));
-        let earliest = now + self.contract.startup;
+        let Contract { slot, startup, .. } = self.contract;
+        let earliest = now + startup + slot;
         let new = record.tracks.iter().filter_map(|track| track.first_new(&before, layout));
         let too_early = new.map(|deadline| earliest.since(deadline)).max().unwrap_or_default();
-        let justified = later < too_early + self.contract.slot || later.is_zero();
+        let slots = too_early.as_nanos().div_ceil(slot.as_nanos());
+        let later = later.min(slot * u32::try_from(slots).unwrap_or(u32::MAX));
         let tracks = record.tracks.iter_mut().enumerate();
         let at_end = tracks.filter_map(|(index, track)| {
             track.extended(now, &before, layout, later).then_some(index)
         });
         let at_end: Vec<usize> = at_end.collect();
         let checks = at_end.into_iter().filter_map(|index| self.next_check(session, index));
-        (checks.collect(), justified)
+        checks.collect()
     }
 
     /// Notes a request; returns for each of its tracks whether the request continues there.
