@@ -22,7 +22,7 @@ use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
 use super::streams::{
-    Beginning, Choice, OffBooks, Rejected, Rejection, least_reserve, reserve_for,
+    Beginning, Choice, OffBooks, Rejected, Rejection,
 };
 use super::{
     AdmissionDecision, AdmitRequest, Engine, FillFor, MaxWait, Refusal, Resource, SessionId,
@@ -312,19 +312,16 @@ impl Engine {
         request: &AdmitRequest,
         whose: &GiveWay,
     ) -> Option<Choice> {
-        let mut narrowed = Vec::new();
-        for (id, session) in self.sessions.iter_mut() {
-            if !whose.includes(*id, session) {
-                continue;
-            }
-            let least = least_reserve(reserve_for(&session.layout, &session.tracks));
-            let spare = session.reserve.saturating_sub(least.max(session.unsent));
-            if spare > 0 {
-                // What is not sent yet stays reserved: the socket holds it now.
-                session.reserve -= spare;
-                self.streams.bookings.release_send_memory(session.placement(), spare);
-                narrowed.push((*id, spare));
-            }
+        let of = self.sessions.iter().filter(|(id, session)| whose.includes(**id, session));
+        // What is not sent yet stays reserved: the socket holds it now.
+        let spare = |(id, session): (&SessionId, &Session)| {
+            (*id, session.reserve.saturating_sub(self.least_send_memory(session)))
+        };
+        let narrowed: Vec<_> = of.map(spare).filter(|(_, spare)| *spare > 0).collect();
+        for (id, spare) in &narrowed {
+            let session = &mut self.sessions[id];
+            session.reserve -= spare;
+            self.streams.bookings.release_send_memory(session.placement(), *spare);
         }
         if narrowed.is_empty() {
             return None;

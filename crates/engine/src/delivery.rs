@@ -13,7 +13,7 @@
 use super::bookings::Placement;
 use super::buffers::{BufferState, Waiter};
 use super::pieces::key;
-use super::sessions::{DetachedTransfer, NextBytes, RequestState};
+use super::sessions::{DetachedTransfer, NextBytes, RequestState, Session};
 use super::stream::StreamId;
 use super::{
     Action, DeclineReason, Engine, MediaRequest, Part, ReadId, ReadOutcome, Refusal, RequestId,
@@ -358,11 +358,10 @@ impl Engine {
         let session_id = self.requests[&request].session;
         let id = self.stream_of(session_id, next.track).expect("found through it");
         let piece = self.streams[&id].piece_at(next.offset);
-        let session = &mut self.sessions[&session_id];
-        // The whole buffer counts, however little of it is sent: all of it stays pinned.
-        if session.unsent + len > session.reserve {
+        if !self.has_send_memory(session_id, next.track, len) {
             return false;
         }
+        let session = &mut self.sessions[&session_id];
         let stream = &self.streams[&id];
         let curve = stream.curve();
         let (start, piece_end) = (curve.start(piece), curve.start(piece + 1));
@@ -383,6 +382,46 @@ impl Engine {
         self.streams.actions.push(Action::Deliver { request, read, bytes });
         self.streams.note_delivered(now, id, piece, whole, read);
         true
+    }
+
+    // Whether the sockets of a session may hold a buffer of so many bytes more. The whole buffer
+    // counts, however little of it is sent: all of it stays pinned.
+    //
+    // A further piece of a track leaves room for one of each other track. A player whom the server
+    // paces holds a piece of sound for as long as many pieces of pictures, and must get those
+    // meanwhile.
+    fn has_send_memory(&self, session: SessionId, track: TrackNumber, len: u64) -> bool {
+        let session = &self.sessions[&session];
+        let kept = match self.unsent_of(session, track) {
+            0 => 0,
+            _ => self.kept_for_first_pieces(session, Some(track)),
+        };
+        session.unsent + kept + len <= session.reserve
+    }
+
+    /// The least memory that the sockets of a session get along with: what they hold, and room for
+    /// one piece of each track.
+    pub(super) fn least_send_memory(&self, session: &Session) -> u64 {
+        session.unsent + self.kept_for_first_pieces(session, None)
+    }
+
+    // Memory beside what the sockets of a session hold, so that they can hold a piece of each track
+    // but this one.
+    fn kept_for_first_pieces(&self, session: &Session, but: Option<TrackNumber>) -> u64 {
+        let others = session.tracks.iter().filter(|track| Some(**track) != but);
+        let lacks = |track: &TrackNumber| {
+            let piece = u64::from(session.layout.tracks[usize::from(*track)].piece);
+            piece.saturating_sub(self.unsent_of(session, *track))
+        };
+        others.map(lacks).sum()
+    }
+
+    // Bytes of the buffers of a track that the sockets of a session hold.
+    fn unsent_of(&self, session: &Session, track: TrackNumber) -> u64 {
+        let reads = session.requests.iter().flat_map(|request| &self.requests[request].unsent);
+        let buffers = reads.map(|read| self.streams.buffers.get(*read).expect("pinned"));
+        let of_track = buffers.filter(|buffer| buffer.key.track == track);
+        of_track.map(|buffer| u64::from(buffer.place.len)).sum()
     }
 
     fn complete(&mut self, request: RequestId) {

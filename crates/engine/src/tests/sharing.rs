@@ -218,6 +218,66 @@ fn sockets_that_stop_one_after_another_hold_a_piece_each() {
     assert_eq!(crowd.fixture.engine.status(crowd.fixture.now).counters.deadline_misses, 0);
 }
 
+/// The title with its pictures in track 0, and sound of which a piece is played for 4 s.
+fn with_sound(title: u64) -> Arc<Layout> {
+    let sound = TrackLayout { due: (0..5).map(|piece| piece * 4000).collect(), ..track(5) };
+    let (tracks, duration) = (vec![track(PIECES), sound], Duration::from_secs(20));
+    Arc::new(Layout { title: TitleKey(title), disk: DiskNumber(0), duration, tracks })
+}
+
+#[test]
+fn pictures_come_while_a_paced_socket_holds_sound() {
+    // The sockets of a viewer who follows another have memory for a piece of each track. Those of
+    // one who is alone have it for two of each, until a newcomer needs it.
+    for (follows, buffers) in [(true, 100), (false, 21)] {
+        let mut fixture = Fixture::new(config(40, buffers));
+        let admit = |fixture: &mut Fixture, title| {
+            let wanted = AdmitRequest { offers: vec![vec![0, 1]], ..request(with_sound(title)) };
+            let answer = fixture.engine.admit(fixture.now, wanted);
+            fixture.drain();
+            let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
+            session
+        };
+        let first = admit(&mut fixture, 1);
+        let viewer = if follows { admit(&mut fixture, 1) } else { first };
+        fixture.pass(500);
+        // All of a track in one request, as over RTSP: the socket gets sound when it is in memory.
+        let want_all = |fixture: &mut Fixture, number, track, pieces: u32| {
+            let parts = vec![Part { track, bytes: 0..u64::from(pieces * PIECE) }];
+            let media = MediaRequest { request: RequestId(number), session: viewer, parts };
+            fixture.engine.request(fixture.now, media);
+            fixture.drain();
+        };
+        want_all(&mut fixture, 1, 1, 5);
+        if !follows {
+            let wide = fixture.engine.sessions[&viewer].reserve;
+            admit(&mut fixture, 2);
+            assert!(fixture.engine.sessions[&viewer].reserve < wide);
+        }
+        let pictures = RequestId(2);
+        want_all(&mut fixture, pictures.0, 0, PIECES);
+        let mut taken = 0;
+        for _ in 0..2 * PIECES {
+            let unsent = std::mem::take(&mut fixture.unsent);
+            for (request, read) in unsent {
+                if request == pictures {
+                    taken += 1;
+                    fixture.engine.sent(fixture.now, request, read);
+                    fixture.drain();
+                } else {
+                    fixture.unsent.push((request, read));
+                }
+            }
+            fixture.read_all(ReadOutcome::Good);
+            fixture.now = fixture.now + Duration::from_millis(500);
+            fixture.engine.tick(fixture.now);
+            fixture.drain();
+        }
+        assert_eq!(taken, PIECES, "follows: {follows}");
+        assert!(!fixture.unsent.is_empty(), "the socket holds sound all the time");
+    }
+}
+
 #[test]
 fn followers_get_second_pieces_of_sockets_where_the_disk_is_full_and_memory_short() {
     // Eight pieces for the one ahead, two for its socket, and one for that of each follower.

@@ -91,10 +91,8 @@ struct SessionRecord {
     segments: Arc<Segments>,
     tracks: Vec<TrackSchedule>,
     missed: u64,
-    /// Bytes of buffers that the session's sockets hold.
-    unsent: u64,
-    /// Since when the sockets have had room for one more buffer.
-    room_since: Moment,
+    /// What the session's sockets hold of each track of the title.
+    sockets: Vec<SocketRoom>,
     /// When the viewer was admitted, and when it was to start.
     admitted: Moment,
     start: Moment,
@@ -106,14 +104,31 @@ struct SessionRecord {
     disconnected: Option<Disconnection>,
 }
 
+/// What the sockets of a session hold of one track.
+#[derive(Clone, Debug, Default)]
+struct SocketRoom {
+    /// Bytes of buffers.
+    unsent: u64,
+    /// Since when they have certainly had room for one more buffer of the track.
+    room_since: Moment,
+}
+
 impl SessionRecord {
-    /// Whether the sockets certainly have room for another read of the largest size.
-    fn has_room(&self) -> bool {
+    // Notes in which tracks the sockets certainly have room for another read: in those of which
+    // they hold nothing, whatever they hold of others. After a seek and a change of tracks they may
+    // still hold as much of what came before as they have memory for.
+    fn note_room(&mut self, now: Moment) {
         let tracks = self.tracks.iter().map(|played| usize::from(played.track));
         let sizes: Vec<u64> =
             tracks.map(|track| u64::from(self.layout.tracks[track].piece)).collect();
         let largest = sizes.iter().copied().max().unwrap_or(0);
-        self.unsent + largest <= sizes.iter().sum::<u64>() * SEND_WINDOW
+        let unsent: u64 = self.sockets.iter().map(|room| room.unsent).sum();
+        let has_moved = self.tracks.iter().any(|track| track.grant > 0);
+        let fits = !has_moved || unsent + largest <= sizes.iter().sum::<u64>() * SEND_WINDOW;
+        for room in &mut self.sockets {
+            let has_room = fits && room.unsent == 0;
+            room.room_since = if has_room { room.room_since.min(now) } else { Moment::MAX };
+        }
     }
 
     /// Whether eight times the media that was delivered, and the time after which a silent viewer
@@ -173,8 +188,7 @@ impl Deadlines {
             layout: Arc::clone(layout),
             segments: Arc::clone(segments),
             missed: 0,
-            unsent: 0,
-            room_since: Moment::ZERO,
+            sockets: vec![SocketRoom::default(); layout.tracks.len()],
             admitted: at,
             start,
             taken: 0,
@@ -286,17 +300,21 @@ impl Deadlines {
         }
     }
 
-    /// Notes that the session's sockets were given a buffer of `len` bytes.
-    pub(crate) fn buffer_queued(&mut self, session: SessionId, len: u32) {
+    /// Notes that the session's sockets were given a buffer of `len` bytes of a track.
+    pub(crate) fn buffer_queued(
+        &mut self,
+        now: Moment,
+        session: SessionId,
+        track: TrackNumber,
+        len: u32,
+    ) {
         if let Some(record) = self.sessions.get_mut(&session) {
-            record.unsent += u64::from(len);
-            if !record.has_room() {
-                record.room_since = Moment::MAX;
-            }
+            record.sockets[usize::from(track)].unsent += u64::from(len);
+            record.note_room(now);
         }
     }
 
-    /// Notes that the session's sockets no longer hold a buffer of `len` bytes.
+    /// Notes that the session's sockets no longer hold a buffer of `len` bytes of a track.
     pub(crate) fn buffer_sent(
         &mut self,
         now: Moment,
@@ -305,19 +323,18 @@ impl Deadlines {
         len: u32,
     ) {
         let Some(record) = self.sessions.get_mut(&session) else { return };
-        record.unsent -= u64::from(len);
-        if record.has_room() {
-            record.room_since = record.room_since.min(now);
-        }
+        record.sockets[usize::from(track)].unsent -= u64::from(len);
+        record.note_room(now);
         if let Some(schedule) = record.track(track) {
             schedule.last_activity = now;
         }
     }
 
-    /// Since when the session's sockets have had room for one more buffer; the end of time while
-    /// they have none.
-    pub(crate) fn room_since(&self, session: SessionId) -> Moment {
-        self.sessions.get(&session).map_or(Moment::ZERO, |record| record.room_since)
+    /// Since when the session's sockets have had room for one more buffer of a track; the end of
+    /// time while they have none.
+    pub(crate) fn room_since(&self, session: SessionId, track: TrackNumber) -> Moment {
+        let record = self.sessions.get(&session);
+        record.map_or(Moment::ZERO, |record| record.sockets[usize::from(track)].room_since)
     }
 
     /// The next byte of a track that a request has not received.

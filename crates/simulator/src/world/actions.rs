@@ -164,10 +164,10 @@ impl World<'_> {
             to_its_end: end == piece_end,
             len: u64::from(bytes.end - bytes.start),
             end,
-            takeable_from: in_order.max(self.deadlines.room_since(open.session)),
+            takeable_from: in_order.max(self.deadlines.room_since(open.session, piece.track)),
         };
         let deadline = self.deadlines.delivered(request, &delivered);
-        self.deadlines.buffer_queued(open.session, buffer_len);
+        self.deadlines.buffer_queued(self.now, open.session, piece.track, buffer_len);
         // Bytes without a guarantee delay all that follow them in the same request.
         open.guaranteed_by = open.guaranteed_by.and_then(|before| Some(deadline?.max(before)));
         let late = open
