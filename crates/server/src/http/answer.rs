@@ -34,6 +34,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::TitleSelection;
 use units::BitRate;
+use units::show::iso_date;
 
 /// How to answer a request.
 pub(crate) enum Decision {
@@ -111,6 +112,8 @@ fn decide(
             Err(_) => Response::error(500, "metrics", "the metrics could not be encoded"),
         },
         Route::Health => health(shared),
+        // Without an end of line, at which `Date.parse` of a player may fail.
+        Route::Time => uncached(Response::new(200, "text/plain", iso_date(SystemTime::now()))),
         Route::Master { .. }
         | Route::TransportMaster { .. }
         | Route::DashManifest { .. }
@@ -434,7 +437,7 @@ fn listing(
         Manifest::Dash(TextForm::Imsc) => format!("manifest-imsc.mpd{query}"),
         _ => format!("manifest.mpd{query}"),
     };
-    let links = Links { location: &location, ..links };
+    let links = Links { location: &location, clock: CLOCK, ..links };
     let (kind, text) = manifest_text(&presentation.packaging, manifest, videos, links);
     uncached(Response::new(200, kind, text))
 }
@@ -979,6 +982,9 @@ pub(super) fn not_found() -> Response {
 /// The highest constant rate, in multiples of the lowest one that a title can have. The network is
 /// reserved for what the title has, not for null packets.
 const MOST_FILLED: u64 = 4;
+/// The address of the server's time from a manifest of a session, `/t/TITLE/manifest.mpd`. Relative,
+/// so that it is right behind a proxy, too.
+const CLOCK: &str = "../../time";
 /// A cache asks each time, so that the player of an ended session learns of its end.
 pub(super) const ASK_EACH_TIME: &str = "private, no-cache";
 /// After this long, players behind the same address have begun to play.

@@ -21,6 +21,8 @@ pub(crate) enum Route {
     Metrics,
     /// `/healthz`
     Health,
+    /// `/time`
+    Time,
     /// `/t/TITLE/master.m3u8`: the admission request of an HLS player;
     /// `/t/TITLE/master-imsc.m3u8`: with subtitles as IMSC.
     Master { title: String, text: TextForm },
@@ -99,6 +101,7 @@ impl Route {
             ["status"] => Self::Status,
             ["metrics"] => Self::Metrics,
             ["healthz"] => Self::Health,
+            ["time"] => Self::Time,
             ["t", name] => match name.strip_suffix(".ts") {
                 Some(name) => Self::TransportFile { title: title(name)? },
                 None => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
