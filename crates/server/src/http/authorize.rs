@@ -88,7 +88,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::DashManifest { title, .. }
         | Route::OnDemandManifest { title, .. }
         | Route::Progressive { title }
-        | Route::TransportFile { title }
+        | Route::TransportFile { title, .. }
         | Route::OverRtsp { title, .. }
         | Route::TextFile { title, .. }
         | Route::ThumbnailCues { title }
