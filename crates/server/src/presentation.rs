@@ -625,8 +625,8 @@ fn stored_ranges(body: &Body) -> BTreeMap<u16, Range<u64>> {
                 }
             }
         };
-    // Placing the packets of all parts again would take long: each track's first bytes are in one of
-    // the first parts, its last ones in one of the last.
+    // Placing the packets of all parts again would take long: each track's first bytes are in one
+    // of the first parts, its last ones in one of the last.
     add_until_known(&mut filled.iter());
     add_until_known(&mut filled.iter().rev());
     if let (true, Some((part, _))) = (ranges.is_empty(), filled.first()) {

@@ -178,8 +178,8 @@ const OUTSIDE_A_SEGMENT: &AsciiSet =
 
 /// The largest page of a list: a hundred thousand titles.
 const MAX_LIST: usize = 64 << 20;
-/// Titles of a server, at most: each has an address in memory. Pages of 10,000 have as many, and those
-/// of a foreign server come to an end, too.
+/// Titles of a server, at most: each has an address in memory. Pages of 10,000 have as many, and
+/// those of a foreign server come to an end, too.
 const MOST_TITLES: usize = 2_000_000;
 const MOST_PAGES: usize = 250;
 

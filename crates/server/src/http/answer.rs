@@ -1003,8 +1003,8 @@ pub(super) fn not_found() -> Response {
 /// The highest constant rate, in multiples of the lowest one that a title can have. The network is
 /// reserved for what the title has, not for null packets.
 const MOST_FILLED: u64 = 4;
-/// The address of the server's time from a manifest of a session, `/t/TITLE/manifest.mpd`: relative,
-/// so that it is right behind a proxy, too.
+/// The address of the server's time from a manifest of a session, `/t/TITLE/manifest.mpd`:
+/// relative, so that it is right behind a proxy, too.
 const CLOCK: &str = "../../time";
 /// A cache asks each time, so that the player of an ended session learns of its end.
 pub(super) const ASK_EACH_TIME: &str = "private, no-cache";
