@@ -74,7 +74,7 @@ struct Entry {
 
 enum KeySource {
     File(GivenKeys),
-    Server(KeyServer),
+    Server(Box<KeyServer>),
 }
 
 #[derive(Deserialize)]
@@ -215,7 +215,7 @@ impl Entry {
             _ => return Err("scheme is \"cbcs\" or \"cenc\"".to_owned()),
         };
         let source = match &form.server {
-            Some(server) => KeySource::Server(form.key_server(server)?),
+            Some(server) => KeySource::Server(Box::new(form.key_server(server)?)),
             None => KeySource::File(form.keys()?),
         };
         Ok(Self { titles: form.titles.clone(), scheme, source })
