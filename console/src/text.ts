@@ -289,6 +289,13 @@ export const text = {
       shown === total
         ? many(total, 'title', 'titles')
         : `${show.count(shown)} of ${many(total, 'title', 'titles')}`,
+    /** `isMost`: a title with copies on several disks counts more than once. */
+    first: (shown: number, total: number, isMost: boolean) =>
+      `The first ${show.count(shown)} of ${isMost ? 'up to ' : ''}${many(total, 'title', 'titles')}`,
+    countOfFirst: (shown: number, known: number, total: number, isMost: boolean) =>
+      `${show.count(shown)} of the first ${show.count(known)} titles, of ` +
+      `${isMost ? 'up to ' : ''}${show.count(total)}`,
+    filterMore: (number: number) => `Look through ${many(number, 'more title', 'more titles')}`,
     none: 'The library has no titles yet.',
     noneHint: 'Drop a media file on this page, or run tenuto ingest STORE FILE.',
     noMatch: 'No title matches the filter.',

@@ -297,6 +297,50 @@ test('a server without uploads says how to allow them', async ({ page, serve }) 
   await expect(page.getByTestId('upload').getByRole('alert')).toContainText('--uploads');
 });
 
+test('a library of very many titles is shown and searched page by page', async ({ page, serve }) => {
+  const server = await serve();
+  const titles = Array.from({ length: 25_000 }, (_, number) => ({
+    name: `film ${String(number).padStart(5, '0')}`,
+    kind: 'file',
+    bytes: number,
+  }));
+  await answer(page, '/api/v1/disks', async (route) => {
+    const { disks } = (await (await route.fetch()).json()) as { disks: Record<string, unknown>[] };
+    await route.fulfill({ json: { disks: disks.map((disk) => ({ ...disk, titles: titles.length })) } });
+  });
+  const limits: number[] = [];
+  await answer(page, /^\/api\/v1\/disks\/[^/]+\/titles$/, (route) => {
+    const query = new URL(route.request().url()).searchParams;
+    const limit = Number(query.get('limit'));
+    limits.push(limit);
+    const first = titles.findIndex(({ name }) => name > (query.get('after') ?? ''));
+    const wanted = first < 0 ? [] : titles.slice(first, first + limit);
+    const last = wanted.at(-1)?.name ?? null;
+    const next = first + limit < titles.length ? last : null;
+    return route.fulfill({ json: { titles: wanted, next } });
+  });
+  await page.goto(server.page('#/library'));
+  const shown = page.getByTestId('titles-shown');
+  await expect(shown).toHaveText('The first 60 of 25,000 titles');
+  await expect(page.getByTestId('title')).toHaveCount(60);
+  for (let count = 120; count <= 660; count += 60) {
+    await page.getByRole('button', { name: 'Show 60 more titles' }).click();
+    await expect(page.getByTestId('title')).toHaveCount(count);
+  }
+  await expect(shown).toHaveText('The first 660 of 25,000 titles');
+  await expect(page.getByTestId('title').last()).toContainText('film 00659');
+  expect(Math.max(...limits), 'no more than the pages that are shown').toBe(1200);
+  await page.getByRole('searchbox').fill('film 12345');
+  await expect(shown).toHaveText('0 of the first 10,000 titles, of 25,000');
+  const further = page.getByRole('button', { name: 'Look through 10,000 more titles' });
+  await further.click();
+  await expect(shown).toHaveText('1 of the first 20,000 titles, of 25,000');
+  await expect(page.getByTestId('title')).toContainText('film 12345');
+  await further.click();
+  await expect(shown).toHaveText('1 of 25,000 titles');
+  await expect(further).toBeHidden();
+});
+
 test('a hostile name is nothing but text', async ({ page, serve }) => {
   const server = await serve();
   await page.goto(server.page('#/library'));

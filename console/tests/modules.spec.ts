@@ -5,6 +5,7 @@ import { EventParser } from '../src/api/event_stream';
 import { type CountedAt, lastMinute, viewerRates, withCounted } from '../src/cluster/counted';
 import { consoleOf } from '../src/cluster/node_columns';
 import { position, shortBitRate, shortBytes, span } from '../src/format';
+import { isBehind, justBefore } from '../src/library/names';
 import { ratesOf } from '../src/now/rates';
 import { withNewSlots } from '../src/now/slot_history';
 import { scaleOf } from '../src/now/strip';
@@ -52,6 +53,19 @@ test('the guarantee is to scale unless the reads could not be seen then', () => 
   expect(scaleOf([slot(1, 3, 1000)])).toMatchObject({ isBeyond: true });
   expect(scaleOf([slot(1, 0, 1000)])).toMatchObject({ isBeyond: false });
   expect(scaleOf([])).toMatchObject({ isBeyond: false });
+});
+
+test('names are in the order of their bytes, and a name is next behind that just before it', () => {
+  const names = ['', '\0', 'A', 'Z', 'Za', 'a', 'a\0', 'a/b', 'ä', '\ud7ff', '\ue000', '\uffff', '\u{1f3ac}'];
+  const bytes = (name: string) => Buffer.from(name);
+  for (const name of names) {
+    const before = justBefore(name);
+    for (const other of names) {
+      expect(isBehind(name, other), `${name} ${other}`).toBe(bytes(name).compare(bytes(other)) > 0);
+      const isFrom = before === null || isBehind(other, before);
+      expect(isFrom, `${other} from ${name} on`).toBe(bytes(other).compare(bytes(name)) >= 0);
+    }
+  }
 });
 
 test('the window of rows is as long everywhere, and within the table', () => {

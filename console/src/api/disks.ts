@@ -20,6 +20,8 @@ export interface Disk {
   readonly chunk: number;
   readonly dataBytes: number;
   readonly freeBytes: number;
+  /** The number of titles; `null` where the server does not say. */
+  readonly titles: number | null;
   readonly recordings: readonly Recording[];
 }
 
@@ -35,6 +37,7 @@ export async function loadDisks(signal: AbortSignal): Promise<Disk[]> {
     chunk: disk.number('chunk'),
     dataBytes: disk.number('data_bytes'),
     freeBytes: disk.number('free_bytes'),
+    titles: disk.numberOrNull('titles'),
     recordings: disk.list('recordings', (recording) => ({
       title: recording.text('title'),
       since: recording.number('since'),

@@ -74,9 +74,25 @@ export async function loadTitles(signal: AbortSignal): Promise<Title[]> {
   return list.neededList('titles', decodeTitle);
 }
 
-export async function loadTitlesOn(disk: string, signal: AbortSignal): Promise<Title[]> {
-  const address = `/api/v1/disks/${encodeURIComponent(disk)}/titles`;
-  return Fields.of(await request(address, { signal })).neededList('titles', decodeTitle);
+/** A page of a disk's titles, in the order of the server: by the bytes of their names. */
+export interface TitlePage {
+  readonly titles: readonly Title[];
+  /** The name behind which the next page begins; `null`: this is the last one. */
+  readonly next: string | null;
+}
+
+/** The titles on a disk behind a name, at most `limit`. */
+export async function loadTitlesOn(
+  disk: string,
+  after: string | null,
+  limit: number,
+  signal: AbortSignal,
+): Promise<TitlePage> {
+  const query = new URLSearchParams({ limit: String(limit) });
+  if (after !== null) query.set('after', after);
+  const address = `/api/v1/disks/${encodeURIComponent(disk)}/titles?${query}`;
+  const page = Fields.of(await request(address, { signal }));
+  return { titles: page.neededList('titles', decodeTitle), next: page.textOrNull('next') };
 }
 
 export async function loadTitle(

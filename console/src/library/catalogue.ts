@@ -1,7 +1,8 @@
-// The titles of all disks as one library.
+// The titles of all disks as one library, of which only the beginning is loaded.
 
 import { type Disk, loadDisks } from '../api/disks';
-import { loadTitlesOn, type Title } from '../api/titles';
+import { loadTitlesOn, type Title, type TitlePage } from '../api/titles';
+import { isBehind, justBefore } from './names';
 
 /** A title and the disks that have a copy of it. */
 export interface LibraryTitle {
@@ -12,19 +13,47 @@ export interface LibraryTitle {
 
 export interface Catalogue {
   readonly disks: readonly Disk[];
+  /** The first titles, in the order of the server. */
   readonly titles: readonly LibraryTitle[];
+  /** Whether there are more. */
+  readonly hasMore: boolean;
+  /** How many titles there are at most: those on several disks count more than once. */
+  readonly most: number;
   /** Disks that did not list their titles. */
   readonly failed: number;
 }
 
-export async function loadCatalogue(signal: AbortSignal): Promise<Catalogue> {
+/** Titles that are asked for at once: the list of a disk may be long, and viewers go first. */
+const LARGEST_PAGE = 10_000;
+/** Titles that are looked through for one name: none is expected before it. */
+const BEFORE_NAME = 16;
+
+/** The first titles of the library, at least `wanted` where there are so many. */
+export async function loadCatalogue(wanted: number, signal: AbortSignal): Promise<Catalogue> {
+  return loadFrom(null, wanted, signal);
+}
+
+/** Copies of a title under one name, and titles of other content under it, with all disks. */
+export async function loadNamesakes(name: string, signal: AbortSignal): Promise<Catalogue> {
+  const found = await loadFrom(justBefore(name), BEFORE_NAME, signal);
+  return { ...found, titles: found.titles.filter(({ title }) => title.name === name) };
+}
+
+async function loadFrom(after: string | null, wanted: number, signal: AbortSignal): Promise<Catalogue> {
   const disks = await loadDisks(signal);
-  const lists = await Promise.allSettled(disks.map((disk) => loadTitlesOn(disk.uuid, signal)));
+  const pages = disks.map((disk) => firstTitles(disk.uuid, after, wanted, signal));
+  const lists = await Promise.allSettled(pages);
+  const listed = lists.filter((list) => list.status === 'fulfilled').map(({ value }) => value);
+  // Up to this name each disk has listed its titles.
+  const until = listed
+    .flatMap(({ next }) => next ?? [])
+    .reduce<string | null>((least, next) => (least === null || isBehind(least, next) ? next : least), null);
   const found = new Map<string, { title: Title; disks: [Disk, ...Disk[]] }>();
   lists.forEach((list, index) => {
     const disk = disks[index];
     if (list.status === 'rejected' || !disk) return;
-    for (const title of list.value) {
+    for (const title of list.value.titles) {
+      if (until !== null && isBehind(title.name, until)) break;
       const key = `${title.content} ${title.name}`;
       const known = found.get(key);
       if (known) known.disks.push(disk);
@@ -34,10 +63,28 @@ export async function loadCatalogue(signal: AbortSignal): Promise<Catalogue> {
   const failures = lists.filter((list) => list.status === 'rejected');
   // Where no disk answers there is no library to show, only the reason.
   if (disks.length > 0 && failures.length === disks.length) throw failures[0]?.reason;
-  return { disks, titles: [...found.values()], failed: failures.length };
+  const titles = [...found.values()];
+  if (disks.length > 1) {
+    titles.sort((a, b) => Number(isBehind(a.title.name, b.title.name)) - Number(isBehind(b.title.name, a.title.name)));
+  }
+  const most = disks.reduce((sum, disk) => sum + (disk.titles ?? 0), 0);
+  return { disks, titles, hasMore: until !== null, most, failed: failures.length };
 }
 
-/** Copies of a title under the same name, and titles of other content under it. */
-export function sameName(catalogue: Catalogue, name: string): readonly LibraryTitle[] {
-  return catalogue.titles.filter(({ title }) => title.name === name);
+/** The titles on a disk behind a name, page by page until there are `wanted`. */
+async function firstTitles(
+  disk: string,
+  after: string | null,
+  wanted: number,
+  signal: AbortSignal,
+): Promise<TitlePage> {
+  const titles: Title[] = [];
+  let next = after;
+  do {
+    const limit = Math.min(LARGEST_PAGE, wanted - titles.length);
+    const page = await loadTitlesOn(disk, next, limit, signal);
+    titles.push(...page.titles);
+    next = page.next;
+  } while (next !== null && titles.length < wanted);
+  return { titles, next };
 }

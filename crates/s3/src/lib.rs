@@ -21,6 +21,7 @@ mod signature;
 pub use address::{S3Access, S3Address};
 pub use client::{ListedObject, S3Client};
 pub use error::{S3Error, S3ErrorKind};
+pub use signature::Signer;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,8 @@
 //!
 //! A signature in the address (a presigned URL) would be valid for anyone who reads the access log
 //! of a proxy. This one is in a header, which logs do not contain. The payload is not signed:
-//! hashing it would cost the processor time of the measurement.
+//! hashing it would cost the processor time of the measurement. Requests to other services of AWS,
+//! which are signed here for those who send them, have their payload signed.
 //!
 //! ```text
 //!   method, path, query, headers ─SHA-256─▶ text to sign ─┐
@@ -20,7 +21,7 @@ use ureq::http::Uri;
 
 /// The credentials that sign requests to one region.
 #[derive(Clone)]
-pub(crate) struct Signer {
+pub struct Signer {
     /// The access key's identifier.
     pub(crate) key: String,
     /// The secret of the key.
@@ -32,6 +33,36 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
+    /// Credentials of this region: the access key's identifier and its secret.
+    pub fn new(region: String, key: String, secret: String) -> Self {
+        Self { key, secret, token: None, region }
+    }
+
+    /// The headers that sign a POST of `body` to a service other than S3. `Host` and
+    /// `Content-Type` are signed, too, and left to the HTTP client. In the path of `url` are
+    /// unreserved characters and slashes alone: what others are signed as differs by the service.
+    pub fn headers_of_post(
+        &self,
+        service: &str,
+        url: &Uri,
+        (content_type, body): (&str, &[u8]),
+        now: SystemTime,
+    ) -> Vec<(&'static str, String)> {
+        let time = basic_utc(now);
+        let host = url.authority().map_or("", |authority| authority.as_str()).to_owned();
+        let mut headers = vec![
+            ("content-type", content_type.to_owned()),
+            ("host", host),
+            (PAYLOAD_HASH, to_hex(&Sha256::digest(body))),
+            ("x-amz-date", time.clone()),
+        ];
+        let request = Signed { method: "POST", url, headers: &headers };
+        let authorization = self.authorization(&request, &time, service);
+        headers.drain(..2);
+        headers.push(("authorization", authorization));
+        headers
+    }
+
     /// The headers that sign a request to `url`. The `Host` header is signed too, and left to the
     /// HTTP client, which makes it from the URL.
     pub(crate) fn headers(
@@ -56,19 +87,21 @@ impl Signer {
 
     /// The value of the `Authorization` header. `time` is the request's time in the basic format.
     fn authorization(&self, request: &Signed<'_>, time: &str, service: &str) -> String {
+        self.authorization_of(&request.canonical(), &request.names(), time, service)
+    }
+
+    /// The value of the `Authorization` header for a request in its canonical form, of which the
+    /// headers of these `names` are signed.
+    fn authorization_of(&self, canonical: &str, names: &str, time: &str, service: &str) -> String {
         let day = &time[..DAY];
         let scope = format!("{day}/{}/{service}/aws4_request", self.region);
-        let text = format!(
-            "{ALGORITHM}\n{time}\n{scope}\n{}",
-            to_hex(&Sha256::digest(request.canonical()))
-        );
+        let text = format!("{ALGORITHM}\n{time}\n{scope}\n{}", to_hex(&Sha256::digest(canonical)));
         let secret = format!("AWS4{}", self.secret).into_bytes();
         let steps = [day, &self.region, service, "aws4_request", &text];
         let signature = steps.iter().fold(secret, |key, step| hmac(&key, step));
         format!(
-            "{ALGORITHM} Credential={}/{scope}, SignedHeaders={}, Signature={}",
+            "{ALGORITHM} Credential={}/{scope}, SignedHeaders={names}, Signature={}",
             self.key,
-            request.names(),
             to_hex(&signature)
         )
     }
@@ -218,6 +251,35 @@ mod tests {
         for (url, headers, wanted) in cases {
             assert_eq!(signature(&signer, url, headers, time), wanted, "{url}");
         }
+    }
+
+    /// `post-x-www-form-urlencoded` of the test suite, whose payload is signed.
+    #[test]
+    fn a_payload_is_signed_as_in_the_test_suite_of_aws() {
+        let signer = signer("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY");
+        let (url, time) = ("https://example.amazonaws.com/".parse().unwrap(), "20150830T123600Z");
+        let content_type = "application/x-www-form-urlencoded";
+        let mut headers = vec![
+            ("content-type", content_type.to_owned()),
+            ("host", "example.amazonaws.com".to_owned()),
+            ("x-amz-date", time.to_owned()),
+        ];
+        let payload = to_hex(&Sha256::digest("Param1=value1"));
+        let request = Signed { method: "POST", url: &url, headers: &headers };
+        // The suite does not send the hash, and a request does.
+        let canonical = request.canonical().replace(EMPTY_PAYLOAD, &payload);
+        let header = signer.authorization_of(&canonical, &request.names(), time, "service");
+        let wanted = "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a";
+        assert_eq!(header.rsplit_once("Signature=").unwrap().1, wanted);
+
+        let at = UNIX_EPOCH + Duration::from_secs(1_440_938_160);
+        let body = (content_type, &b"Param1=value1"[..]);
+        let sent = signer.headers_of_post("service", &url, body, at);
+        headers.insert(2, (PAYLOAD_HASH, payload));
+        let request = Signed { method: "POST", url: &url, headers: &headers };
+        let authorization = signer.authorization(&request, time, "service");
+        assert_eq!(sent[..2], headers[2..]);
+        assert_eq!(sent[2], ("authorization", authorization));
     }
 
     #[test]

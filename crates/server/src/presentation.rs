@@ -55,9 +55,9 @@ use crate::access::Permit;
 use crate::layout::{CopyLocation, DeliveryFormat, layouts, recording_layout};
 use crate::playback_params::PlaybackParams;
 use engine::{LARGEST_PIECE, Layout, Lead, SMALLEST_PIECE, TitleKey, TrackLayout, floor_power};
-use media::{Body, ExcerptError, Packaging, Slice};
+use media::{Body, ExcerptError, FilledPart, Packaging, Slice};
 use ring::digest;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -585,22 +585,23 @@ fn at_speed(layout: &Layout, params: &PlaybackParams) -> Layout {
     }
 }
 
-/// Per track as slices number it, the stored bytes of a body from the first to the last.
+/// Per track as slices number it, the stored bytes of a body from the first to the last. Where a
+/// part of a file at a constant rate has none, those of all of the part: it is a response like any
+/// other.
 fn stored_ranges(body: &Body) -> BTreeMap<u16, Range<u64>> {
     let mut ranges = BTreeMap::<u16, Range<u64>>::new();
     let mut add = |track: u16, bytes: Range<u64>| {
         let range = ranges.entry(track).or_insert_with(|| bytes.clone());
         *range = range.start.min(bytes.start)..range.end.max(bytes.end);
     };
+    let mut filled = Vec::new();
     for slice in body.slices() {
         match slice {
             Slice::Stored { track, bytes } => add(*track, bytes.clone()),
             Slice::Packets { block, range } => {
                 block.parts(range).into_iter().for_each(|(track, bytes)| add(track, bytes));
             }
-            Slice::Filled { part, range } => {
-                part.parts(range).into_iter().for_each(|(track, bytes)| add(track, bytes));
-            }
+            Slice::Filled { part, range } => filled.push((part, range)),
             Slice::Encrypted { block, range } => {
                 let (track, bytes) = block.part(range);
                 add(track, bytes);
@@ -610,6 +611,26 @@ fn stored_ranges(body: &Body) -> BTreeMap<u16, Range<u64>> {
             }
             Slice::Generated { .. } => {}
         }
+    }
+    let mut add_until_known =
+        |parts: &mut dyn Iterator<Item = &(&Arc<FilledPart>, &Range<u64>)>| {
+            let mut known = BTreeSet::new();
+            for (part, range) in parts {
+                for (track, bytes) in part.parts(range) {
+                    add(track, bytes);
+                    known.insert(track);
+                }
+                if known.len() == part.streams() {
+                    break;
+                }
+            }
+        };
+    // Placing the packets of all parts again would take long: each track's first bytes are in one
+    // of the first parts, its last ones in one of the last.
+    add_until_known(&mut filled.iter());
+    add_until_known(&mut filled.iter().rev());
+    if let (true, Some((part, _))) = (ranges.is_empty(), filled.first()) {
+        ranges.extend(part.parts(&(0..part.size())));
     }
     ranges
 }

@@ -18,7 +18,8 @@
 //! titles = "series/*"
 //! scheme = "cbcs"
 //! server = "https://keys.example/speke/v2.0/copyProtection"     # SPEKE 2.0
-//! authorization = "Bearer ..."                                  # the field that it wants
+//! authorization = "Bearer ..."                                  # the field that it wants; or
+//! sign = { region = "...", access_key = "...", secret_key = "..." }         # as AWS wants it
 //! systems = [{ id = "edef8ba9-79d6-4ace-a3c8-27dcd51d21ed" }]   # of which it is asked
 //! ```
 //!
@@ -30,8 +31,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use media::{ContentKey, DrmSystem, Encryption, EncryptionScheme, HlsSignaling, KeyAccess};
 use ring::digest::{Context, SHA256};
+use s3::Signer;
 use serde::Deserialize;
-use speke::{GivenKeys, KeyServer};
+use speke::{GivenKeys, KeyServer, KeyServerAccess};
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -72,7 +74,7 @@ struct Entry {
 
 enum KeySource {
     File(GivenKeys),
-    Server(KeyServer),
+    Server(Box<KeyServer>),
 }
 
 #[derive(Deserialize)]
@@ -93,6 +95,7 @@ struct EntryForm {
     audio: Option<KeyForm>,
     server: Option<String>,
     authorization: Option<String>,
+    sign: Option<SignForm>,
     #[serde(default)]
     systems: Vec<SystemForm>,
 }
@@ -103,6 +106,15 @@ struct KeyForm {
     key_id: String,
     key: String,
     address: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SignForm {
+    region: String,
+    access_key: String,
+    secret_key: String,
+    service: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -203,7 +215,7 @@ impl Entry {
             _ => return Err("scheme is \"cbcs\" or \"cenc\"".to_owned()),
         };
         let source = match &form.server {
-            Some(server) => KeySource::Server(form.key_server(server)?),
+            Some(server) => KeySource::Server(Box::new(form.key_server(server)?)),
             None => KeySource::File(form.keys()?),
         };
         Ok(Self { titles: form.titles.clone(), scheme, source })
@@ -224,13 +236,21 @@ impl EntryForm {
         if ids.is_empty() {
             return Err("systems is missing: players get the keys from these alone".to_owned());
         }
-        KeyServer::new(url, self.authorization.clone(), ids)
+        let access = match (&self.authorization, &self.sign) {
+            (Some(_), Some(_)) => {
+                return Err("authorization and sign are two ways; give one".to_owned());
+            }
+            (Some(value), None) => KeyServerAccess::Authorization(value.clone()),
+            (None, Some(form)) => form.signature()?,
+            (None, None) => KeyServerAccess::Open,
+        };
+        KeyServer::new(url, access, ids)
             .map_err(|why| format!("server: {} {why}", url.escape_debug()))
     }
 
     fn keys(&self) -> Result<GivenKeys, String> {
-        if self.authorization.is_some() {
-            return Err("authorization is of a server, and none is named".to_owned());
+        if self.authorization.is_some() || self.sign.is_some() {
+            return Err("authorization and sign are of a server, and none is named".to_owned());
         }
         let given = |name: &str, value: &Option<String>| {
             value.clone().ok_or_else(|| format!("{name} is missing, or a server that gives it"))
@@ -249,6 +269,20 @@ impl EntryForm {
             _ => Err("systems: each has a pssh".to_owned()),
         });
         Ok(GivenKeys { video, audio, systems: systems.collect::<Result<_, _>>()? })
+    }
+}
+
+impl SignForm {
+    fn signature(&self) -> Result<KeyServerAccess, String> {
+        let service = self.service.as_deref().unwrap_or(API_GATEWAY).to_owned();
+        let given = [&self.region, &self.access_key, &service];
+        let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
+        if !given.iter().all(|text| is_word(text)) || self.secret_key.is_empty() {
+            return Err("sign: each value is one word of ASCII".to_owned());
+        }
+        let (key, secret) = (self.access_key.clone(), self.secret_key.clone());
+        let signer = Signer::new(self.region.clone(), key, secret);
+        Ok(KeyServerAccess::Signature { signer, service })
     }
 }
 
@@ -325,6 +359,8 @@ pub(crate) fn version(encryption: &Encryption) -> String {
     format!("{}-{digits}", encryption.scheme.name())
 }
 
+/// The name by which requests to AWS's API Gateway are signed, behind which key servers are.
+const API_GATEWAY: &str = "execute-api";
 /// Bytes of a `pssh` without keys and data.
 const SHORTEST_PSSH: usize = 32;
 
@@ -336,6 +372,8 @@ mod tests {
         key_id = \"00000000-0000-0000-0000-0000000000aa\"\n\
         key = \"5ec2e7000000000000000000000000ff\"\n";
     const SYSTEM: &str = "systems = [{ id = \"edef8ba9-79d6-4ace-a3c8-27dcd51d21ed\" }]\n";
+    const SIGN: &str =
+        "sign = { region = \"eu-west-1\", access_key = \"AKID\", secret_key = \"5ec2e7\" }\n";
 
     #[test]
     fn the_first_entry_that_matches_counts() {
@@ -404,6 +442,10 @@ mod tests {
             (with("systems = [{ pssh = \"?\" }]"), "not one pssh box"),
             (with("systems = [{ id = \"?\" }]"), "each has a pssh"),
             (with("authorization = \"5ec2\""), "none is named"),
+            (with(SIGN), "none is named"),
+            (server(&format!("{SYSTEM}{SIGN}authorization = \"5ec2\"\n")), "give one"),
+            (server(&format!("{SYSTEM}{SIGN}")).replace("a/b", "a/%62"), "cannot be signed"),
+            (server(&format!("{SYSTEM}{SIGN}")).replace("AKID", "AK ID"), "one word of ASCII"),
             (with("server = \"https://a/\""), "the key server gives key_id"),
             (ENTRY.replace("key = ", "#"), "key is missing"),
             (server(""), "systems is missing"),

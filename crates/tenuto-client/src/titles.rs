@@ -32,14 +32,8 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
             found.push(url.with_query(&options.view.query()));
             continue;
         }
-        // An access token opens the list and each title of it.
-        let (list, query) = (url.join("/titles")?.with_query(url.query()), url.query());
-        let body = get(&list, hosts, options.patience)?;
         let before = found.len();
-        for reference in titles(&list, &body, options.form)? {
-            let title = list.join(&reference)?.with_query(query);
-            found.push(title.with_query(&options.view.query()));
-        }
+        add_titles_of(&url, options, hosts, &mut found)?;
         if found.len() == before {
             return Err(Reason::new(
                 format!("{url} offers no titles"),
@@ -51,6 +45,42 @@ pub(crate) fn discover(options: &PlayOptions, hosts: &mut Hosts) -> Result<Vec<U
     Ok(found)
 }
 
+/// Adds the addresses of all titles of the server at `url`, page by page; of one page, if its query
+/// has a `limit`.
+fn add_titles_of(
+    url: &Url,
+    options: &PlayOptions,
+    hosts: &mut Hosts,
+    found: &mut Vec<Url>,
+) -> Result<(), ClientError> {
+    // An access token opens the list and each title of it.
+    let query = url.query();
+    let mut list = url.join("/titles")?.with_query(query);
+    let is_one_page = query.split('&').any(|pair| pair.starts_with("limit="));
+    for _ in 0..MOST_PAGES {
+        let body = get(&list, hosts, options.patience)?;
+        let page = page(&list, &body, options.form)?;
+        for reference in page.references {
+            let title = list.join(&reference)?.with_query(query);
+            found.push(title.with_query(&options.view.query()));
+        }
+        let Some(next) = page.next.filter(|_| !is_one_page) else { return Ok(()) };
+        if found.len() > MOST_TITLES {
+            break;
+        }
+        let after = utf8_percent_encode(&next, OUTSIDE_A_SEGMENT);
+        list = list.with_parameters(&format!("after={after}"));
+    }
+    let folder = url.join("/titles?folder=NAME")?;
+    Err(Reason::new(
+        format!(
+            "{url} lists more than {MOST_TITLES} titles, or them on more than {MOST_PAGES} pages"
+        ),
+        format!("play a folder ({folder}), or one page ({url}?limit=10000)"),
+    )
+    .into())
+}
+
 /// The name of the title that an address of a Tenuto server names; of another address its path.
 pub(crate) fn name_of(url: &Url) -> String {
     let path = url.path();
@@ -60,9 +90,16 @@ pub(crate) fn name_of(url: &Url) -> String {
     percent_decode_str(name).decode_utf8_lossy().into_owned()
 }
 
+/// A page of a server's list of titles.
+struct TitlePage {
+    references: Vec<String>,
+    /// The name behind which the next page begins; `None`: this is the last one.
+    next: Option<String>,
+}
+
 /// The references in the response of `/titles`, or built from its titles' names. Titles that are
 /// files without media are left out, and titles that are still being recorded: they have no end.
-fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ClientError> {
+fn page(url: &Url, body: &[u8], form: Form) -> Result<TitlePage, ClientError> {
     let unclear = RequestError::NotAPlaylist("the server's list of titles is not understood");
     let error = || url.failed(unclear.clone());
     let value: Value = serde_json::from_slice(body).map_err(|_| error())?;
@@ -76,7 +113,7 @@ fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ClientError
     let is_media = |title: &&Value| text(title, "kind").is_none_or(|kind| kind == "media");
     let is_growing = |title: &&Value| title.get("growing").is_some_and(|it| *it == json!(true));
     let references = list.iter().filter(is_media).filter(|title| !is_growing(title));
-    Ok(references
+    let references = references
         .filter_map(|title| {
             let name = text(title, "name").or_else(|| title.as_str().map(str::to_owned));
             let made = |name: String| {
@@ -84,7 +121,8 @@ fn titles(url: &Url, body: &[u8], form: Form) -> Result<Vec<String>, ClientError
             };
             text(title, key).or_else(|| name.map(made))
         })
-        .collect())
+        .collect();
+    Ok(TitlePage { references, next: text(&value, "next") })
 }
 
 /// A socket with or without TLS.
@@ -138,8 +176,12 @@ fn get(url: &Url, hosts: &mut Hosts, patience: Duration) -> Result<Vec<u8>, Clie
 const OUTSIDE_A_SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The largest list: a hundred thousand titles.
+/// The largest page of a list: a hundred thousand titles.
 const MAX_LIST: usize = 64 << 20;
+/// Titles of a server, at most: each has an address in memory. Pages of 10,000 have as many, and
+/// those of a foreign server come to an end, too.
+const MOST_TITLES: usize = 2_000_000;
+const MOST_PAGES: usize = 250;
 
 #[cfg(test)]
 mod tests {
@@ -154,12 +196,15 @@ mod tests {
             {"name": "now", "kind": "media", "growing": true, "hls": "/t/now/master.m3u8"},
             {"name": "raw.mxf", "kind": "file"}
         ]}"#;
-        let read = |form| titles(&url, list.as_bytes(), form).unwrap();
+        let read = |form| page(&url, list.as_bytes(), form).unwrap().references;
         assert_eq!(read(Form::Hls), ["/t/Ein%20Film/master.m3u8", "/t/x/master.m3u8"]);
         assert_eq!(read(Form::Dash)[0], "/t/Ein%20Film/manifest.mpd");
         assert_eq!(read(Form::Progressive), ["/t/Ein%20Film.mp4", "/t/a%2Fb%3Fc.mp4"]);
-        assert_eq!(titles(&url, b"[\"x\"]", Form::Hls).unwrap(), ["/t/x/master.m3u8"]);
-        assert!(titles(&url, b"<html>", Form::Hls).is_err());
+        let names = page(&url, b"[\"x\"]", Form::Hls).unwrap();
+        assert_eq!((&*names.references, names.next), (&["/t/x/master.m3u8".to_owned()][..], None));
+        let part = page(&url, br#"{"titles": [], "next": "x"}"#, Form::Hls).unwrap();
+        assert_eq!((part.references.len(), part.next.as_deref()), (0, Some("x")));
+        assert!(page(&url, b"<html>", Form::Hls).is_err());
         for form in [Form::Hls, Form::Dash, Form::Progressive] {
             let address = url.join(&read(form)[0]).unwrap();
             assert_eq!(name_of(&address), "Ein Film");

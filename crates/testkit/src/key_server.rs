@@ -20,7 +20,9 @@ pub struct KeyServer {
 }
 
 impl KeyServer {
-    /// Starts one that wants this `Authorization` field and has keys for contents of these names.
+    /// Starts one that wants an `Authorization` field that begins so, and has keys for contents of
+    /// these names. What is signed by AWS's Signature Version 4 has all fields that are signed; the
+    /// signature is not verified.
     ///
     /// # Panics
     /// No address is free.
@@ -86,8 +88,10 @@ fn answer(
     let question = String::from_utf8_lossy(&body);
     let (status, text) = if !head.first().is_some_and(|line| line.starts_with("POST ")) {
         (405, "POST alone".to_owned())
-    } else if field("Authorization") != Some(authorization) {
+    } else if !field("Authorization").is_some_and(|it| it.starts_with(authorization)) {
         (401, "Authorization".to_owned())
+    } else if let Some(missing) = field("Authorization").and_then(|it| unsent(it, &field)) {
+        (403, format!("{missing} is signed and not sent"))
     } else if field("Content-Type") != Some("application/xml") {
         (415, "Content-Type".to_owned())
     } else if field("X-Speke-Version") != Some("2.0") {
@@ -105,6 +109,13 @@ fn answer(
          X-Speke-User-Agent: testkit\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
         text.len()
     )
+}
+
+/// A field that an `Authorization` says to be signed, and that is not there.
+fn unsent<'a>(authorization: &str, field: &impl Fn(&str) -> Option<&'a str>) -> Option<String> {
+    let (_, rest) = authorization.split_once("SignedHeaders=")?;
+    let names = rest.split(',').next().unwrap_or_default().split(';');
+    names.map(str::to_owned).find(|name| field(name).is_none())
 }
 
 /// The answer to a question, or what the question lacks.

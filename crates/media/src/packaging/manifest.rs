@@ -60,7 +60,7 @@ pub(super) fn mpd(
     links: Links<'_>,
     profile: ManifestProfile,
 ) -> String {
-    let Links { folder, query, text: form, location, steering } = links;
+    let Links { folder, query, text: form, location, clock, steering } = links;
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
     let has_form = |track: u16| match profile {
@@ -136,8 +136,21 @@ pub(super) fn mpd(
     if let Some(thumbnails) = packaging.thumbnails() {
         image_set(&mut text, id, thumbnails, buffer, query);
     }
-    text.push_str("</Period>\n</MPD>\n");
+    line(&mut text, format_args!("</Period>"));
+    if kind == "dynamic" && !clock.is_empty() {
+        timing(&mut text, clock);
+    }
+    text.push_str("</MPD>\n");
     text
+}
+
+/// Writes where players read the time (ISO/IEC 23009-1, 5.8.4.11), the most exact way first: the
+/// body of a response has milliseconds, and its `Date` whole seconds. The address is relative to
+/// the manifest or its base addresses (DASH-IF IOP 4.3).
+fn timing(text: &mut String, clock: &str) {
+    for way in ["http-xsdate", "http-head"] {
+        property(text, "UTCTiming", &format!("urn:mpeg:dash:utc:{way}:2014"), clock);
+    }
 }
 
 /// The times that a manifest states of a title that is being recorded since `began`, in Unix

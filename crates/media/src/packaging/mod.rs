@@ -105,6 +105,9 @@ pub struct Links<'a> {
     /// The address from which players fetch the DASH manifest of a growing title again; empty: the
     /// one that they have used. HLS has no such address.
     pub location: &'a str,
+    /// The address of the server's clock, which players of a growing title in DASH read; empty:
+    /// there is none.
+    pub clock: &'a str,
     /// Where else players find the same, if they lose the server that they have; `None`: nowhere.
     pub steering: Option<ContentSteering<'a>>,
 }

@@ -496,7 +496,8 @@ fn the_file_of_a_growing_title_has_all_that_was_recorded() {
 fn the_manifest_of_a_growing_title_as_text() {
     let [growing, grown] = recorded();
     let location = "https://tv.example/t/news/manifest.mpd?s=T";
-    let links = Links { folder: "news/", query: "?s=T", location, ..Links::default() };
+    let clock = "../../time";
+    let links = Links { folder: "news/", query: "?s=T", location, clock, ..Links::default() };
     let manifest = "\
 <?xml version=\"1.0\" encoding=\"UTF-8\"?>
 <MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"dynamic\" profiles=\"urn:mpeg:dash:profile:isoff-live:2011\" availabilityStartTime=\"2026-03-01T20:15:00Z\" publishTime=\"2026-03-01T20:15:06Z\" minimumUpdatePeriod=\"PT2S\" maxSegmentDuration=\"PT3S\" minBufferTime=\"PT2.005318S\">
@@ -524,10 +525,13 @@ fn the_manifest_of_a_growing_title_as_text() {
 </Representation>
 </AdaptationSet>
 </Period>
+<UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:http-xsdate:2014\" value=\"../../time\"/>
+<UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:http-head:2014\" value=\"../../time\"/>
 </MPD>
 ";
     assert_eq!(growing.dash_manifest(&[0], links), manifest);
-    assert!(!growing.dash_manifest(&[0], "?s=T").contains("Location"));
+    let without = growing.dash_manifest(&[0], "?s=T");
+    assert!(!without.contains("Location") && !without.contains("UTCTiming"), "{without}");
     let grown = grown.dash_manifest(&[0], links);
     assert!(grown.contains("type=\"static\""), "{grown}");
     assert!(grown.contains("mediaPresentationDuration=\"PT8S\""), "{grown}");

@@ -238,6 +238,29 @@ fn a_servers_root_stands_for_all_its_titles() {
 }
 
 #[test]
+fn the_titles_of_a_server_are_those_of_all_pages_of_its_list() {
+    // Three pages, of which the second has nothing to play; or pages without an end.
+    let pages = |target: &str| match target {
+        "/titles" => Some(r#"{"titles":[{"name":"a"}],"next":"a & b"}"#),
+        "/titles?after=a%20%26%20b" => {
+            Some(r#"{"titles":[{"name":"c","kind":"file"}],"next":"c"}"#)
+        }
+        "/titles?after=c" => Some(r#"{"titles":[{"name":"d"}],"next":null}"#),
+        "/titles?limit=1" => Some(r#"{"titles":[{"name":"a"}],"next":"a"}"#),
+        _ if target.starts_with("/titles?folder=x") => Some(r#"{"titles":[],"next":"x"}"#),
+        _ => None,
+    };
+    let server = TestServer::open(move |target, _| Some(Reply::new(200, "", pages(target)?)));
+    let report = play(&options(&server, "/", 2)).unwrap();
+    let urls: Vec<&str> = report.viewers.iter().map(|viewer| viewer.url.as_str()).collect();
+    assert_eq!(urls, ["a", "d"].map(|name| server.url(&format!("/t/{name}/master.m3u8"))));
+    let one = play(&options(&server, "/titles?limit=1", 1)).unwrap();
+    assert_eq!(one.parameters.titles, 1, "a limit stands for a page");
+    let endless = play(&options(&server, "/titles?folder=x", 1)).unwrap_err().to_string();
+    assert!(endless.contains("on more than 250 pages"), "{endless}");
+}
+
+#[test]
 fn the_query_of_a_servers_root_opens_the_list_and_its_titles() {
     let server = TestServer::open(|target, _| {
         let open = target.contains("token=a.b") || target.contains("?s=");

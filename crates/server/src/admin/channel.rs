@@ -90,7 +90,9 @@ fn check_rate(title: &OpenTitle, tracks: &[u16], rate: BitRate) -> Result<(), Pr
     let lowest = tracks.first().and_then(|lead| packaging.lowest_constant_rate(*lead));
     let Some(lowest) = lowest.filter(|lowest| rate < *lowest) else { return Ok(()) };
     let most = ConstantRate::LONGEST_WAIT.as_millis();
-    let message = format!("at {rate} packets of this title would wait for more than {most} ms");
+    let message = format!(
+        "at {rate} packets of this title would wait for more than {most} ms, or its clock for 40 ms"
+    );
     let hint = format!("send it at {} bits per second or more, or without a rate", lowest.0);
     Err(Problem::new(422, "rate-too-low", message, &hint))
 }

@@ -34,6 +34,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::TitleSelection;
 use units::BitRate;
+use units::show::iso_date;
 
 /// How to answer a request.
 pub(crate) enum Decision {
@@ -111,6 +112,8 @@ fn decide(
             Err(_) => Response::error(500, "metrics", "the metrics could not be encoded"),
         },
         Route::Health => health(shared),
+        // Without an end of line, at which `Date.parse` of a player may fail.
+        Route::Time => uncached(Response::new(200, "text/plain", iso_date(SystemTime::now()))),
         Route::Master { .. }
         | Route::TransportMaster { .. }
         | Route::DashManifest { .. }
@@ -120,7 +123,9 @@ fn decide(
             return segmented(shared, request, title.to_owned(), manifest, (of_director, opened));
         }
         Route::Progressive { title } => return progressive(shared, request, title, opened),
-        Route::TransportFile { title } => return transport_file(shared, request, title, opened),
+        Route::TransportFile { title, .. } => {
+            return transport_file(shared, request, title, opened);
+        }
         Route::OverRtsp { .. } if request.viewer.is_none() => not_found(),
         Route::OverRtsp { title: name, is_transport } => {
             if let Some(refused) = over_rtsp::refusal(shared, &name) {
@@ -434,7 +439,7 @@ fn listing(
         Manifest::Dash(TextForm::Imsc) => format!("manifest-imsc.mpd{query}"),
         _ => format!("manifest.mpd{query}"),
     };
-    let links = Links { location: &location, ..links };
+    let links = Links { location: &location, clock: CLOCK, ..links };
     let (kind, text) = manifest_text(&presentation.packaging, manifest, videos, links);
     uncached(Response::new(200, kind, text))
 }
@@ -585,24 +590,12 @@ fn transport_file(
         let media = MediaResource::track_file(title, part, &file, body);
         return Ok(media_of_session(request, session, media));
     }
-    let rate = asked.ok_or_else(|| rate_missing(&name))?;
+    let rate = asked.ok_or_else(|| rate_missing(&name, "t"))?;
     let title = open_title(shared, &name, opened)?;
     let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
-    let presentation = presentation_of(&title, PlaybackParams { rate: Some(rate), ..params })?;
-    let packaging = &presentation.packaging;
-    clear_file(&name, packaging)?;
-    if params.excerpt.backwards || params.excerpt.skip > 0 {
-        return Ok(forwards_only().into());
-    }
-    packaging.transport_offers().map_err(|why| no_transport(&name, &why))?;
-    if !packaging.is_transport_planned() {
-        return Ok(Decision::PlanTransport(title, presentation));
-    }
+    let params = PlaybackParams { rate: Some(rate), ..params };
+    let (presentation, lead) = at_constant_rate(&name, &title, params, request.permit)?;
     let manifest = Manifest::TransportFile;
-    let best = presentation.best_offer(manifest.format(), request.permit);
-    let best = best.ok_or_else(|| not_permitted(request.permit))?;
-    let lead = *presentation.offers(manifest.format())[best].first().ok_or_else(not_found)?;
-    check_rate(packaging.lowest_constant_rate(lead).ok_or_else(not_found)?, rate)?;
     if request.method == Method::Head {
         // As for MP4, the best offer stands for all.
         let file = BuiltFile::Transport(lead);
@@ -624,13 +617,42 @@ fn transport_file(
     Ok(Decision::Admit(Box::new(play), manifest))
 }
 
+/// The presentation of a title with a transport stream at the constant rate of `params`, and the
+/// track that leads its best offer, or what to do instead.
+pub(super) fn at_constant_rate(
+    name: &str,
+    title: &Arc<OpenTitle>,
+    params: PlaybackParams,
+    permit: Permit,
+) -> Result<(Arc<Presentation>, u16), Decision> {
+    let presentation = presentation_of(title, params)?;
+    let packaging = &presentation.packaging;
+    clear_file(name, packaging)?;
+    if params.excerpt.backwards || params.excerpt.skip > 0 {
+        return Err(forwards_only().into());
+    }
+    packaging.transport_offers().map_err(|why| no_transport(name, &why))?;
+    if !packaging.is_transport_planned() {
+        return Err(Decision::PlanTransport(Arc::clone(title), presentation));
+    }
+    let format = Manifest::TransportFile.format();
+    let best = presentation.best_offer(format, permit).ok_or_else(|| not_permitted(permit))?;
+    let lead = *presentation.offers(format)[best].first().ok_or_else(not_found)?;
+    let lowest = packaging.lowest_constant_rate(lead).ok_or_else(not_found)?;
+    check_rate(lowest, params.rate.ok_or_else(not_found)?)?;
+    Ok((presentation, lead))
+}
+
 /// Refuses a constant rate that a title with this lowest one cannot have.
 fn check_rate(lowest: BitRate, rate: BitRate) -> Result<(), Response> {
     let highest = BitRate(lowest.0.saturating_mul(MOST_FILLED));
     let (word, message) = if rate < lowest {
         (
             "rate-too-low",
-            format!("at {rate} packets of this title would come later than they are decoded"),
+            format!(
+                "at {rate} packets of this title would come later than they are decoded, or its \
+                 clock later than every 40 ms"
+            ),
         )
     } else if rate > highest {
         ("rate-too-high", format!("{rate} is more than {MOST_FILLED} times what this title needs"))
@@ -901,7 +923,7 @@ fn uncached(mut response: Response) -> Response {
     response
 }
 
-fn bad_parameter(BadParameter(why): &BadParameter) -> Response {
+pub(super) fn bad_parameter(BadParameter(why): &BadParameter) -> Response {
     Response::error(400, "bad-parameter", why)
 }
 
@@ -911,10 +933,12 @@ fn forwards_only() -> Response {
     Response::error(400, "forwards-only", why)
 }
 
-fn rate_missing(name: &str) -> Response {
+/// `folder`: below which the address is, `t` or `origin`.
+pub(super) fn rate_missing(name: &str, folder: &str) -> Response {
     let message = "a transport stream in one file has a constant rate, and the address names none";
     let name = escape(name);
-    let hint = format!("ask for /t/{name}.ts?rate=8Mbps, or play /t/{name}/master-ts.m3u8");
+    let url = format!("/{folder}/{name}");
+    let hint = format!("ask for {url}.ts?rate=8Mbps, or play {url}/master-ts.m3u8");
     Response::json(400, &json!({ "error": "rate-missing", "message": message, "hint": hint }))
 }
 
@@ -979,6 +1003,9 @@ pub(super) fn not_found() -> Response {
 /// The highest constant rate, in multiples of the lowest one that a title can have. The network is
 /// reserved for what the title has, not for null packets.
 const MOST_FILLED: u64 = 4;
+/// The address of the server's time from a manifest of a session, `/t/TITLE/manifest.mpd`:
+/// relative, so that it is right behind a proxy, too.
+const CLOCK: &str = "../../time";
 /// A cache asks each time, so that the player of an ended session learns of its end.
 pub(super) const ASK_EACH_TIME: &str = "private, no-cache";
 /// After this long, players behind the same address have begun to play.

@@ -88,7 +88,7 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         | Route::DashManifest { title, .. }
         | Route::OnDemandManifest { title, .. }
         | Route::Progressive { title }
-        | Route::TransportFile { title }
+        | Route::TransportFile { title, .. }
         | Route::OverRtsp { title, .. }
         | Route::TextFile { title, .. }
         | Route::ThumbnailCues { title }
@@ -96,8 +96,9 @@ fn needed(route: &Route, of_session: bool) -> Option<TokenNeed<'_>> {
         Route::Origin { title, .. } => Some(TokenNeed::Origin(title)),
         Route::Titles => Some(TokenNeed::TitleList),
         Route::Sessions | Route::Status | Route::Metrics => Some(TokenNeed::Server),
-        // The page holds no data; a load balancer asks for the health.
-        Route::Root | Route::Console(_) | Route::Health => None,
+        // The page holds no data; a load balancer asks for the health, and all responses have the
+        // time.
+        Route::Root | Route::Console(_) | Route::Health | Route::Time => None,
         // Signed with the secret of the cluster, which is checked with all else that it says.
         Route::Part { .. } => None,
         Route::Playlist { .. }

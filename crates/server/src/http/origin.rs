@@ -5,9 +5,11 @@
 //!   /origin/TITLE/master.m3u8               names VERSION/0.m3u8 ...          kept for 10 s
 //!   /origin/TITLE/manifest.mpd              names VERSION/0/17.m4s ...        kept for 10 s
 //!   /origin/TITLE.mp4                       307 to TITLE/VERSION/file.mp4     kept for 10 s
+//!   /origin/TITLE.ts?rate=8Mbps             307 to TITLE/VERSION/file-8000000.ts    the same
 //!   /origin/TITLE/VERSION/0.m3u8            names 0/17.m4s                    kept for an hour
 //!   /origin/TITLE/VERSION/0/17.m4s          media: a fill                     immutable
 //!   /origin/TITLE/VERSION/0.mp4             a track as a file: a fill         immutable
+//!   /origin/TITLE/VERSION/file-8000000.ts   a stream at that rate: a fill     immutable
 //!   /origin/TITLE/VERSION/text/0/17.vtt     text, from memory                 immutable
 //! ```
 //!
@@ -24,17 +26,19 @@ use super::ranged::{FOR_EVER, KeptBy, MediaBody, ranged};
 use super::request::HttpRequest;
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
 use super::response::{Head, Response};
-use super::routes::{Route, escape};
+use super::routes::{Route, escape, file_at_rate};
+use crate::access::Permit;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::messages::{Manifest, PlayRequest};
-use crate::playback_params;
+use crate::playback_params::{self, PlaybackParams};
 use crate::presentation::{BuiltFile, Presentation};
 use crate::shared::Shared;
 use engine::{FillFor, MaxWait};
 use media::{CueClock, Encryption, KeyAccess, Links, Slice, TextForm};
 use serde_json::json;
 use std::sync::Arc;
+use units::BitRate;
 
 /// Decides on a request of a cache for a resource of `title`, which is of this version; without a
 /// version for one of its manifests.
@@ -54,7 +58,7 @@ pub(super) fn answer(
     let title = open_title(shared, name, opened)?;
     may_be_kept(name, &title, route)?;
     match version {
-        None => entry(name, &title, route),
+        None => entry(request, name, &title, route),
         Some(version) if version == title.version => {
             of_version(shared, request, name, title, route)
         }
@@ -66,7 +70,7 @@ pub(super) fn answer(
 /// at this server, where only sessions get them.
 fn may_be_kept(name: &str, title: &OpenTitle, route: &Route) -> Result<(), Decision> {
     let packaging = &title.whole.packaging;
-    if matches!(route, Route::Progressive { .. }) {
+    if matches!(route, Route::Progressive { .. } | Route::TransportFile { .. }) {
         clear_file(name, packaging)?;
     }
     let is_without = |it: &Arc<Encryption>| it.keys().any(|key| key.access == KeyAccess::Server);
@@ -82,19 +86,33 @@ fn may_be_kept(name: &str, title: &OpenTitle, route: &Route) -> Result<(), Decis
     Ok(())
 }
 
-/// A manifest, which names the addresses of the present version.
-fn entry(name: &str, title: &Arc<OpenTitle>, route: &Route) -> Result<Decision, Decision> {
+/// A manifest, which names the addresses of the present version, or the way to a file of it.
+fn entry(
+    request: &HttpRequest,
+    name: &str,
+    title: &Arc<OpenTitle>,
+    route: &Route,
+) -> Result<Decision, Decision> {
+    let file = |file: &str| {
+        let head = Head::new(307)
+            .field("Location", format_args!("{}/{}/{file}", escape(name), title.version))
+            .field("Cache-Control", BRIEFLY);
+        Response::only_head(head, 0).into()
+    };
     let manifest = match route {
         Route::Master { text, .. } => Manifest::Hls(*text),
         Route::TransportMaster { .. } => Manifest::HlsTransport,
         Route::DashManifest { text, .. } => Manifest::Dash(*text),
         Route::OnDemandManifest { text, .. } => Manifest::OnDemand(*text),
-        _ => {
-            let head = Head::new(307)
-                .field("Location", format_args!("{}/{}/file.mp4", escape(name), title.version))
-                .field("Cache-Control", BRIEFLY);
-            return Ok(Response::only_head(head, 0).into());
+        Route::TransportFile { .. } => {
+            let rate = playback_params::rate(&request.query);
+            let rate = rate.map_err(|why| answer::bad_parameter(&why))?;
+            let rate = rate.ok_or_else(|| answer::rate_missing(name, "origin"))?;
+            // Refused here, where nothing is kept for long.
+            at_rate(name, title, rate)?;
+            return Ok(file(&file_at_rate(rate)));
         }
+        _ => return Ok(file("file.mp4")),
     };
     if manifest == Manifest::HlsTransport {
         planned(name, title)?;
@@ -133,6 +151,7 @@ fn of_version(
     route: &Route,
 ) -> Result<Decision, Decision> {
     let (mut format, mut file) = (DeliveryFormat::Segmented, None);
+    let mut presentation = Arc::clone(&title.whole);
     if matches!(route, Route::TransportPlaylist { .. } | Route::TransportSegment { .. }) {
         planned(name, &title)?;
     }
@@ -149,6 +168,15 @@ fn of_version(
     if let Some(wanted) = answer::indexed_file(route) {
         file = Some(answer::track_file(&title, &title.whole, wanted)?);
     }
+    if let Route::TransportFile { rate, .. } = route {
+        let (at_rate, lead) = at_rate(name, &title, rate.ok_or_else(not_found)?)?;
+        let wanted = BuiltFile::Transport(lead);
+        let Some(body) = at_rate.cached_file(&wanted) else {
+            return Ok(Decision::BuildFile(title, at_rate, wanted));
+        };
+        file = Some(MediaResource::track_file(&title, &at_rate, &wanted, body));
+        presentation = at_rate;
+    }
     let is_file = file.is_some();
     let found = file
         .map(TitleResource::Media)
@@ -162,9 +190,19 @@ fn of_version(
         TitleResource::Media(media) => media,
     };
     match ranged(request, &title, media, KeptBy::Caches) {
-        Ok(media) => Ok(fill(shared, name, title, (format, is_file), media)),
+        Ok(media) => Ok(fill(shared, name, (title, &presentation), (format, is_file), media)),
         Err(response) => Ok(response.into()),
     }
+}
+
+/// The whole title with a transport stream at this rate, and the track that leads it.
+fn at_rate(
+    name: &str,
+    title: &Arc<OpenTitle>,
+    rate: BitRate,
+) -> Result<(Arc<Presentation>, u16), Decision> {
+    let params = PlaybackParams { rate: Some(rate), ..PlaybackParams::default() };
+    answer::at_constant_rate(name, title, params, Permit::default())
 }
 
 /// Media for a cache, in a format, of a file or not: admitted as a fill where any of it has to be
@@ -172,13 +210,12 @@ fn of_version(
 fn fill(
     shared: &Arc<Shared>,
     name: &str,
-    title: Arc<OpenTitle>,
+    (title, whole): (Arc<OpenTitle>, &Presentation),
     (format, is_file): (DeliveryFormat, bool),
     media: MediaBody,
 ) -> Decision {
     let range = media.range.clone();
-    let Some(presentation) = Presentation::fill(&title.whole, format, is_file, &media.body, range)
-    else {
+    let Some(presentation) = Presentation::fill(whole, format, is_file, &media.body, range) else {
         return generated(media).into();
     };
     let (presentation, name) = (Arc::new(presentation), name.to_owned());

@@ -3,6 +3,7 @@
 use crate::messages::Manifest;
 use media::TextForm;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use units::BitRate;
 
 /// A resource of this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub(crate) enum Route {
     Metrics,
     /// `/healthz`
     Health,
+    /// `/time`
+    Time,
     /// `/t/TITLE/master.m3u8`: the admission request of an HLS player;
     /// `/t/TITLE/master-imsc.m3u8`: with subtitles as IMSC.
     Master { title: String, text: TextForm },
@@ -74,8 +77,8 @@ pub(crate) enum Route {
     /// `/t/TITLE.mp4`: an admission request; `/t/TITLE.mp4?s=TOKEN`: the file's bytes.
     Progressive { title: String },
     /// `/t/TITLE.ts?rate=RATE`: an admission request; `/t/TITLE.ts?s=TOKEN`: the bytes of the
-    /// transport stream at a constant rate.
-    TransportFile { title: String },
+    /// transport stream at a constant rate, which only addresses for caches name in their path.
+    TransportFile { title: String, rate: Option<BitRate> },
     /// `/t/TITLE/rtsp`, and `/t/TITLE/rtsp-ts` of the transport stream: what a director asks for a
     /// player of RTSP.
     OverRtsp { title: String, is_transport: bool },
@@ -99,8 +102,9 @@ impl Route {
             ["status"] => Self::Status,
             ["metrics"] => Self::Metrics,
             ["healthz"] => Self::Health,
+            ["time"] => Self::Time,
             ["t", name] => match name.strip_suffix(".ts") {
-                Some(name) => Self::TransportFile { title: title(name)? },
+                Some(name) => Self::TransportFile { title: title(name)?, rate: None },
                 None => Self::Progressive { title: title(name.strip_suffix(".mp4")?)? },
             },
             ["t", name, "master.m3u8"] => {
@@ -256,24 +260,28 @@ impl Route {
             Self::of(&path.map(str::to_owned).collect::<Vec<_>>())
         };
         let file = |name: &str| Some(Self::Progressive { title: title(name)? });
+        let stream = |name: &str, rate| Some(Self::TransportFile { title: title(name)?, rate });
         let (name, version, resource) = match *path {
-            [name] => (name.strip_suffix(".mp4")?, None, file(name.strip_suffix(".mp4")?)?),
+            [name] => match name.strip_suffix(".ts") {
+                Some(name) => (name, None, stream(name, None)?),
+                None => (name.strip_suffix(".mp4")?, None, file(name.strip_suffix(".mp4")?)?),
+            },
             [name, manifest] => (name, None, of_players(name, &[manifest])?),
             [name, version, "file.mp4"] => (name, Some(version), file(name)?),
+            [name, version, below] if let Some(rate) = constant_rate(below) => {
+                (name, Some(version), stream(name, Some(rate))?)
+            }
             [name, version, ref below @ ..] => (name, Some(version), of_players(name, below)?),
             [] => return None,
         };
         let is_below = match resource {
-            Self::Progressive { .. } => version.is_some(),
+            Self::Progressive { .. } | Self::TransportFile { .. } => version.is_some(),
             Self::Master { .. }
             | Self::TransportMaster { .. }
             | Self::DashManifest { .. }
             | Self::OnDemandManifest { .. } => false,
             // Caches keep no keys, and ask for no players.
-            Self::Session { .. }
-            | Self::Key { .. }
-            | Self::OverRtsp { .. }
-            | Self::TransportFile { .. } => return None,
+            Self::Session { .. } | Self::Key { .. } | Self::OverRtsp { .. } => return None,
             _ => true,
         };
         if is_below != version.is_some() {
@@ -282,6 +290,16 @@ impl Route {
         let (title, version) = (title(name)?, version.map(str::to_owned));
         Some(Self::Origin { title, version, resource: Box::new(resource) })
     }
+}
+
+/// The name of the transport stream at a constant rate among addresses for caches.
+pub(crate) fn file_at_rate(rate: BitRate) -> String {
+    format!("file-{}.ts", rate.0)
+}
+
+/// The rate that such a name states.
+fn constant_rate(name: &str) -> Option<BitRate> {
+    Some(BitRate(number(name.strip_prefix("file-")?.strip_suffix(".ts")?)?))
 }
 
 /// A title's name in percent-encoding, as in URLs.
@@ -376,7 +394,8 @@ mod tests {
         let segment = Route::TransportSegment { title: film(), track: 0, number: 17 };
         assert_eq!(route("t/film/0/17.ts"), Some(segment));
         assert_eq!(route("t/film.mp4"), Some(Route::Progressive { title: film() }));
-        assert_eq!(route("t/film.ts"), Some(Route::TransportFile { title: film() }));
+        let stream = Route::TransportFile { title: film(), rate: None };
+        assert_eq!(route("t/film.ts"), Some(stream));
         assert_eq!(route("t/...mp4"), Some(Route::Progressive { title: "..".to_owned() }));
         for unknown in [
             "t",
@@ -413,7 +432,8 @@ mod tests {
             "t/film/0/2/17.vtt",
             "t/film/07-ts.m3u8",
             "t/.ts",
-            "origin/film.ts",
+            "origin/.ts",
+            "t/film/file-8000000.ts",
             "t/film/0/01.ts",
             "t/film/0/iframe-1.ts",
             "t/film/0/4294967296.m4s",
@@ -448,6 +468,10 @@ mod tests {
         let file = || Route::Progressive { title: film() };
         assert_eq!(route("origin/film.mp4"), origin(None, file()));
         assert_eq!(route("origin/film/a-1/file.mp4"), origin(Some("a-1"), file()));
+        let stream = |rate| Route::TransportFile { title: film(), rate };
+        assert_eq!(route("origin/film.ts"), origin(None, stream(None)));
+        let at_rate = stream(Some(BitRate(8_000_000)));
+        assert_eq!(route("origin/film/a-1/file-8000000.ts"), origin(Some("a-1"), at_rate));
         for unknown in [
             "origin",
             "origin/film",
@@ -463,6 +487,10 @@ mod tests {
             "origin/film/a-1/key/a-b",
             "origin/film/a-1/session",
             "origin/film/a-1/film.mp4",
+            "origin/film/file-8000000.ts",
+            "origin/film/a-1/file-08.ts",
+            "origin/film/a-1/file-8Mbps.ts",
+            "origin/film/a-1/file.ts",
             "origin/film/a-1/0/1.m4s/x",
         ] {
             assert_eq!(route(unknown), None, "{unknown}");

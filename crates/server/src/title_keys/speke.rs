@@ -12,8 +12,9 @@
 //! that does not answer is not asked again for [`PAUSE`], since the thread that waits for it opens
 //! titles for all; a title for which it gives no keys neither.
 //!
-//! Sources: AWS, "SPEKE API v2" (headers, constraints); DASH-IF, "CPIX 2.3". Left out: keys that
-//! are encrypted in the document, rotation, and requests that are signed by SigV4.
+//! Sources: AWS, "SPEKE API v2" (headers, constraints); DASH-IF, "CPIX 2.3". AWS, "Signature
+//! Version 4" (requests to its API Gateway). Left out: keys that are encrypted in the document, and
+//! rotation.
 
 use super::system;
 use crate::outgoing;
@@ -22,19 +23,36 @@ use base64::prelude::BASE64_STANDARD;
 use media::{ContentKey, DrmSystem, EncryptionScheme, HlsSignaling, KeyAccess, uuid};
 use ring::digest::{Context, SHA256};
 use roxmltree::{Document, Node};
+use s3::Signer;
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use ureq::Agent;
+use ureq::http::Uri;
 
 /// A key server, and what it said.
 pub(super) struct KeyServer {
-    url: String,
-    authorization: Option<String>,
+    uri: Uri,
+    access: KeyServerAccess,
     systems: Vec<[u8; 16]>,
     agent: Agent,
     said: Mutex<Said>,
+}
+
+/// How a key server knows who asks.
+pub(super) enum KeyServerAccess {
+    /// Everybody may ask.
+    Open,
+    /// By the value of the `Authorization` field.
+    Authorization(String),
+    /// By the signature of each question, as a service of AWS wants it.
+    Signature {
+        /// The credentials.
+        signer: Signer,
+        /// The service's name: `execute-api` for the API Gateway.
+        service: String,
+    },
 }
 
 /// What a key server gives for a title.
@@ -75,7 +93,7 @@ impl KeyServer {
     /// A server at this address; the error says what is wrong with the address, after its text.
     pub(super) fn new(
         url: &str,
-        authorization: Option<String>,
+        access: KeyServerAccess,
         systems: Vec<[u8; 16]>,
     ) -> Result<Self, String> {
         let uri = outgoing::parse_address(url)?;
@@ -83,9 +101,16 @@ impl KeyServer {
         if uri.scheme_str() != Some("https") && !is_here {
             return Err("is not https: keys would cross the network in the clear".to_owned());
         }
-        let is_field = |text: &String| text.chars().all(|c| c.is_ascii_graphic() || c == ' ');
-        if !authorization.iter().all(is_field) {
-            return Err("has an authorization that is not one line of ASCII".to_owned());
+        match &access {
+            KeyServerAccess::Authorization(text) if !text.chars().all(is_of_a_field) => {
+                return Err("has an authorization that is not one line of ASCII".to_owned());
+            }
+            KeyServerAccess::Signature { .. } if !uri.path().chars().all(is_signed_as_it_is) => {
+                return Err("has a path with other characters than A-Z a-z 0-9 / - . _ ~, which \
+                            cannot be signed"
+                    .to_owned());
+            }
+            _ => {}
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -95,8 +120,7 @@ impl KeyServer {
             .timeout_global(Some(PATIENCE))
             .user_agent("tenuto")
             .build();
-        let (url, agent) = (url.to_owned(), config.new_agent());
-        Ok(Self { url, authorization, systems, agent, said: Mutex::default() })
+        Ok(Self { uri, access, systems, agent: config.new_agent(), said: Mutex::default() })
     }
 
     /// The keys of a title with this content. May wait for [`PATIENCE`].
@@ -155,11 +179,19 @@ impl KeyServer {
     fn ask(&self, question: &str) -> Result<String, NoKeys> {
         let mut request = self
             .agent
-            .post(&self.url)
-            .header("Content-Type", "application/xml")
+            .post(self.uri.clone())
+            .header("Content-Type", XML)
             .header("X-Speke-Version", SPEKE);
-        if let Some(authorization) = &self.authorization {
-            request = request.header("Authorization", authorization);
+        let fields = match &self.access {
+            KeyServerAccess::Open => Vec::new(),
+            KeyServerAccess::Authorization(value) => vec![("authorization", value.clone())],
+            KeyServerAccess::Signature { signer, service } => {
+                let body = (XML, question.as_bytes());
+                signer.headers_of_post(service, &self.uri, body, SystemTime::now())
+            }
+        };
+        for (name, value) in fields {
+            request = request.header(name, value);
         }
         let silent = |error: ureq::Error| NoKeys::Silent(format!("no answer: {error}"));
         let mut answer = request.send(question).map_err(silent)?;
@@ -174,6 +206,16 @@ impl KeyServer {
             Err(error) => Err(silent(error)),
         }
     }
+}
+
+/// Whether a field of HTTP may have a character in its value.
+fn is_of_a_field(c: char) -> bool {
+    c.is_ascii_graphic() || c == ' '
+}
+
+/// Whether a character of a path is the same in what is signed, whatever the service.
+fn is_signed_as_it_is(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "/-._~".contains(c)
 }
 
 /// The number of a key: a UUID of version 8 (RFC 9562), which says nothing of the key.
@@ -387,6 +429,7 @@ fn text_of(node: &Node<'_, '_>) -> Option<String> {
 }
 
 const SPEKE: &str = "2.0";
+const XML: &str = "application/xml";
 const CPIX: &str = "urn:dashif:org:cpix";
 const PSKC: &str = "urn:ietf:params:xml:ns:keyprov:pskc";
 

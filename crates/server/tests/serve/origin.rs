@@ -65,6 +65,11 @@ fn caches_get_the_bytes_that_players_get_and_may_keep_them() {
     assert_eq!(file.status, 200, "{path}: {file:?}");
     assert!(file.body == client.get_following("/t/film.mp4").1.body);
     assert_kept_by_caches(&mut client, &path, &file.body);
+    let (path, file) = client.get_following("/origin/film.ts?rate=3Mbps");
+    assert!(path.ends_with("/file-3000000.ts"), "{path}: one address of each rate");
+    assert!(file.body == client.get_following("/t/film.ts?rate=3000kbps").1.body);
+    // Also ranges of null packets, for which nothing is read.
+    assert_kept_by_caches(&mut client, &path, &file.body);
     let manifest = client.get("/origin/film/ondemand.mpd").text().to_owned();
     let folder = manifest.split("<BaseURL>").nth(1).and_then(|it| it.split('<').next()).unwrap();
     let players = client.get("/t/film/ondemand.mpd").text().to_owned();
@@ -176,6 +181,10 @@ fn addresses_without_a_place_are_refused_with_what_to_do() {
         ("/origin/film/master.m3u8?start=2", 400, "bad-parameter"),
         ("/origin/film/old/0/1.m4s", 404, "version-unknown"),
         ("/origin/film/old/0.m3u8", 404, "version-unknown"),
+        ("/origin/film/old/file-3000000.ts", 404, "version-unknown"),
+        ("/origin/film.ts", 400, "rate-missing"),
+        ("/origin/film.ts?rate=100kbps", 400, "rate-too-low"),
+        ("/origin/film.ts?rate=3Mbps&start=2", 400, "bad-parameter"),
         ("/origin/none/master.m3u8", 404, "no-title"),
         ("/origin/film/0/1.m4s", 404, "not-found"),
         ("/origin/film/session", 404, "not-found"),

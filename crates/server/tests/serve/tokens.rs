@@ -54,6 +54,7 @@ fn titles_list_and_views_are_opened_by_the_tokens_that_allow_them() {
         ("/metrics", "", 401, "token-missing"),
         ("/metrics", &operator, 200, ""),
         ("/healthz", "", 200, ""),
+        ("/time", "", 200, ""),
         ("/console/", "", 200, ""),
     ] {
         let bearer = format!("Bearer {token}");

@@ -398,14 +398,14 @@ function picturesOf(video) {
   }));
   return { first: shown, what: () => `pictures ${first} to ${number()}`, number };
 }
-// Over which protocols files of servers with TLS came. dash.js also asks a server of its own for
-// the time.
+// Over which protocols files of servers with TLS came, and from where else anything did.
 function protocols() {
   const kinds = {};
   for (const { name, nextHopProtocol } of performance.getEntriesByType('resource')) {
-    const { protocol, hostname, pathname } = new URL(name);
-    const isOurs = protocol === 'https:' && hostname === '127.0.0.1';
-    if (isOurs) (kinds[nextHopProtocol] ??= new Set()).add(pathname.split('.').pop());
+    const { protocol, hostname, pathname } = new URL(name), isHere = hostname === '127.0.0.1';
+    if (!isHere && protocol.startsWith('http')) warned.add(`asked for ${name}`);
+    const isSecure = protocol === 'https:';
+    if (isSecure) (kinds[nextHopProtocol] ??= new Set()).add(pathname.split('.').pop());
   }
   return Object.keys(kinds).sort().map(it => `${it}: ${[...kinds[it]].sort().join(' ')}`);
 }

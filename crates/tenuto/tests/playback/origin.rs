@@ -71,6 +71,19 @@ fn nginx_fetches_each_segment_once_for_all_viewers_and_mixes_no_titles() {
     }
     assert_eq!(pictures(&master).as_ref(), Ok(&after));
     assert_eq!(pictures(&cache.url("/origin/film.mp4")).as_ref(), Ok(&after));
+    // Two rates are two files: both ends of what there is.
+    let refused = get(&cache.url("/origin/film.ts?rate=1kbps"));
+    let refused: Value = serde_json::from_slice(&refused).expect("JSON");
+    let hint = refused["hint"].as_str().expect("a hint");
+    let rates: Vec<&str> =
+        hint.split("rate=").skip(1).map(|it| it.trim_end_matches(" to ")).collect();
+    assert_eq!(rates.len(), 2, "{hint}");
+    for rate in rates {
+        let url = cache.url(&format!("/origin/film.ts?rate={rate}"));
+        assert_eq!(pictures(&url).as_ref(), Ok(&after), "{url}");
+        let log = String::from_utf8(dir.read("access.log")).expect("text");
+        assert!(log.contains(&format!("/file-{rate}.ts\"")), "{log}");
+    }
 }
 
 /// The number of addresses with `part` that the server has sent media of, each of which was asked

@@ -56,17 +56,32 @@ pub(super) struct Pace {
 
 impl Packaging {
     /// The lowest constant rate at which no packet of the transport stream that this track leads
-    /// waits longer than [`ConstantRate::LONGEST_WAIT`]; `None` if the track has no form in a
-    /// transport stream.
+    /// waits longer than [`ConstantRate::LONGEST_WAIT`], and the clock is sent at least every
+    /// 40 ms; `None` if the track has no form in a transport stream.
     pub fn lowest_constant_rate(&self, track: u16) -> Option<BitRate> {
         Some(self.rendition(track)?.lowest_rate)
     }
 }
 
 /// The lowest constant rate of packets that become due at these times, in nanoseconds, so many at a
-/// time. From the mean rate on, each further one is that of the interval in which packets waited
-/// longest.
+/// time, and of the clock times between.
 pub(super) fn lowest_rate(bursts: &[(i64, u64)]) -> BitRate {
+    let without = rate_without_clock(bursts).0;
+    // The room for others grows with the rate: of every second packet or more.
+    let room = |rate: u64| rate - rate / Pace::new(BitRate(rate)).clock_distance();
+    let (mut too_low, mut enough) =
+        (LOWEST_RATE - 1, LOWEST_RATE.saturating_add(without.saturating_mul(2)));
+    while enough - too_low > 1 {
+        let middle = too_low + (enough - too_low) / 2;
+        *(if room(middle) < without { &mut too_low } else { &mut enough }) = middle;
+    }
+    // A round number is easier to ask for.
+    BitRate(enough.next_multiple_of(1000))
+}
+
+/// The lowest rate for these packets alone. From the mean rate on, each further one is that of the
+/// interval in which packets waited longest.
+fn rate_without_clock(bursts: &[(i64, u64)]) -> BitRate {
     let most = i128::from(u64::try_from(ConstantRate::LONGEST_WAIT.as_nanos()).unwrap_or(0));
     let mut rate = BitRate(1);
     for _ in 0..MOST_ROUNDS {
@@ -90,15 +105,17 @@ pub(super) fn lowest_rate(bursts: &[(i64, u64)]) -> BitRate {
         }
         rate = BitRate(u64::try_from(needed).unwrap_or(u64::MAX).max(rate.0 + 1));
     }
-    // Clock times between take their part, and a round number is easier to ask for.
-    BitRate((rate.0.saturating_add(CLOCK_RATE)).next_multiple_of(1000))
+    rate
 }
 
 impl Pace {
     /// Packets at this rate.
     pub(super) fn new(rate: BitRate) -> Self {
         let pace = Self { rate, clock_distance: 0 };
-        Self { clock_distance: pace.place_of(CLOCK_DISTANCE), rate }
+        let whole = pace.place_of(LONGEST_CLOCK_DISTANCE + 1) - 1;
+        let distance = pace.place_of(CLOCK_DISTANCE).min(whole);
+        // Of every packet a clock time would leave no room for others.
+        Self { clock_distance: distance.max(2), rate }
     }
 
     /// The packets after which the clock is sent again.
@@ -236,11 +253,13 @@ fn clock_of(packet: &[u8]) -> u64 {
 /// The head of a packet of the identifier 0x1fff.
 const NULL_HEAD: [u8; 4] = [0x47, 0x1f, 0xff, 0x10];
 const PACKET_BITS: u128 = PACKET as u128 * 8;
-/// Nanoseconds after which the clock is sent again: receivers of DVB want it each 40 ms (ETSI TR
-/// 101 290, 5.2.2).
+/// Nanoseconds after which the clock is sent again where packets are short enough, and at most:
+/// receivers of DVB want it each 40 ms (ETSI TR 101 290, 5.2.2).
 const CLOCK_DISTANCE: i128 = 35_000_000;
-/// Bits per second of clock times at that distance.
-const CLOCK_RATE: u64 = PACKET as u64 * 8 * 1000 / 35;
+const LONGEST_CLOCK_DISTANCE: i128 = 40_000_000;
+/// Bits per second of two packets in the longest distance: a clock time, and room for another one.
+/// Below 37.6 kb/s a packet alone takes longer.
+const LOWEST_RATE: u64 = PACKET as u64 * 8 * 2 * 1_000_000_000 / 40_000_000;
 /// Rounds of the search for the lowest rate, which ends after a few.
 const MOST_ROUNDS: u32 = 64;
 /// Ticks of a clock time in a second.
@@ -268,7 +287,8 @@ mod tests {
     fn clock_times_are_those_of_their_places_and_nothing_is_lost() {
         for seed in 0..100 {
             let mut random = fastrand::Rng::with_seed(seed);
-            let rate = random.u64(100_000..30_000_000);
+            let most = if seed % 2 == 0 { 200_000 } else { 30_000_000 };
+            let rate = random.u64(LOWEST_RATE..most);
             let mut stream = ConstantRate::new(BitRate(rate));
             let (mut made, mut pushed, mut places) = (Vec::new(), Vec::new(), Vec::new());
             // Around the place at which clock times begin again.
@@ -305,11 +325,7 @@ mod tests {
                 let ticks = (second + (300 << 33) - first) % (300 << 33);
                 let exact = (b - a) as f64 * 1504.0 * 27e6 / rate as f64;
                 assert!((ticks as f64 - exact).abs() <= 1.0, "seed {seed}: {ticks}, not {exact}");
-                let packet = 1504.0 * 27e6 / rate as f64;
-                assert!(
-                    exact <= 0.035 * 27e6 + packet,
-                    "seed {seed}: {exact} ticks without a clock"
-                );
+                assert!(exact <= 0.04 * 27e6, "seed {seed}: {exact} ticks without a clock");
             }
         }
     }
@@ -337,12 +353,19 @@ mod tests {
                 (at, random.u64(1..=burst))
             };
             let bursts: Vec<(i64, u64)> = (0..100).map(|_| next()).collect();
-            let lowest = lowest_rate(&bursts).0 - CLOCK_RATE;
+            let lowest = rate_without_clock(&bursts).0;
             // A round trip of nanoseconds may lose some of them.
             assert!(longest_wait(&bursts, BitRate(lowest)) <= most + 100, "seed {seed}");
-            // Rounded up to a kilobit.
-            let lower = BitRate(lowest.saturating_sub(1001).max(1));
+            let lower = BitRate(lowest.saturating_sub(1).max(1));
             assert!(longest_wait(&bursts, lower) > most - 100, "seed {seed}");
+            // Clock times take their part of any rate: the lowest with room is found one by one.
+            let is_enough = |rate: u64| {
+                let distance = Pace::new(BitRate(rate)).clock_distance();
+                let clock = nanoseconds(distance, BitRate(rate));
+                clock <= 40_000_000 && rate - rate / distance >= lowest
+            };
+            let with_clock = (lowest / 1000..).find(|rate| is_enough(rate * 1000));
+            assert_eq!(Some(lowest_rate(&bursts).0), with_clock.map(|it| it * 1000), "seed {seed}");
         }
     }
 

@@ -256,6 +256,17 @@ impl FilledPart {
         layout.block.parts(&layout.made_in(range))
     }
 
+    /// The number of tracks of which the file is made.
+    pub fn streams(&self) -> usize {
+        let FilledStream { packaging, lead, .. } = &*self.stream;
+        packaging.transport_tracks(*lead).map_or(0, |tracks| tracks.len())
+    }
+
+    /// The length of the part in bytes.
+    pub fn size(&self) -> u64 {
+        self.packets * PACKET as u64
+    }
+
     /// Places the packets again.
     fn layout(&self) -> PartLayout {
         let FilledStream { packaging, lead, pace, origin, .. } = &*self.stream;

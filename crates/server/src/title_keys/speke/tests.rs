@@ -14,7 +14,8 @@ fn asked() -> KeyRequest {
 }
 
 fn server(url: &str) -> KeyServer {
-    KeyServer::new(url, Some("Basic 5ec2e7".to_owned()), vec![WIDEVINE, FAIRPLAY]).unwrap()
+    let access = KeyServerAccess::Authorization("Basic 5ec2e7".to_owned());
+    KeyServer::new(url, access, vec![WIDEVINE, FAIRPLAY]).unwrap()
 }
 
 #[test]
@@ -48,6 +49,17 @@ fn a_server_gives_keys_and_what_systems_say_of_them() {
     let refused = server.keys(EncryptionScheme::Cbcs, "another", "1").unwrap_err();
     assert!(refused.contains("422") && refused.contains("no content another"), "{refused}");
     assert_eq!(there.asked(), [name, name, "another"]);
+}
+
+#[test]
+fn a_question_is_signed_as_aws_wants_it() {
+    let of_today = "AWS4-HMAC-SHA256 Credential=AKID/20";
+    let there = key_server::KeyServer::start(of_today, &["film"]);
+    let signer = Signer::new("eu-west-1".to_owned(), "AKID".to_owned(), "5ec2e7".to_owned());
+    let access = KeyServerAccess::Signature { signer, service: "execute-api".to_owned() };
+    let server = KeyServer::new(&there.url(), access, vec![WIDEVINE]).unwrap();
+    let given = server.keys(EncryptionScheme::Cbcs, "film", "1").unwrap();
+    assert_eq!(units::to_hex(&given.video.key), key_server::key_of(&uuid(&given.video.id)));
 }
 
 #[test]
