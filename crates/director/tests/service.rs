@@ -705,6 +705,23 @@ fn other_nodes_are_told_to_the_node_and_to_the_player() {
     assert_eq!((&clone["BASE-ID"], &clone["ID"]), (&own.into(), &other.into()));
     let replaced = &clone["URI-REPLACEMENT"]["PER-RENDITION-URIS"]["text/0"];
     assert_eq!(*replaced, format!("{address}/t/film/text/0.m3u8?s=S&ticket=T"));
+    let priority = || {
+        let manifest: Value = serde_json::from_str(body(&cluster.get(&target))).unwrap();
+        manifest["PATHWAY-PRIORITY"].clone()
+    };
+    // Viewers stay at a node that is drained until they are ordered to leave.
+    cluster.etcd.put(&format!("/tenuto/c/viewers/{own}"), r#"{"film":4}"#);
+    cluster.etcd.put(&format!("/tenuto/c/drained/{own}"), "true");
+    let number = usize::from(own == "n1");
+    until(|| cluster.json("/status")["nodes"][number]["drained"] == true);
+    assert_eq!(priority(), serde_json::json!([own, other]));
+    cluster.etcd.put(&format!("/tenuto/c/orders/{own}"), r#"{"remain":{"film":0}}"#);
+    until(|| priority() == serde_json::json!([other, own]));
+    cluster.etcd.delete(&format!("/tenuto/c/orders/{own}"));
+    until(|| priority() == serde_json::json!([own, other]));
+    cluster.etcd.delete(&format!("/tenuto/c/copies/film/{own}"));
+    until(|| cluster.json("/titles")["titles"][0]["ready"] == serde_json::json!([other]));
+    assert_eq!(priority(), serde_json::json!([own, other]), "it is played to its end");
     assert_eq!(status(&cluster.get("/steer/none?node=n0")), 404);
     assert_eq!(status(&cluster.get("/steer/film?names=%22%3E,..%0d&s=%0a")), 200);
 }

@@ -11,20 +11,22 @@
 //! The viewers of a lost node must not all go to the same other one: each viewer has an order of
 //! its own, in which a node is first in proportion to what it has free.
 //!
-//! A viewer stays where the viewer is while that node answers: its reservation is there. The answer
-//! follows from the title and the request alone, so that any director gives it. Each address at
-//! another node is given by itself, because players change no port with the host: the node has put
-//! the names of its media playlists, the session and its ticket into the address of the steering
-//! manifest.
+//! A viewer stays where the viewer is while that node answers: its reservation is there. Only
+//! viewers of a node that is drained leave it, in groups, as the planner orders ([`has_its_turn`]);
+//! one whom no other node takes comes back. The answer follows from what etcd has and the request
+//! alone, so that any director gives it. Each address at another node is given by itself, because
+//! players change no port with the host: the node has put the names of its media playlists, the
+//! session and its ticket into the address of the steering manifest.
 
 use super::ServiceState;
-use cluster::{ClusterView, ContentTag, CopyState, TitleName, TitleNumber};
+use cluster::{ClusterView, ContentTag, CopyState, NodeId, NodeView, TitleName, TitleNumber};
 use http_service::{HttpRequest, HttpResponse};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use ring::digest;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use units::Moment;
+use std::time::Duration;
+use units::{BitRate, Moment};
 
 /// A node with a copy of a title.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub(super) struct TitleNode {
     pub(super) address: String,
     /// What its copy has; `None`: it is not known.
     content: Option<ContentTag>,
-    /// Free rate of its disk with the copy.
+    /// Free rate of its disk with the copy, or of its network if that has less.
     free: u64,
     is_drained: bool,
 }
@@ -51,7 +53,8 @@ pub(super) fn nodes_with(
     for copy in copies.take(LOOKED_AT) {
         let node = view.node(copy.place.node);
         let Some(digest) = node.digest().filter(|_| node.answers(now)) else { continue };
-        let free = digest.disks.get(usize::from(copy.place.disk.0)).map_or(0, |disk| disk.free);
+        let disk = digest.disks.get(usize::from(copy.place.disk.0)).map_or(0, |disk| disk.free);
+        let free = disk.min(digest.network.free);
         let with = || TitleNode {
             name: node.id().to_string(),
             content: copy.content,
@@ -73,14 +76,16 @@ pub(super) fn nodes_with(
 /// Where a node stands in the order of a viewer: the time of an event that happens at the node's
 /// free rate, so that of two nodes each is first in proportion to what it has free.
 fn place_in_order(node: &TitleNode, salt: &[u8]) -> f64 {
+    -chance(&[salt, node.name.as_bytes()]).ln() / (node.free as f64).max(1.0)
+}
+
+/// A number from just above 0 to 1 that follows from these bytes.
+fn chance(of: &[&[u8]]) -> f64 {
     let mut context = digest::Context::new(&digest::SHA256);
-    context.update(salt);
-    context.update(node.name.as_bytes());
+    of.iter().for_each(|bytes| context.update(bytes));
     let hash = context.finish();
     let bits = u32::from_le_bytes(hash.as_ref()[..4].try_into().expect("four bytes"));
-    // From just above 0 to 1.
-    let chance = (f64::from(bits) + 1.0) / 4_294_967_296.0;
-    -chance.ln() / (node.free as f64).max(1.0)
+    (f64::from(bits) + 1.0) / 4_294_967_296.0
 }
 
 /// The value of `Tenuto-Elsewhere` in a question to the node `asked`: nodes with the same content,
@@ -121,17 +126,31 @@ pub(super) fn manifest(
         return HttpResponse::problem(404, "no-title", "no node has this title", json!({}));
     };
     let session = request.raw_query("s").unwrap_or_default();
-    let nodes = nodes_with(&view, number, now, session.as_bytes());
-    drop(view);
+    let mut nodes = nodes_with(&view, number, now, session.as_bytes());
     let first = request.query("node").unwrap_or_default();
     let present = request.query("_HLS_pathway").unwrap_or_else(|| first.clone());
+    let present = present.trim_matches('"');
+    let here = NodeId::new(present).ok().and_then(|id| view.node_named(&id));
+    let here = here.map(|number| view.node(number)).filter(|node| node.answers(now));
+    let mut next = None;
+    if let Some(here) = here {
+        // Its copy may have been removed, which its viewers play to the end.
+        if !nodes.iter().any(|node| node.name == present) {
+            nodes.extend(without_copy(here));
+        }
+        let rate = view.title(number).size().map_or(BitRate(0), |size| size.rate);
+        let is_leaving = leaving(here, number, title)
+            .is_some_and(|(leave, of)| has_its_turn(leave, of, session.as_bytes(), now));
+        next = is_leaving.then(|| with_room(&nodes, present, rate)).flatten();
+    }
+    drop(view);
     let names = request.query("names").unwrap_or_default();
     let of = |name| request.raw_query(name).filter(|value| is_plain(value)).unwrap_or_default();
     let path = format!("/t/{}/", utf8_percent_encode(title.as_str(), ESCAPED));
     let query = format!("?s={}&ticket={}", of("s"), of("ticket"));
     let names: Vec<&str> = names.split(',').filter(|name| is_plain(name)).collect();
     let listed = Playlists { names, path, query };
-    let body = steered(&nodes, &first, present.trim_matches('"'), &listed);
+    let body = steered(&nodes, &first, present, next.as_deref(), &listed);
     HttpResponse::with_body(200, "application/vnd.apple.steering-list", body.to_string())
 }
 
@@ -160,11 +179,52 @@ fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c))
 }
 
+/// A node whose copy of the title was removed.
+fn without_copy(node: &NodeView) -> Option<TitleNode> {
+    let address = node.digest()?.address.trim_end_matches('/').to_owned();
+    let (name, is_drained) = (node.id().to_string(), node.is_drained());
+    Some(TitleNode { name, address, content: None, free: 0, is_drained })
+}
+
+/// How many of a title's viewers should leave a drained node now, and of how many.
+fn leaving(node: &NodeView, title: TitleNumber, name: &TitleName) -> Option<(u32, u32)> {
+    let remain = *node.orders().remain.get(name).filter(|_| node.is_drained())?;
+    let (_, here) = node.viewers().iter().find(|(of, _)| *of == title)?;
+    Some((here.saturating_sub(remain), *here))
+}
+
+/// Whether a viewer of this `salt` is among those who leave, in the present turn. All ask twice a
+/// minute, and the answer stays the same for a turn; then others leave.
+fn has_its_turn(leave: u32, of: u32, salt: &[u8], now: Moment) -> bool {
+    let turn = u128::from(now.0) / TURN.as_nanos();
+    chance(&[salt, &turn.to_le_bytes()]) * f64::from(of) <= f64::from(leave)
+}
+
+/// The first node that has room for a viewer of this rate who leaves `present`, and for another
+/// one: half of what is free is left to new viewers.
+fn with_room(nodes: &[TitleNode], present: &str, rate: BitRate) -> Option<String> {
+    let content = nodes.iter().find(|node| node.name == present).and_then(|node| node.content);
+    let has_room = |node: &&TitleNode| {
+        node.name != present
+            && !node.is_drained
+            && (content.is_none() || node.content.is_none() || node.content == content)
+            && node.free >= rate.0.saturating_mul(2)
+    };
+    nodes.iter().find(has_room).map(|node| node.name.clone())
+}
+
 /// `first`: the node whose manifest the player has. `present`: the one that it fetches from.
-fn steered(nodes: &[TitleNode], first: &str, present: &str, listed: &Playlists<'_>) -> Value {
+/// `next`: the one that it goes to now.
+fn steered(
+    nodes: &[TitleNode],
+    first: &str,
+    present: &str,
+    next: Option<&str>,
+    listed: &Playlists<'_>,
+) -> Value {
     let mut nodes: Vec<&TitleNode> = nodes.iter().collect();
     // Stable, so that the others stay in their order; first, so that it is among those that count.
-    nodes.sort_by_key(|node| node.name != present);
+    nodes.sort_by_key(|node| (next != Some(&*node.name), node.name != present));
     nodes.truncate(OTHERS + 1);
     let mut order: Vec<&str> = nodes.iter().map(|node| &*node.name).collect();
     // The manifest has no other base. A node that does not answer comes last.
@@ -194,6 +254,9 @@ const OTHERS: usize = 2;
 const LOOKED_AT: usize = 64;
 /// A player leaves a node that is lost without being told; being told spreads viewers anew.
 const ASKED_AGAIN_SECS: u32 = 30;
+/// How long the same viewers have their turn to leave a node: long enough for a planner to see what
+/// the nodes that took them have left.
+const TURN: Duration = Duration::from_secs(180);
 /// Every character that is not unreserved in RFC 3986.
 pub(super) const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -245,7 +308,7 @@ mod tests {
         let (path, query) = ("/t/f/".to_owned(), "?q".to_owned());
         let listed = Playlists { names: vec!["0"], path, query };
         for (nodes, first, present, priority, cloned) in rows {
-            let steered = steered(nodes, first, present, &listed);
+            let steered = steered(nodes, first, present, None, &listed);
             let texts = |value: &Value| -> Vec<String> {
                 let all = value.as_array().unwrap().iter();
                 all.map(|one| one.as_str().unwrap().to_owned()).collect()
@@ -260,6 +323,55 @@ mod tests {
         }
         assert_eq!(elsewhere(&all, "n1"), "n2=http://b:80,n3=https://c");
         assert_eq!(elsewhere(&all[1..2], "n1"), "");
+    }
+
+    #[test]
+    fn a_viewer_leaves_for_a_node_with_room_for_two_and_the_same_content() {
+        let [a, b] = ["a", "b"].map(|content| Some(ContentTag::of(content)));
+        let with = |name, content, free, is_drained| TitleNode {
+            content,
+            free,
+            is_drained,
+            ..node(name, "http://x")
+        };
+        let all = [
+            with("n2", b, 90, false),
+            with("n3", a, 9, false),
+            with("n4", a, 90, true),
+            with("n5", a, 10, false),
+            with("n1", a, 90, true),
+        ];
+        for (nodes, rate, next, order) in [
+            (&all[..], 5, Some("n5"), "n5 n1 n2"),
+            (&all, 6, None, "n1 n2 n3"),
+            (&all[..4], 5, Some("n2"), "n2 n3 n4 n1"),
+        ] {
+            let found = with_room(nodes, "n1", BitRate(rate));
+            assert_eq!(found.as_deref(), next);
+            let listed = Playlists { names: Vec::new(), path: String::new(), query: String::new() };
+            let list = steered(nodes, "n1", "n1", next, &listed);
+            let order_found: Vec<&str> = list["PATHWAY-PRIORITY"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|name| name.as_str().unwrap())
+                .collect();
+            assert_eq!(order_found.join(" "), order);
+        }
+    }
+
+    #[test]
+    fn so_many_viewers_have_their_turn_as_should_leave_and_then_others() {
+        let at = |turn: u32| Moment::ZERO + TURN * turn;
+        let who = |leave, of, now: Moment| -> Vec<u32> {
+            (0..of).filter(|it| has_its_turn(leave, of, &it.to_le_bytes(), now)).collect()
+        };
+        let first = who(100, 1000, at(0));
+        assert!((80..120).contains(&first.len()), "{}", first.len());
+        assert_eq!(first, who(100, 1000, at(1) - Duration::from_secs(1)));
+        assert_ne!(first, who(100, 1000, at(1)));
+        assert_eq!(who(0, 1000, at(0)).len(), 0);
+        assert_eq!(who(7, 7, at(0)).len(), 7);
     }
 
     #[test]
