@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A place is what the addresses of the title begin with there; the rest is the same everywhere.
-//! A list says where a viewer goes next, and moves nobody whose place answers. Pathways that are
-//! other variants of the playlist, and not clones at another server, are not followed.
+//! A list says where a viewer goes next, and whether the viewer leaves a place that answers.
+//! Pathways that are other variants of the playlist, and not clones at another server, are not
+//! followed.
 
 use crate::url::Url;
 use serde_json::Value;
@@ -149,6 +150,11 @@ impl Pathways {
         self.steering.is_some() && self.place_of(url).is_some_and(|place| place != self.present)
     }
 
+    /// The place that a list puts in front of the present one.
+    pub(crate) fn preferred(&self) -> Option<usize> {
+        self.order.first().copied().filter(|place| *place != self.present)
+    }
+
     /// Sends all requests to this place from now on.
     pub(crate) fn go_to(&mut self, place: usize) {
         self.present = place;
@@ -206,6 +212,7 @@ mod tests {
         let at = |pathways: &Pathways| pathways.at_present(&address).to_string();
         assert_eq!((pathways.next(&[0]), at(&pathways)), (None, address.to_string()));
         assert_eq!(pathways.steer(LIST.as_bytes()), Some(Duration::from_secs(30)));
+        assert_eq!(pathways.preferred(), None);
         let (mut tried, mut seen) = (Vec::new(), Vec::new());
         while let Some(place) = pathways.next(&tried) {
             pathways.go_to(place);
@@ -218,6 +225,7 @@ mod tests {
         assert_eq!(seen, wanted);
         let asked = pathways.steering().unwrap().to_string();
         assert_eq!(asked, "http://d/steer/film?node=n1&_HLS_pathway=n2");
+        assert_eq!(pathways.preferred(), Some(0));
     }
 
     #[test]

@@ -110,6 +110,9 @@ pub(crate) struct Session {
     pathways: Pathways,
     /// The place that media came from last.
     place: usize,
+    /// Whether a steering manifest leads from there to the present place, of which no media has
+    /// come yet.
+    is_led: bool,
     /// The moment at which the steering manifest is fetched again.
     steer_at: Option<Moment>,
     finder: MoovFinder,
@@ -180,6 +183,7 @@ impl Session {
             lanes: Vec::new(),
             pathways: Pathways::default(),
             place: 0,
+            is_led: false,
             steer_at: None,
             finder: MoovFinder::default(),
             tracks: Vec::new(),

@@ -1,12 +1,12 @@
 //! Viewers whose server is lost in the middle go on at another, by HLS content steering or by the
-//! base addresses of DASH. A server that is lost closes its connections, in the middle of a segment
-//! or without an answer.
+//! base addresses of DASH, and so do those whom steering leads away. A server that is lost closes
+//! its connections, in the middle of a segment or without an answer.
 
 use super::test_server::{Reply, TestServer};
 use super::{ViewerOutcome, options, play, verdicts};
 use serde_json::json;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use tenuto_client::PlayReport;
 
 /// What a server does with requests for media.
@@ -20,6 +20,9 @@ enum Does {
     /// Has no room for the first requests.
     IsFull(usize),
     Closes,
+    /// Serves, the third segments once the viewer has the steering manifest, which puts the other
+    /// servers in front.
+    LeadsAway,
     /// Has none of the media.
     Lacks,
 }
@@ -44,8 +47,16 @@ fn server(
     document: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
 ) -> TestServer {
     let (requests, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let has_list = Arc::new(OnceLock::new());
     TestServer::open(move |target, admission| match document(target) {
+        Some(text) if target.starts_with("/steer") => {
+            Some(Reply::new(200, "", text).telling(&has_list))
+        }
         Some(text) => Some(Reply::new(200, "", text)),
+        None if matches!(does, Does::LeadsAway) && target.contains("/2.m4s") => {
+            has_list.wait();
+            None
+        }
         None if admission.is_some() || target.starts_with("/steer") => {
             Some(Reply::new(500, "", "no director"))
         }
@@ -62,8 +73,10 @@ fn steered(servers: &[Does], steers: bool) -> (PlayReport, Vec<TestServer>) {
         json!({ "BASE-ID": "n", "ID": format!("n{number}"), "URI-REPLACEMENT": { "HOST": host } })
     });
     let clones: Vec<_> = clones.collect();
-    let ids = std::iter::once(json!("n")).chain(clones.iter().map(|clone| clone["ID"].clone()));
-    let list = json!({ "VERSION": 1, "TTL": 30, "PATHWAY-PRIORITY": ids.collect::<Vec<_>>(),
+    let mut ids: Vec<_> = clones.iter().map(|clone| clone["ID"].clone()).collect();
+    let leads = matches!(servers[0], Does::LeadsAway);
+    ids.insert(if leads { ids.len() } else { 0 }, json!("n"));
+    let list = json!({ "VERSION": 1, "TTL": 30, "PATHWAY-PRIORITY": ids,
                        "PATHWAY-CLONES": clones });
     let first = server(servers[0], move |target| {
         let master = "#EXTM3U\n#EXT-X-CONTENT-STEERING:SERVER-URI=\"/steer?x=1\",PATHWAY-ID=\"n\"\n\
@@ -145,6 +158,29 @@ fn a_viewer_goes_on_where_there_is_room() {
             assert!(viewer.put_off >= waits, "{} {:?}", viewer.put_off, shown());
             assert!(at[ends].asked().contains(&"/t/film/0/4.m4s?s=7".to_owned()), "{:?}", shown());
         }
+    }
+}
+
+#[test]
+fn a_viewer_who_is_led_elsewhere_goes_there_and_comes_back_if_not_taken() {
+    use Does::{Closes, IsFull, Lacks, LeadsAway, Serves};
+    // The server that leads to the others, and they; the one that ends with the viewer.
+    let rows: [(&[Does], usize); 5] = [
+        (&[LeadsAway, Serves], 1),
+        (&[LeadsAway, IsFull(99)], 0),
+        (&[LeadsAway, Lacks], 0),
+        (&[LeadsAway, Closes], 0),
+        (&[LeadsAway, IsFull(99), Serves], 0),
+    ];
+    for (servers, ends) in rows {
+        let (report, at) = steered(servers, true);
+        let viewer = &report.viewers[0];
+        let shown = || (servers, at.iter().map(TestServer::asked).collect::<Vec<_>>());
+        let verdict = (ViewerOutcome::Admitted, "finished");
+        assert_eq!(verdicts(&report), [verdict], "{:?} {:?}", viewer.error, shown());
+        assert_eq!((viewer.pieces, viewer.failovers), (10, u32::from(ends > 0)), "{:?}", shown());
+        assert!(!at[1].asked().is_empty(), "{:?}", shown());
+        assert!(at[ends].asked().contains(&"/t/film/0/4.m4s?s=7".to_owned()), "{:?}", shown());
     }
 }
 

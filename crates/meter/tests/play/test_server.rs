@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 type Script = dyn Fn(&str, Option<usize>) -> Option<Reply> + Send + Sync;
@@ -84,6 +84,8 @@ pub(crate) struct Reply {
     close: bool,
     /// Whether ranges of the file can be requested.
     ranged: bool,
+    /// Set when the client closes the connection.
+    closes: Option<Arc<OnceLock<()>>>,
 }
 
 impl Reply {
@@ -97,6 +99,7 @@ impl Reply {
             cut: None,
             close: false,
             ranged: false,
+            closes: None,
         }
     }
 
@@ -139,6 +142,12 @@ impl Reply {
         self
     }
 
+    /// Sets `closed` when the client closes the connection: it has read the reply.
+    pub(crate) fn telling(mut self, closed: &Arc<OnceLock<()>>) -> Self {
+        self.closes = Some(Arc::clone(closed));
+        self
+    }
+
     pub(crate) fn saying_close(mut self) -> Self {
         self.headers += "Connection: close\r\n";
         self.just_close()
@@ -159,7 +168,7 @@ struct ScriptedServer {
 
 impl ScriptedServer {
     fn serve(&self, mut stream: impl Read + Write) {
-        let mut pending = Vec::new();
+        let (mut pending, mut closed) = (Vec::new(), Vec::new());
         while let Some((target, range)) = next_request(&mut stream, &mut pending) {
             self.asked.lock().unwrap().push(target.clone());
             let admission =
@@ -173,6 +182,10 @@ impl ScriptedServer {
             if send(&mut stream, &reply).is_err() || reply.close || reply.cut.is_some() {
                 return;
             }
+            closed.extend(reply.closes);
+        }
+        for closed in closed {
+            let _ = closed.set(());
         }
     }
 }

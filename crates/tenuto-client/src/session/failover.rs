@@ -1,4 +1,5 @@
-//! A viewer whose node does not answer goes on at another place of the title, at the same piece.
+//! A viewer whose node does not answer, or who is led elsewhere, goes on at another place of the
+//! title, at the same piece.
 //!
 //! ```text
 //!   request fails ─▶ tried += here ─▶ next place ─┬─ 200 ──▶ all requests go there
@@ -8,7 +9,9 @@
 //! ```
 //!
 //! Each pathway of HLS has media playlists of its own, which are fetched there before a segment.
-//! The steering manifest is fetched on a lane of its own. Without it the last list stays.
+//! The steering manifest is fetched on a lane of its own. Without it the last list stays. A place
+//! to which it leads counts as the next one; where that does not take the viewer, the viewer goes
+//! on where the last piece came from.
 
 use super::renditions::{WITHIN, list_of_lists};
 use super::requests::{LaneRequest, Reply, RequestPurpose, SHORTEST_RETRY};
@@ -44,7 +47,7 @@ impl Session {
         self.ask_steering(shared);
     }
 
-    /// Asks where the viewer could go on; at present nothing depends on the answer.
+    /// Asks where the viewer should be, and could go on.
     pub(super) fn ask_steering(&mut self, shared: &mut PlayContext) {
         self.steer_at = None;
         if let Some(url) = self.pathways.steering() {
@@ -56,6 +59,12 @@ impl Session {
     pub(super) fn steered(&mut self, reply: &Reply<'_>, shared: &mut PlayContext) {
         let again = self.pathways.steer(reply.body).unwrap_or(ASK_AGAIN);
         self.steer_at = Some(shared.now + again.max(SHORTEST_STEERING));
+        // Not while the viewer looks for a place already.
+        let has_place = self.pathways.is_present(self.place);
+        if let Some(place) = self.pathways.preferred().filter(|_| has_place) {
+            self.pathways.go_to(place);
+            self.is_led = true;
+        }
         // The server of steering manifests has other viewers to serve meanwhile.
         self.lanes[STEERING].connection.close();
     }
@@ -77,14 +86,20 @@ impl Session {
             self.steer_at = Some(shared.now + ASK_AGAIN);
             return;
         }
-        let looks = job.attempts.looks_elsewhere();
+        let looks = self.looks_elsewhere(&job);
         if job.what == RequestPurpose::Admission || !is_of_the_place(&error, looks) {
             return self.fail(shared.now, error);
         }
         self.go_elsewhere(lane_number, job, error, shared);
     }
 
-    /// Handles a place without room for a viewer who lost another: the next one may have room.
+    /// Whether a request is that of a viewer who has lost a place, or is led to another by it.
+    pub(super) fn looks_elsewhere(&self, job: &LaneRequest) -> bool {
+        let leaves = || self.pathways.place_of(&job.request.url).is_some_and(|at| at != self.place);
+        job.attempts.looks_elsewhere() || self.is_led && leaves()
+    }
+
+    /// Handles a place without room for a viewer who comes from another: the next one may have it.
     pub(super) fn no_room(
         &mut self,
         lane_number: usize,
@@ -129,7 +144,9 @@ impl Session {
     ) {
         let next = self.pathways.place_of(&job.request.url).and_then(|here| {
             job.attempts.tried.push(here);
-            self.pathways.next(&job.attempts.tried)
+            let back = std::mem::take(&mut self.is_led).then_some(self.place);
+            let back = back.filter(|place| !job.attempts.tried.contains(place));
+            back.or_else(|| self.pathways.next(&job.attempts.tried))
         });
         let Some(next) = next else {
             if !self.wait_for_room(lane, job, shared) {
@@ -168,7 +185,7 @@ impl Session {
         // A response from the place before may still have been on its way.
         let here = self.pathways.place_of(url).filter(|here| self.pathways.is_present(*here));
         if let Some(place) = here.filter(|here| *here != self.place) {
-            self.place = place;
+            (self.place, self.is_led) = (place, false);
             self.failovers += 1;
         }
     }

@@ -235,7 +235,7 @@ impl Session {
         if !elsewhere && job.redirects == 0 {
             job.request.url = self.pathways.at_present(&job.request.url);
         }
-        if job.attempts.looks_elsewhere() {
+        if self.looks_elsewhere(&job) {
             shared.network.hosts.trust_address(&job.request.url.host_and_port());
         }
         while self.lanes.len() <= lane_number {
@@ -296,7 +296,7 @@ impl Session {
                 self.refused(shared.now, head, body, shared.options.retry);
                 Ok(())
             }
-            (503, _) if job.attempts.looks_elsewhere() => {
+            (503, _) if job.what != RequestPurpose::Steering && self.looks_elsewhere(job) => {
                 let error = job.request.url.failed(error_status(503, body));
                 self.no_room(lane, reply.job, head, error, shared);
                 Ok(())
