@@ -21,9 +21,7 @@ use super::bookings::starts::AgreedWait;
 use super::departure::GiveWay;
 use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
-use super::streams::{
-    Beginning, Choice, OffBooks, Rejected, Rejection,
-};
+use super::streams::{Beginning, Choice, OffBooks, Rejected, Rejection};
 use super::{
     AdmissionDecision, AdmitRequest, Engine, FillFor, MaxWait, Refusal, Resource, SessionId,
     SessionSummary,
