@@ -207,7 +207,7 @@ const DISK_LOSS_SEEDS: u64 = 400;
 const PRIORITY_SEEDS: u64 = 600;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 47] = [
+const ONCE_BROKEN: [(FaultClass, u64); 57] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -307,6 +307,22 @@ const ONCE_BROKEN: [(FaultClass, u64); 47] = [
     (FaultClass::FaultFree, 17808),
     // A viewer who left in the moment in which it was refused another session asked for data.
     (FaultClass::AnyFault, 18173),
+    // Best-effort work of more reads than a slot has went on into the slots of a viewer who was
+    // admitted as if they were free.
+    (FaultClass::FaultFree, 5098),
+    (FaultClass::FaultFree, 8400),
+    // Best-effort work was begun in front of each write of a recording.
+    (FaultClass::FaultFree, 2541),
+    (FaultClass::FaultFree, 7882),
+    // After a seek to the last segment of a title that grows, deadlines counted from its beginning.
+    (FaultClass::FaultFree, 1565),
+    (FaultClass::FaultFree, 9211),
+    // The schedule of a viewer of such a title moved later by more than it had to.
+    (FaultClass::FaultFree, 3448),
+    (FaultClass::FaultFree, 9238),
+    (FaultClass::FaultFree, 10888),
+    // A viewer who had taken over the reads of a stream ahead read what was new at its pace.
+    (FaultClass::FaultFree, 5251),
 ];
 
 /// Lines of the trace in a report.
