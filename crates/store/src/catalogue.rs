@@ -13,6 +13,7 @@ use crate::{RunningRecording, ScrubState, TitleId, TitlePage, TitleRecord, Title
 use disk::Calibration;
 use media::TitleIndex;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use units::{Encoder, Extent};
 
@@ -195,16 +196,19 @@ impl Catalogue {
         let grows = record.encoded_len();
         match record {
             Record::Title(title) => {
-                if self.names.contains_key(&title.name) || self.titles.contains_key(&title.id) {
-                    return Err(Malformed(format!("title '{}' twice", title.name)));
-                }
                 let next = title.id.0.checked_add(1).ok_or("an id beyond all bounds")?;
+                // Each is looked for once: opening a store takes in all of its titles.
+                let (name, id) =
+                    (self.names.entry(title.name.clone()), self.titles.entry(title.id));
+                let (Entry::Vacant(name), Entry::Vacant(id)) = (name, id) else {
+                    return Err(Malformed(format!("title '{}' twice", title.name)));
+                };
                 // An identifier is never used again, even after its title was removed.
                 self.next_id = self.next_id.max(next);
-                self.end_recording(title.id);
                 self.encoded += grows;
-                self.names.insert(title.name.clone(), title.id);
-                self.titles.insert(title.id, title);
+                name.insert(title.id);
+                let title = id.insert(title).id;
+                self.end_recording(title);
             }
             Record::Removal(id) if self.recordings.contains_key(&id) => self.end_recording(id),
             Record::Removal(id) => {

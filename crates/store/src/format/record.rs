@@ -396,9 +396,12 @@ pub(crate) fn decode_title(bytes: &mut Decoder<'_>) -> Result<TitleRecord, Malfo
     check_name(&name).map_err(|error| Malformed(error.to_string()))?;
     let (index_bytes, index_checksum) = (bytes.u64()?, bytes.u32()?);
     let index = decode_extents(bytes)?;
-    let tracks = (0..bytes.count16(MAX_TRACKS, "too many tracks")?)
-        .map(|_| Ok(TrackRecord { bytes: bytes.u64()?, extents: decode_extents(bytes)? }))
-        .collect::<Result<Vec<_>, Malformed>>()?;
+    let count = bytes.count16(MAX_TRACKS, "too many tracks")?;
+    // Of the right capacity: collecting results would begin with four, and there are many titles.
+    let mut tracks = Vec::with_capacity(count);
+    for _ in 0..count {
+        tracks.push(TrackRecord { bytes: bytes.u64()?, extents: decode_extents(bytes)? });
+    }
     let total = tracks.iter().try_fold(0u64, |sum, track| sum.checked_add(track.bytes));
     let title = TitleRecord {
         id,
@@ -437,16 +440,17 @@ fn encode_extents(extents: &[Extent], out: &mut Encoder) {
 }
 
 fn decode_extents(bytes: &mut Decoder<'_>) -> Result<Vec<Extent>, Malformed> {
-    (0..bytes.count16(MAX_EXTENTS, "too many extents")?)
-        .map(|_| {
-            let extent = Extent { start: ChunkIndex(bytes.u64()?), chunks: bytes.u64()? };
-            // Code behind this computes `end()` without a check. No writer makes an empty extent.
-            if extent.chunks == 0 || extent.start.0.checked_add(extent.chunks).is_none() {
-                return Err("an extent that cannot be".into());
-            }
-            Ok(extent)
-        })
-        .collect()
+    let count = bytes.count16(MAX_EXTENTS, "too many extents")?;
+    let mut extents = Vec::with_capacity(count);
+    for _ in 0..count {
+        let extent = Extent { start: ChunkIndex(bytes.u64()?), chunks: bytes.u64()? };
+        // Code behind this computes `end()` without a check. No writer makes an empty extent.
+        if extent.chunks == 0 || extent.start.0.checked_add(extent.chunks).is_none() {
+            return Err("an extent that cannot be".into());
+        }
+        extents.push(extent);
+    }
+    Ok(extents)
 }
 
 const TITLE: u8 = 1;
