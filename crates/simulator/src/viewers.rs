@@ -201,6 +201,8 @@ pub(crate) struct Viewer {
     pub(crate) requests: Vec<RequestId>,
     /// Fetches to be repeated at the next retry.
     pub(crate) to_retry: Vec<Fetch>,
+    /// Events at which it asks again for what was not offered yet.
+    pub(crate) polls: u32,
     /// The earliest wake-up that is scheduled for its player.
     pub(crate) wake_at: Moment,
     /// The first fetch after this time requests a new session.
@@ -248,6 +250,7 @@ impl Viewer {
             player: None,
             requests: Vec::new(),
             to_retry: Vec::new(),
+            polls: 0,
             wake_at: Moment::MAX,
             replaces_at: Moment::MAX,
             attempts: 0,

@@ -69,6 +69,8 @@ enum Event {
     CancelRequests(usize),
     /// A viewer repeats fetches that were refused or failed.
     Retry(usize),
+    /// A viewer asks again for what was not offered yet.
+    Poll(usize),
     /// A viewer closes its connection, if nothing is open.
     GoAway(usize),
     /// A viewer's socket takes no more data.
@@ -357,6 +359,10 @@ impl<'a> World<'a> {
             Event::WakePlayer(viewer) => self.wake_player(viewer),
             Event::CancelRequests(viewer) => self.cancel_requests(viewer),
             Event::Retry(viewer) => self.retry(viewer),
+            Event::Poll(viewer) => {
+                self.viewers[viewer].polls -= 1;
+                self.retry(viewer);
+            }
             Event::GoAway(viewer) => self.go_away(viewer),
             Event::SocketStalls(viewer) => self.stall_socket(viewer),
             Event::SendTimeout(viewer) => self.leave(viewer),

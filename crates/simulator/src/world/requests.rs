@@ -88,7 +88,11 @@ impl World<'_> {
             let viewer = &mut self.viewers[number];
             viewer.rows_without_guarantee = viewer.all_rows();
             viewer.to_retry.push(fetch);
-            self.schedule(at, Event::Retry(number));
+            // Each repeats all that waits, and what is still not offered needs one more.
+            if viewer.polls < MOST_POLLS {
+                viewer.polls += 1;
+                self.schedule(at, Event::Poll(number));
+            }
             return false;
         }
         let Some(session) = viewer.session.filter(|_| fetch.piece >= viewer.granted) else {
@@ -416,6 +420,9 @@ impl World<'_> {
 
 /// Time after which a player asks again for what is new of a title that is being recorded.
 const POLL: Duration = Duration::from_secs(2);
+
+/// Moments at which a viewer asks again, at a time. More are drawn where it asks for several things.
+const MOST_POLLS: u32 = 16;
 
 /// Whether an action ends the request: it was not accepted, or its session ended at this moment.
 fn is_rejection(action: &Action, id: RequestId) -> bool {
