@@ -207,7 +207,7 @@ const DISK_LOSS_SEEDS: u64 = 400;
 const PRIORITY_SEEDS: u64 = 600;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 57] = [
+const ONCE_BROKEN: [(FaultClass, u64); 58] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -314,6 +314,7 @@ const ONCE_BROKEN: [(FaultClass, u64); 57] = [
     // Best-effort work was begun in front of each write of a recording.
     (FaultClass::FaultFree, 2541),
     (FaultClass::FaultFree, 7882),
+    (FaultClass::FaultFree, 5556),
     // After a seek to the last segment of a title that grows, deadlines counted from its beginning.
     (FaultClass::FaultFree, 1565),
     (FaultClass::FaultFree, 9211),

@@ -125,7 +125,12 @@ impl BestEffort {
     /// Whether the next permit may be granted: one at a time, none in front of a write in kept
     /// time, and not before the recordings have had their part of the time that the last one took.
     pub(crate) fn may_begin(&self, now: Moment) -> bool {
-        self.granted.is_empty() && self.writes.is_empty() && now >= self.rests_until
+        self.writes.is_empty() && self.has_paused(now)
+    }
+
+    /// Whether the device has no work, and the recordings have had their part since the last one.
+    pub(crate) fn has_paused(&self, now: Moment) -> bool {
+        self.granted.is_empty() && now >= self.rests_until
     }
 
     /// When the next permit may be granted for which it is too early only because the recordings

@@ -79,6 +79,10 @@ impl Streams {
             self.bookings.disks[disk].work.spend(u32::MAX);
             return;
         }
+        // One permit at a time, and a pause after each, where there are recordings.
+        if !state.recordings.is_empty() && !state.work.has_paused(self.bookings.now()) {
+            return;
+        }
         // Nobody could be late, and a slot of the disk may have fewer reads than the permit. Who
         // comes while it is in use is read for after it.
         if state.dispatcher.books.is_empty() && state.busy() == 0 {
@@ -105,7 +109,11 @@ impl Streams {
             spare -= first;
             self.bookings.disks[disk].work.spend(first);
             let permit = self.grant(disk, Ends::Within).expect("one waits");
-            self.bookings.disks[disk].work.in_batch.insert(permit);
+            let state = &mut self.bookings.disks[disk];
+            state.work.in_batch.insert(permit);
+            if !state.recordings.is_empty() {
+                break;
+            }
         }
     }
 

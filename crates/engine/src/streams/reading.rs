@@ -100,7 +100,11 @@ impl Streams {
     fn grant_in_turn(&mut self, now: Moment, disk: usize) -> bool {
         let state = &self.bookings.disks[disk];
         let Some(reads) = state.work.first_reads() else { return false };
-        let is_free = state.dispatcher.books.is_empty() && state.work.may_begin(now);
+        let may_begin = state.work.may_begin(now);
+        if !may_begin && !state.recordings.is_empty() {
+            return false;
+        }
+        let is_free = may_begin && state.dispatcher.books.is_empty();
         let ends = match self.has_time(now, disk, reads) {
             true => Ends::Within,
             false if is_free => Ends::Later,
