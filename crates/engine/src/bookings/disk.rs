@@ -155,11 +155,13 @@ impl Disk {
     }
 
     /// Nanoseconds of disk time that a write of a recording takes at most. Where reads are counted
-    /// it is as long as the reads that it displaces, the way back included.
+    /// it is as long as the reads that it displaces, the way back included, and each as long as the
+    /// longest: how many the disk completes in a slot is known only of a slot that is full of them.
     fn write_charge(&self, job: WriteJob) -> u64 {
         job.charge(&self.timings).unwrap_or_else(|| {
             let reads = job.bytes.0.div_ceil(self.guarantee.read_size.0.max(1));
-            let each = nanos(self.slot).div_ceil(u64::from(self.guarantee.min_read.max(1)));
+            let mean = nanos(self.slot).div_ceil(u64::from(self.guarantee.min_read.max(1)));
+            let each = mean.max(nanos(self.guarantee.longest_read));
             each.saturating_mul(reads.saturating_add(u64::from(job.places) + 1))
         })
     }
