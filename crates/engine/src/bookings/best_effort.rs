@@ -38,11 +38,11 @@ struct InUse {
 /// What is known of the end of work in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// It ends in the slot in which it was granted.
+    /// The work ends in the slot in which it was granted.
     Within,
-    /// It was granted in the present slot, and may go on after it.
+    /// Work that was granted in the present slot, and may go on after it.
     Later,
-    /// It was granted in an earlier slot.
+    /// Work that was granted in an earlier slot.
     Begun,
 }
 

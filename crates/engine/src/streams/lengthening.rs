@@ -54,9 +54,9 @@ impl Streams {
             late.push(if own > 0 { before.overdue(now) } else { Vec::new() });
             stream.leave_feed();
             stream.hold_as_followed(before.end);
-            // After a seek the clock of a track of long pieces is earlier than it must be, and those
-            // of pictures and sound differ. No track's new pieces are due later for that of another;
-            // but while the player waits for one, it needs the pieces of all that it has got.
+            // After a seek the clock of a track of long pieces is earlier than it must be, and
+            // those of pictures and sound differ. No track's new pieces are due later for that of
+            // another; but while the player waits for one, it needs the pieces of all that it has.
             stream.delay_and_keep(own, slots);
             stream.read_as_needed(before.end, earliest);
         }

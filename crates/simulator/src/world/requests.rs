@@ -421,7 +421,7 @@ impl World<'_> {
 /// Time after which a player asks again for what is new of a title that is being recorded.
 const POLL: Duration = Duration::from_secs(2);
 
-/// Moments at which a viewer asks again, at a time. More are drawn where it asks for several things.
+/// Moments at which a viewer asks again, at a time. Each thing that it waits for draws one.
 const MOST_POLLS: u32 = 16;
 
 /// Whether an action ends the request: it was not accepted, or its session ended at this moment.
