@@ -219,17 +219,18 @@ impl World<'_> {
             // The new grant guarantees all that the request still waits for.
             open.guaranteed_by = Some(Moment::ZERO);
             let viewer = &mut self.viewers[open.viewer];
-            let is_waiting = viewer
-                .player
-                .as_ref()
-                .is_some_and(|player| player.state() == PlaybackState::Waiting);
+            let row = open.fetches.row;
+            // What it has of the row already, it may show before the grant begins.
+            let is_waiting = viewer.player.as_ref().is_some_and(|player| {
+                player.state() == PlaybackState::Waiting && player.ahead(row).is_zero()
+            });
             let tracks_of_row = if viewer.rows == 1 { viewer.tracks.len() } else { 1 };
             // The grant counts from now. A player that shows nothing starts with it; one that
             // plays may need the bytes earlier.
             if is_waiting && tracks.len() == tracks_of_row {
-                viewer.rows_without_guarantee.remove(&open.fetches.row);
+                viewer.rows_without_guarantee.remove(&row);
             } else {
-                viewer.rows_without_guarantee.insert(open.fetches.row);
+                viewer.rows_without_guarantee.insert(row);
             }
         }
         all_justified
