@@ -21,8 +21,9 @@ pub(crate) struct BestEffort {
     /// The shares of past slots, in reads, that were kept for the next permit, because it counts
     /// for more reads than the share of one slot.
     saved: u32,
-    /// No permit is granted before, for the sake of recordings.
-    rests_until: Moment,
+    /// Until then recordings have the device, for the time that the last work took: no permit is
+    /// granted.
+    pauses_until: Moment,
 }
 
 /// A permit in use.
@@ -32,6 +33,7 @@ struct InUse {
     /// present slot begins, or when it was granted in it.
     reads: u32,
     ends: Ends,
+    /// When it was granted.
     since: Moment,
 }
 
@@ -130,14 +132,14 @@ impl BestEffort {
 
     /// Whether the device has no work, and the recordings have had their part since the last one.
     pub(crate) fn has_paused(&self, now: Moment) -> bool {
-        self.granted.is_empty() && now >= self.rests_until
+        self.granted.is_empty() && now >= self.pauses_until
     }
 
     /// When the next permit may be granted for which it is too early only because the recordings
     /// have not had their part of the time.
     pub(crate) fn next_at(&self, now: Moment) -> Option<Moment> {
         let waits = self.is_waiting() && self.granted.is_empty() && self.writes.is_empty();
-        (waits && now < self.rests_until).then_some(self.rests_until)
+        (waits && now < self.pauses_until).then_some(self.pauses_until)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
@@ -204,7 +206,7 @@ impl BestEffort {
     pub(crate) fn finish(&mut self, now: Moment, permit: PermitId, share: WriteShare) -> bool {
         let waiting = self.waiting.len();
         if let Some(work) = self.granted.get(&permit) {
-            self.rests_until = now + share.pause_after(now.since(work.since));
+            self.pauses_until = now + share.pause_after(now.since(work.since));
         }
         // Work may be given up while its permit still waits.
         self.waiting.retain(|other| other.permit != permit);
