@@ -4,9 +4,9 @@
 # The large test programs wait for servers, players and disks longer than they compute, and at the
 # end of each a slow test runs alone. `cargo test` runs one program after another; this script runs
 # two at a time, the slowest first, with one thread for each processor (half as many more where a
-# program waits most of the time), and beside them, at the lowest priority, the programs that only
-# compute. It prints the output of a program when the program has ended, and that of failed tests
-# again at the end.
+# program waits most of the time), and beside them, at the lowest priority, the tests in the
+# documentation and the programs that only compute. It prints the output of a program when the
+# program has ended, and that of failed tests again at the end.
 #
 # With LINT_WITH_BUILD=1, clippy compiles the tests, so that each crate is compiled once for both.
 set -euo pipefail
@@ -79,7 +79,12 @@ run_all() { # runs the programs on standard input, so many at a time: COUNT
 }
 (
   renice -n 19 -p "$BASHPID" >/dev/null
-  run_all 1 <<<"$computed"
+  documented=$outputs/doc-tests
+  cargo test --workspace --locked --doc >"$documented" 2>&1 ||
+    echo 'documentation tests' >"$documented.failed"
+  flock "$outputs" cat "$documented"
+  # Two, so that both processors have work when the others have ended.
+  run_all 2 <<<"$computed"
 ) &
 # shellcheck disable=SC2086
 {
@@ -89,7 +94,6 @@ run_all() { # runs the programs on standard input, so many at a time: COUNT
 wait
 
 status=0
-cargo test --workspace --locked --doc || status=1
 for failed in "$outputs"/*.failed; do
   [ -e "$failed" ] || continue
   status=1
