@@ -198,7 +198,7 @@ fn three_hours_and_one_byte_frames() {
         "minute.mp4",
         &words(
             "-f lavfi -i testsrc2=s=64x36:r=25:d=60 -f lavfi -i sine=440:d=60 -c:v libx264 \
-                -preset ultrafast -g 50 -c:a aac -ar 16000 -b:a 32k",
+                -preset ultrafast -g 50 -c:a aac -ar 8000 -b:a 24k",
         ),
     );
     let loops = format!("-stream_loop 179 -i {minute} -c copy");
