@@ -19,18 +19,12 @@ pub struct CheckedTrack {
     pub codec: String,
     /// Whether it has pictures.
     pub video: bool,
-    /// The track's initialization segment.
-    pub init: Vec<u8>,
-    /// The track's first media segment.
-    pub first: Vec<u8>,
 }
 
 /// A media playlist with the sizes and the content of its segments.
 struct PlaylistTrack {
     uri: String,
     playlist: MediaPlaylist,
-    init: Vec<u8>,
-    first: Vec<u8>,
     sizes: Vec<usize>,
     segments: Vec<Vec<Sample>>,
     timescale: f64,
@@ -83,8 +77,6 @@ pub fn check(
         codec: codecs.remove(&track.uri).expect("each track is in a variant"),
         uri: track.uri,
         video: track.video,
-        init: track.init,
-        first: track.first,
     };
     tracks.into_values().map(checked).collect()
 }
@@ -104,19 +96,16 @@ fn load(title: &str, uri: String, fetch: &mut dyn FnMut(&str) -> Vec<u8>) -> Pla
     let map = playlist.segments.first().and_then(|segment| segment.map.as_ref());
     let init = fetch(&map.unwrap_or_else(|| panic!("{what}: 4.3.2.5: no EXT-X-MAP")).uri);
     let fragments = Fragments::of(&init).unwrap_or_else(|| panic!("{what}: no track in its init"));
-    let (mut first, mut sizes, mut segments) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut sizes, mut segments) = (Vec::new(), Vec::new());
     for (number, segment) in playlist.segments.iter().enumerate() {
         let bytes = fetch(&segment.uri);
         sizes.push(bytes.len());
         let samples = fragments.samples(&bytes);
         assert!(!samples.is_empty(), "{what}: segment {number} has no sample");
         segments.push(samples);
-        if number == 0 {
-            first = bytes;
-        }
     }
     let (timescale, video) = (f64::from(fragments.timescale), fragments.video);
-    PlaylistTrack { uri, playlist, init, first, sizes, segments, timescale, video }
+    PlaylistTrack { uri, playlist, sizes, segments, timescale, video }
 }
 
 /// 3.5: the playlist of a text track, whose segments have the cues of the whole track.
@@ -160,8 +149,7 @@ fn load_text(
     };
     checked.unwrap_or_else(|rule| panic!("{what}: {rule}"));
     let sizes = segments.iter().map(|(_, bytes)| bytes.len()).collect();
-    let (init, first, segments) = (Vec::new(), Vec::new(), Vec::new());
-    PlaylistTrack { uri, playlist, init, first, sizes, segments, timescale: 1.0, video: false }
+    PlaylistTrack { uri, playlist, sizes, segments: Vec::new(), timescale: 1.0, video: false }
 }
 
 /// The images with thumbnails, which are there for the whole presentation.

@@ -2,8 +2,8 @@
 //! and the skip is counted. Also the rules of HLS ([`hls`]), DASH ([`dash`]), MPEG transport
 //! streams ([`ts`]), WebVTT ([`webvtt`]), IMSC ([`ttml`]), thumbnails ([`thumbnails`]) and
 //! encryption ([`cenc`]) as checks of what is served, services in memory: a bucket of the S3
-//! protocol ([`bucket`]), an etcd ([`etcd`]) and a key server ([`key_server`]), and a real server
-//! of the S3 protocol ([`gateway`]).
+//! protocol ([`bucket`]), an etcd ([`etcd`]) and a key server ([`key_server`]), a real server of the
+//! S3 protocol ([`gateway`]), and clips to test with ([`clips`]).
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test
@@ -19,6 +19,7 @@
 
 pub mod bucket;
 pub mod cenc;
+pub mod clips;
 pub mod dash;
 pub mod etcd;
 mod fragments;

@@ -2,8 +2,8 @@
 //! at the right times. In a file they are all that FFmpeg shows; in segments they are what is shown
 //! from the time that the playlist says, except for pictures behind the last one.
 
-use crate::footage::{Folder, Title, ffmpeg, make, read, remux};
-use crate::playback::{Frame, decode, decode_ours, decode_part};
+use crate::footage::{Folder, Title, clip, make, read, remux};
+use crate::playback::{Frame, convert_at_once, decode, decode_each_of_ours, decode_parts};
 use media::{Excerpt, ExcerptError};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -71,33 +71,32 @@ fn the_requested_groups_are_decoded_and_no_others() {
         let folder = Folder::new(&format!("excerpts-{name}"));
         let (source, title) = footage(&folder, name, encode);
         let source = from_first_picture(decode(&source));
-        for (start, stop, skip, backwards, groups) in ROWS {
-            let wanted = Excerpt {
-                start: ms(*start),
-                stop: stop.map(ms),
-                skip: *skip,
-                backwards: *backwards,
-            };
+        let (mut excerpts, mut written, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+        for (row, segment) in ROWS.iter().flat_map(|row| [(row, ms(400)), (row, ms(1000))]) {
+            let (start, stop, skip, backwards, groups) = *row;
+            let wanted = Excerpt { start: ms(start), stop: stop.map(ms), skip, backwards };
             let what = format!("{name}: {wanted:?}");
-            for segment in [ms(400), ms(1000)] {
-                let excerpt = title.packaging(segment).excerpt(&wanted).expect(&what);
-                let hls = title.write_hls(&excerpt, &folder);
-                let given = from_first_picture(decode_ours(&hls));
-                let pictures = in_turn(&source[0], groups);
-                let length = ms(groups.len() as u64 * 480);
-                let from = *groups.first().unwrap() * GROUP;
-                if *skip > 0 || *backwards {
-                    assert_eq!(given.len(), 1, "{what}: pictures alone");
-                    let off = excerpt.duration().abs_diff(length);
-                    assert!(off < ms(10), "{what}: {:?}", excerpt.duration());
-                    assert_frames(&pictures, &given[0], &what);
-                } else {
-                    assert_frames(&pictures, &given[0], &what);
-                    assert_sound(&source[1], &given[1], (from, groups.len()), &what);
-                    if encode.ends_with("flac") {
-                        let same = given[1].iter().all(|f| source[1].iter().any(|w| w.1 == f.1));
-                        assert!(same, "{what}: the sound is the source's");
-                    }
+            let excerpt = title.packaging(segment).excerpt(&wanted).expect(&what);
+            let folder = folder.within(&excerpts.len().to_string());
+            written.push(title.write_hls(&excerpt, &folder));
+            folders.push(folder);
+            excerpts.push((what, excerpt, skip > 0 || backwards, groups));
+        }
+        let decoded = decode_each_of_ours(&written).into_iter().map(from_first_picture);
+        for ((what, excerpt, is_of_pictures, groups), given) in excerpts.iter().zip(decoded) {
+            let pictures = in_turn(&source[0], groups);
+            let length = ms(groups.len() as u64 * 480);
+            let from = *groups.first().unwrap() * GROUP;
+            assert_frames(&pictures, &given[0], what);
+            if *is_of_pictures {
+                assert_eq!(given.len(), 1, "{what}: pictures alone");
+                let off = excerpt.duration().abs_diff(length);
+                assert!(off < ms(10), "{what}: {:?}", excerpt.duration());
+            } else {
+                assert_sound(&source[1], &given[1], (from, groups.len()), what);
+                if encode.ends_with("flac") {
+                    let same = given[1].iter().all(|f| source[1].iter().any(|w| w.1 == f.1));
+                    assert!(same, "{what}: the sound is the source's");
                 }
             }
         }
@@ -160,21 +159,33 @@ const ONE_PICTURE: (u64, Option<u64>) = (1034, Some(1035));
 fn a_clip_is_exact_to_the_frame() {
     for (name, encode, muxer) in CLIPPED {
         let folder = Folder::new(&format!("clips-{name}"));
-        let source = folder.file(name);
         let inputs = "-f lavfi -i testsrc2=s=160x90:r=25:d=2.4 \
                       -f lavfi -i aevalsrc=sin(2*PI*(300+400*t)*t):d=2.4:s=48000";
-        ffmpeg(&format!("{inputs} {encode} FILE"), &[&source]);
+        let source = clip(&folder, name, &format!("{inputs} {encode}"));
         let title = read(&remux(&source, muxer, ""), 1 << 16);
         // The title as it is served is the reference: a container may begin at any time.
         let packaging = title.packaging(ms(900));
         let whole = title.write_progressive(&packaging, &folder);
-        let pictures = decode_part(&whole).remove(0);
-        let sound = samples(&whole);
         let one_picture = Some(&ONE_PICTURE).filter(|_| *name != "open.mp4");
-        for (start, stop) in CLIPS.iter().chain(one_picture) {
-            let what = format!("{name}: {start} to {stop:?}");
+        let clips: Vec<_> = CLIPS.iter().chain(one_picture).collect();
+        let (mut files, mut lists, mut folders) = (vec![whole], Vec::new(), Vec::new());
+        for (number, (start, stop)) in clips.iter().enumerate() {
             let wanted = Excerpt { start: ms(*start), stop: stop.map(ms), ..Excerpt::default() };
-            let clip = packaging.excerpt(&wanted).expect(&what);
+            let clip = packaging.excerpt(&wanted).expect(name);
+            let folder = folder.within(&number.to_string());
+            files.push(title.write_progressive(&clip, &folder));
+            lists.push(title.write_hls(&clip, &folder));
+            folders.push(folder);
+        }
+        let mut sounds = samples(&files).into_iter();
+        let mut of_files = decode_parts(&files).into_iter();
+        let of_lists = decode_parts(&lists).into_iter();
+        let (pictures, sound) = (of_files.next().unwrap().remove(0), sounds.next().unwrap());
+        let given = of_files.zip(sounds).zip(of_lists.zip(&folders));
+        for ((start, stop), ((of_file, sound_of_file), (of_list, folder))) in
+            clips.into_iter().zip(given)
+        {
+            let what = format!("{name}: {start} to {stop:?}");
             let (first, end) = bounds(&pictures, *start, *stop);
             // Sound may begin before the pictures.
             let zero = match first {
@@ -184,17 +195,12 @@ fn a_clip_is_exact_to_the_frame() {
             let wanted: Vec<Frame> =
                 pictures[first..end].iter().map(|f| (f.0 - zero, f.1.clone())).collect();
 
-            let file = title.write_progressive(&clip, &folder);
-            let given = decode_part(&file);
-            assert_frames(&wanted, &given[0], &format!("{what}, file"));
+            assert_frames(&wanted, &of_file[0], &format!("{what}, file"));
             let until = pictures.get(end).map(|frame| frame.0);
             // Opus is not the same to the bit until its decoder has heard more.
             let allowed = if encode.ends_with("libopus") { 0.02 } else { 0.001 };
-            assert_same_sound(&sound, &samples(&file), (zero, until), allowed, &what);
-
-            let hls = title.write_hls(&clip, &folder);
-            let given = decode_part(&hls).remove(0);
-            assert_played_from_start(&folder.file("0.m3u8"), &wanted, &given, &what);
+            assert_same_sound(&sound, &sound_of_file, (zero, until), allowed, &what);
+            assert_played_from_start(&folder.file("0.m3u8"), &wanted, &of_list[0], &what);
         }
     }
 }
@@ -230,11 +236,14 @@ fn assert_played_from_start(playlist: &Path, wanted: &[Frame], given: &[Frame], 
     assert_frames(wanted, &shown[..wanted.len()], &format!("{what}, segments from {from}"));
 }
 
-/// The first track of sound as samples, decoded by FFmpeg. Before its first time there is silence.
-fn samples(path: &Path) -> Vec<f64> {
-    let from_zero = "-copyts -i FILE -map 0:a -af aresample=async=1:first_pts=0";
-    let bytes = ffmpeg(&format!("{from_zero} -ac 1 -ar 48000 -f s16le -"), &[path]);
-    bytes.chunks_exact(2).map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]]))).collect()
+/// The sound of each file as samples, decoded by FFmpeg. Before its first time there is silence.
+fn samples(paths: &[PathBuf]) -> Vec<Vec<f64>> {
+    let from_zero = "-map N:a -af aresample=async=1:first_pts=0 -ac 1 -ar 48000 -f s16le";
+    let samples = |bytes: Vec<u8>| {
+        let pairs = bytes.chunks_exact(2);
+        pairs.map(|pair| f64::from(i16::from_le_bytes([pair[0], pair[1]]))).collect()
+    };
+    convert_at_once("-v error -copyts", from_zero, paths).into_iter().map(samples).collect()
 }
 
 /// Asserts that sound is that of the whole title between two times, to the sample.

@@ -7,10 +7,11 @@ use media::{
     PackagingOptions, PacketBlock, PacketWriter, Slice, TextForm, TitleIndex, TitleKind,
     TrackDescription, TrackIndex, checksum,
 };
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use testkit::dash::CheckedRepresentation;
 
@@ -26,6 +27,13 @@ impl Folder {
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
+    }
+
+    /// A folder within it.
+    pub(crate) fn within(&self, name: &str) -> Self {
+        let path = self.file(name);
+        std::fs::create_dir_all(&path).expect("a folder within the test's");
+        Self(path)
     }
 }
 
@@ -78,21 +86,36 @@ fn run(verbosity: &str, args: &str, files: &[&Path]) -> Vec<u8> {
 
 /// Makes footage: test pictures and a tone, encoded with the options `how`.
 pub(crate) fn make(folder: &Folder, name: &str, how: &str) -> PathBuf {
-    let path = folder.file(name);
     let pictures = "-f lavfi -i testsrc2=s=160x90:r=25:d=2.4";
     let tone = "-f lavfi -i sine=d=2.4:r=48000";
-    ffmpeg(&format!("{pictures} {tone} {how} FILE"), &[&path]);
+    clip(folder, name, &format!("{pictures} {tone} {how}"))
+}
+
+/// Makes a clip of FFmpeg's own pictures and sounds: once for all tests that want the same one.
+pub(crate) fn clip(folder: &Folder, name: &str, words: &str) -> PathBuf {
+    let path = folder.file(name);
+    let words: Vec<&str> = words.split_whitespace().collect();
+    testkit::clips::make(&path, &words).unwrap_or_else(|said| panic!("making {name}: {said}"));
     path
 }
 
-/// Remuxes to the pipe format. `muxer` is `mp4` or `mov`, `extra` precedes the output.
+/// Remuxes to the pipe format: once for all tests that remux the same file. `muxer` is `mp4` or
+/// `mov`, `extra` precedes the output.
 pub(crate) fn remux(source: &Path, muxer: &str, extra: &str) -> Vec<u8> {
+    static MADE: Mutex<BTreeMap<(Vec<u8>, String), Vec<u8>>> = Mutex::new(BTreeMap::new());
+    let key = (std::fs::read(source).expect("a file"), format!("{muxer} {extra}"));
+    let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = made().get(&key) {
+        return bytes.clone();
+    }
     let flags = "empty_moov+delay_moov+default_base_moof";
     let args = format!(
         "-fflags +genpts -i FILE -map 0:v? -map 0:a? -c copy {extra} -strict experimental -write_tmcd 0 -f {muxer} \
          -movflags {flags} -frag_duration 1000000 -movie_timescale 1000000 pipe:1"
     );
-    ffmpeg(&args, &[source])
+    let bytes = ffmpeg(&args, &[source]);
+    made().insert(key, bytes.clone());
+    bytes
 }
 
 /// A title and the data of its tracks.

@@ -2,12 +2,12 @@
 
 use crate::client::Client;
 use server::{Server, ServerConfig};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use store::{FormatOptions, IngestOptions, Store, Unthrottled};
+use store::{BackgroundIo, FormatOptions, IngestOptions, Store, Unthrottled, copy_title};
 use units::ByteCount;
 
 /// Small media files, made once for all tests of a run.
@@ -54,10 +54,36 @@ pub(crate) fn media() -> &'static Media {
 }
 
 pub(crate) fn ffmpeg(arguments: &str, out: &Path) {
-    let mut command = Command::new("ffmpeg");
-    command.args(["-v", "error", "-y", "-fflags", "+bitexact"]).args(arguments.split_whitespace());
-    let status = command.arg(out).status().expect("ffmpeg runs; apt install ffmpeg");
-    assert!(status.success(), "{command:?}");
+    let words: Vec<&str> =
+        "-fflags +bitexact".split(' ').chain(arguments.split_whitespace()).collect();
+    testkit::clips::make(out, &words).unwrap_or_else(|said| panic!("{}: {said}", out.display()));
+}
+
+/// The size of a test's store.
+const STORE: ByteCount = ByteCount::mib(128);
+
+/// A store with a title for each media file, from which those of tests' stores are copied: an
+/// ingest starts FFmpeg twice.
+fn library() -> &'static Store {
+    static LIBRARY: OnceLock<Store> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let Media { film, song, large, heavy } = media();
+        let path = directory().join("library.store");
+        let options = FormatOptions { size: Some(STORE), ..FormatOptions::default() };
+        Store::format(&path, &options).unwrap();
+        let store = Store::open(&path).unwrap();
+        // It is there for as long as it is open.
+        std::fs::remove_dir_all(path.parent().expect("the directory")).unwrap();
+        ingest(&store, &[film, song, large, heavy].map(PathBuf::clone), &IngestOptions::default());
+        store
+    })
+}
+
+fn ingest(store: &Store, files: &[PathBuf], options: &IngestOptions) {
+    let never = AtomicBool::new(false);
+    for outcome in store::ingest(store, files, options, &Unthrottled, &mut |_| {}, &never) {
+        outcome.result.unwrap();
+    }
 }
 
 // A directory that is removed with the store in it, unless the test fails.
@@ -82,7 +108,7 @@ impl TestStore {
     pub(crate) fn with(files: &[&Path]) -> Self {
         let directory = directory();
         let path = directory.join("a.store");
-        let options = FormatOptions { size: Some(ByteCount::mib(128)), ..FormatOptions::default() };
+        let options = FormatOptions { size: Some(STORE), ..FormatOptions::default() };
         Store::format(&path, &options).unwrap();
         let fixture = Self { directory, path };
         fixture.add(files);
@@ -96,17 +122,24 @@ impl TestStore {
 
     /// Ingests more files while the store is not served.
     pub(crate) fn add(&self, files: &[&Path]) {
-        self.add_with(files, &IngestOptions::default());
+        let store = Store::open(&self.path).unwrap();
+        let at_once: &dyn BackgroundIo = &Unthrottled;
+        for file in files {
+            if file.parent() != media().film.parent() {
+                ingest(&store, &[(*file).to_owned()], &IngestOptions::default());
+                continue;
+            }
+            let title = file.file_stem().and_then(OsStr::to_str).expect("a title");
+            let (to, from) = ((&store, at_once), (library(), at_once));
+            copy_title(&to, &[&from], title, &mut |_| {}, &AtomicBool::new(false)).unwrap();
+        }
     }
 
     /// Ingests more files with these options while the store is not served.
     pub(crate) fn add_with(&self, files: &[&Path], options: &IngestOptions) {
         let store = Store::open(&self.path).unwrap();
         let files: Vec<PathBuf> = files.iter().map(|file| (*file).to_owned()).collect();
-        let never = AtomicBool::new(false);
-        for outcome in store::ingest(&store, &files, options, &Unthrottled, &mut |_| {}, &never) {
-            outcome.result.unwrap();
-        }
+        ingest(&store, &files, options);
     }
 
     pub(crate) fn config(&self) -> ServerConfig {

@@ -45,14 +45,14 @@ fn the_file_has_all_audio_tracks_and_enables_the_default_one() {
     assert_eq!(streams(&served), wanted);
     // The default track is the first one in the file, and the second one in the source.
     let order = [0, 2, 1, 3];
-    let frames_of = |input: &str, stream: usize| -> Vec<String> {
+    let frames_of = |all: &[String], stream: usize| -> Vec<String> {
         let number = format!("{stream} ");
-        let all = frames(input).into_iter();
-        all.filter_map(|frame| frame.strip_prefix(&number).map(str::to_owned)).collect()
+        let frames = all.iter().filter_map(|frame| frame.strip_prefix(&number));
+        frames.map(str::to_owned).collect()
     };
+    let [given, wanted] = [served.as_str(), film.to_str().unwrap()].map(frames);
     for (stream, source) in order.into_iter().enumerate() {
-        let (given, wanted) =
-            (frames_of(&served, stream), frames_of(film.to_str().unwrap(), source));
+        let (given, wanted) = (frames_of(&given, stream), frames_of(&wanted, source));
         assert!(given.len() > 50, "stream {stream}: {} frames", given.len());
         assert!(given == wanted, "stream {stream} differs from stream {source} of the source");
     }

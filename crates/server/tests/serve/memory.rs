@@ -1,7 +1,7 @@
 //! Read buffers: a read that the engine has accounted for always gets its memory.
 
 use crate::fixture::{TestStore, eventually, media};
-use std::path::{Path, PathBuf};
+use store::Store;
 use units::ByteCount;
 
 /// Memory for eight reads of 4 MiB serves titles with pieces of 1 MiB and 512 KiB one after
@@ -10,10 +10,11 @@ use units::ByteCount;
 fn buffers_of_different_sizes_share_one_pool() {
     let media = media();
     let fixture = TestStore::with(&[&media.song]);
-    let films: Vec<PathBuf> =
-        (0..10).map(|i| fixture.directory.join(format!("film {i}.mp4"))).collect();
-    films.iter().for_each(|film| assert!(std::fs::copy(&media.film, film).is_ok()));
-    fixture.add(&films.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
+    for number in 0..10 {
+        fixture.add(&[&media.film]);
+        let store = Store::open(&fixture.path).unwrap();
+        store.rename("film", &format!("film {number}")).unwrap();
+    }
     let serving = fixture.serve_with(|config| {
         config.as_disk = disk::DiskModel::preset("ssd-sata");
         config.read_size = Some(ByteCount::mib(4));

@@ -18,18 +18,21 @@ use units::{BitRate, ByteCount, Moment};
 #[test]
 fn the_engine_holds_what_is_planned_on_a_disk_with_an_arm() {
     // More: the platter comes after half a turn on average, and `plan` counts a whole one.
-    for (model, read) in [("hdd-20tb", 1 << 20), ("st318406lw", 1 << 20)] {
-        let (planned, served) = (planned(model, read), Served::run(model, read).admitted());
+    let (rate, read) = (BitRate(5_000_000), 1 << 20);
+    for model in ["hdd-20tb", "st318406lw"] {
+        let planned = planned(model, rate, read);
+        let served = Served::run(model, rate, read).admitted();
         assert!(served * 50 >= planned * 49, "{model}: {served} served, {planned} planned");
     }
 }
 
 #[test]
 fn plan_the_engine_and_the_meter_agree_on_a_disk_without_an_arm() {
-    let (model, read) = ("ssd-sata", 1 << 20);
-    let (planned, served) = (planned(model, read), Served::run(model, read).admitted());
+    let (model, rate, read) = ("ssd-sata", BitRate(20_000_000), 1 << 20);
+    let planned = planned(model, rate, read);
+    let served = Served::run(model, rate, read).admitted();
     near(model, read, [planned, served]);
-    near(model, read, [planned, metered(model)]);
+    near(model, read, [planned, metered(model, rate)]);
 }
 
 fn near(model: &str, read: u64, [one, other]: [u64; 2]) {
@@ -37,21 +40,25 @@ fn near(model: &str, read: u64, [one, other]: [u64; 2]) {
     assert!(one.abs_diff(other) * 50 <= one, "{said}");
 }
 
-fn planned(model: &str, read: u64) -> u64 {
-    let plan = TestDir::new().json(&format!("plan --model {model} --rate 5Mbps"));
+fn planned(model: &str, rate: BitRate, read: u64) -> u64 {
+    let plan = TestDir::new().json(&format!("plan --model {model} --rate {}", rate.0));
     let rows = plan["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["read_size"] == read).unwrap();
     row["admitted"]["time-domain"]["streams"].as_u64().unwrap()
 }
 
-/// Streams of 5 Mb/s in reads of 1 MiB.
-fn metered(model: &str) -> u64 {
+/// Streams of this rate in reads of 1 MiB.
+fn metered(model: &str, rate: BitRate) -> u64 {
     let dir = TestDir::new();
     dir.write(
         "stream.toml",
-        "name = \"stream\"\ntitle = \"5 Mb/s\"\nbytes = 1_048_576\nfps = \"625000/1048576\"\n\
-         pattern = \"sequential\"\nbits_per_s = 5_000_000\ndefinition = { kind = \"rate\" }\n\
-         source = \"a test\"\nstatus = \"house\"\n",
+        format!(
+            "name = \"stream\"\ntitle = \"{rate}\"\nbytes = 1_048_576\nfps = \"{}/1048576\"\n\
+             pattern = \"sequential\"\nbits_per_s = {}\ndefinition = {{ kind = \"rate\" }}\n\
+             source = \"a test\"\nstatus = \"house\"\n",
+            rate.0 / 8,
+            rate.0
+        ),
     );
     // A read is late when the next one is due; the runs are long, so that what is behind at the
     // end of a run is little of it.
@@ -72,6 +79,7 @@ struct Served {
     scheduled: u64,
     viewers: BTreeSet<SessionId>,
     last_admission: Moment,
+    rate: BitRate,
     read: u64,
     came: u64,
 }
@@ -84,7 +92,7 @@ enum Event {
 }
 
 impl Served {
-    fn run(model: &str, read: u64) -> Self {
+    fn run(model: &str, rate: BitRate, read: u64) -> Self {
         let model = DiskModel::preset(model).unwrap();
         let depth = model.queue_depth(ByteCount(read));
         let guarantee = DiskGuarantee {
@@ -116,6 +124,7 @@ impl Served {
             scheduled: 0,
             viewers: BTreeSet::new(),
             last_admission: Moment::ZERO,
+            rate,
             read,
             came: 0,
         };
@@ -159,7 +168,7 @@ impl Served {
         match event {
             Event::Arrivals => {
                 // As many as transfer alone would allow come in half of the time.
-                let most = self.head.model().mean_rate().0 / RATE.0;
+                let most = self.head.model().mean_rate().0 / self.rate.0;
                 let slots = u64::try_from(FILLING.as_millis() / SLOT.as_millis()).unwrap();
                 (0..(2 * most).div_ceil(slots)).for_each(|_| self.arrive());
                 self.schedule(self.now + SLOT, Event::Arrivals);
@@ -176,7 +185,7 @@ impl Served {
     }
 
     fn arrive(&mut self) {
-        let lasts = ByteCount(self.read).time_at(RATE);
+        let lasts = ByteCount(self.read).time_at(self.rate);
         let pieces = u64::try_from(LENGTH.as_nanos().div_ceil(lasts.as_nanos())).unwrap();
         let due = |piece: u64| {
             let at = lasts * u32::try_from(piece).unwrap();
@@ -237,7 +246,6 @@ impl Served {
 }
 
 const SLOT: Duration = Duration::from_millis(500);
-const RATE: BitRate = BitRate(5_000_000);
 const A_DAY: Duration = Duration::from_secs(86_400);
 /// As in `plan`.
 const LENGTH: Duration = Duration::from_secs(300);

@@ -212,7 +212,7 @@ fn a_second_signal_removes_a_disk_in_use() {
 fn an_emulated_disk_is_calibrated_bare_as_a_store_and_being_served() {
     testkit::needs!(Root, Fuse);
     let dir = TestDir::new();
-    let mut disk = emulate(&dir, "st39183w --backing d.img --size 128MiB --attach --time-scale 20");
+    let mut disk = emulate(&dir, "st39183w --backing d.img --size 128MiB --attach --time-scale 5");
     let device = disk.about["device"].as_str().unwrap().to_owned();
     std::os::unix::fs::symlink(&device, dir.path("a.store")).unwrap();
     // Twice: the first has let go of the device when it ends.

@@ -33,12 +33,10 @@ impl Camera {
     fn of(dir: &TestDir, pictures: &str, sound: &str, words: &str) -> Self {
         let source = format!(
             "-f lavfi -i {pictures} -f lavfi -i {sound} -c:v libx264 -preset ultrafast -g 25 -c:a \
-             mp2 -b:a 384k -f mpegts live.ts"
+             mp2 -b:a 384k -f mpegts"
         );
-        let mut encode = Command::new("ffmpeg");
-        encode.current_dir(dir.path("")).args(["-nostdin", "-v", "error"]);
-        let encoded = encode.args(source.split_whitespace()).stdin(Stdio::null()).status();
-        assert!(encoded.expect("ffmpeg runs").success());
+        let how: Vec<&str> = source.split_whitespace().collect();
+        testkit::clips::make(&dir.path("live.ts"), &how).expect("FFmpeg makes it");
         let pipe = dir.path("live.pipe");
         run(&["mkfifo", pipe.to_str().unwrap()]);
         let mut command = program(&dir.path(""));

@@ -66,16 +66,16 @@ fn what_cannot_be_planned_is_named() {
 #[test]
 fn a_plan_is_drawn_and_more_disks_hold_more() {
     let dir = TestDir::new();
-    let one = dir.json("plan --model ssd-sata --rate 50Mbps --plot plan.svg");
+    let one = dir.json("plan --model ssd-sata --rate 200Mbps --plot plan.svg");
     let svg = std::fs::read_to_string(dir.path("plan.svg")).unwrap();
     assert!(svg.contains("streams of one disk") && svg.contains("transfer alone"), "{svg}");
-    let three = dir.json("plan --model ssd-sata --rate 50Mbps --disks 3");
+    let three = dir.json("plan --model ssd-sata --rate 200Mbps --disks 3");
     let (one, three) = (&one["best"], &three["best"]);
     assert_eq!(three["streams"], one["streams"]);
     assert_eq!(three["streams_in_all"].as_u64(), one["streams"].as_u64().map(|n| 3 * n));
-    let little = dir.json("plan --model ssd-sata --rate 50Mbps --memory 64MiB");
+    let little = dir.json("plan --model ssd-sata --rate 200Mbps --memory 256MiB");
     assert_eq!(little["best"]["short_of"], "memory", "{little}");
-    let none = dir.ok("plan --model ssd-sata --rate 50Mbps --memory 64KiB");
+    let none = dir.ok("plan --model ssd-sata --rate 200Mbps --memory 64KiB");
     assert!(none.contains("held            none"), "{none}");
 }
 
@@ -108,16 +108,16 @@ fn no_plan_holds_more_than_the_transfer_alone() {
     let cached = r#"{
       "slot": 0.5,
       "guarantees": [
-        {"read_size": 262144, "min_read": 8889, "mean_read": 9500.0, "longest_read": 0.001,
-         "longer": [0, 0, 0, 0, 0, 0], "pace": {"once": 0.000944, "each": 0.000056}},
-        {"read_size": 1048576, "min_read": 3000, "mean_read": 3100.0, "longest_read": 0.002,
-         "longer": [0, 0, 0, 0, 0, 0], "pace": {"once": 0.001833, "each": 0.000167}}
+        {"read_size": 262144, "min_read": 889, "mean_read": 950.0, "longest_read": 0.001,
+         "longer": [0, 0, 0, 0, 0, 0], "pace": {"once": 0.000944, "each": 0.00056}},
+        {"read_size": 1048576, "min_read": 300, "mean_read": 310.0, "longest_read": 0.002,
+         "longer": [0, 0, 0, 0, 0, 0], "pace": {"once": 0.001833, "each": 0.00166}}
       ],
-      "queue_depth": 32, "r0": 20000000000, "t0": 0.0, "zones": [],
+      "queue_depth": 32, "r0": 2000000000, "t0": 0.0, "zones": [],
       "method": "by hand", "measured_at": 0, "outliers": [], "measured": {"bytes": 475136, "whole": 209715200}
     }"#;
     dir.write("disk.json", cached);
-    let plan = dir.json("plan --calibration disk.json --rate 50Mbps");
+    let plan = dir.json("plan --calibration disk.json --rate 5Mbps");
     assert_eq!(plan["ratio"], 400, "{plan}");
     for row in plan["rows"].as_array().unwrap() {
         for (policy, held) in row["admitted"].as_object().unwrap() {
@@ -125,11 +125,11 @@ fn no_plan_holds_more_than_the_transfer_alone() {
             assert!((300..=400).contains(&streams), "{policy}: {row}");
         }
     }
-    let page = dir.ok("plan --calibration disk.json --rate 50Mbps");
+    let page = dir.ok("plan --calibration disk.json --rate 5Mbps");
     let title = "a provisionally measured disk (by hand; limited to the rate of an endless read)";
     assert!(page.starts_with(title), "{page}");
-    dir.write("none.json", cached.replace("20000000000", "0"));
-    let run = dir.run("plan --calibration none.json --rate 50Mbps");
+    dir.write("none.json", cached.replace("2000000000", "0"));
+    let run = dir.run("plan --calibration none.json --rate 5Mbps");
     assert!(run.err.contains("impossible rate of an endless read"), "{}", run.err);
 }
 
@@ -142,7 +142,7 @@ fn a_small_store_is_calibrated_provisionally_and_planned_with() {
     assert_eq!(found["provisional"], true, "{found}");
     assert!(dir.ok("info a.store").contains("the guarantees are provisional"));
     assert!(dir.ok("calibrate a.store --time 300ms").contains("the guarantees are provisional"));
-    let plan = dir.json("plan --calibration a.store --rate 50Mbps");
+    let plan = dir.json("plan --calibration a.store --rate 5Mbps --memory 64MiB");
     let ratio = plan["ratio"].as_u64().unwrap();
     let held = plan["best"]["streams"].as_u64().unwrap();
     assert!(ratio > 0 && (1..=ratio).contains(&held), "{plan}");

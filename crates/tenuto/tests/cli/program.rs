@@ -1,10 +1,14 @@
 //! Running the program in a folder of its own that is gone when the test ends.
 
+use disk::{Calibration, DiskModel};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use store::Store;
+use units::ByteCount;
 
 /// A temporary folder in which the program runs.
 pub(crate) struct TestDir {
@@ -102,23 +106,38 @@ impl TestDir {
 
     /// A film of so many seconds.
     pub(crate) fn film_of(&self, seconds: u32, name: &str) {
-        let picture = format!("testsrc2=s=320x180:r=25:d={seconds}");
-        let status = Command::new("ffmpeg")
-            .args(["-nostdin", "-v", "error", "-f", "lavfi", "-i", &picture, "-f", "lavfi"])
-            .args(["-i", &format!("sine=440:d={seconds}")])
-            .args("-c:v libx264 -preset ultrafast -g 25 -c:a aac".split(' '))
-            .arg(self.path(name))
-            .status()
-            .expect("ffmpeg runs (apt-get install ffmpeg)");
-        assert!(status.success(), "making {name}");
+        let words = format!(
+            "-f lavfi -i testsrc2=s=320x180:r=25:d={seconds} -f lavfi -i sine=440:d={seconds} \
+             -c:v libx264 -preset ultrafast -g 25 -c:a aac"
+        );
+        let words: Vec<&str> = words.split(' ').collect();
+        let made = testkit::clips::make(&self.path(name), &words);
+        made.unwrap_or_else(|said| panic!("making {name}: {said}"));
     }
 
-    /// Serves `a.store` until the guard is dropped.
+    /// Serves `a.store`, and further stores among the words, until the guard is dropped.
     pub(crate) fn serve(&self, words: &str) -> Served {
+        let stores = words.split_whitespace().filter(|word| word.ends_with(".store"));
+        ["a.store"].into_iter().chain(stores).for_each(|store| self.calibrate(store));
         self.serve_by(program(&self.dir), words)
     }
 
-    /// As [`TestDir::serve`], with a command that may have been given an environment.
+    /// Gives a store with titles the calibration of a fast disk, if it has none: a server would
+    /// measure the disk when it starts, which takes a second of processor time.
+    fn calibrate(&self, store: &str) {
+        // Why it cannot be opened is told by the server.
+        let Ok(store) = Store::open(&self.path(store)) else { return };
+        if store.info().titles == 0 || store.calibration().is_some() {
+            return;
+        }
+        let disk = DiskModel::preset("ssd-sata").expect("a built-in model");
+        let sizes = [ByteCount::kib(64), ByteCount::kib(256), ByteCount::MIB, ByteCount::mib(4)];
+        let calibration = Calibration::from_model(&disk, Duration::from_millis(500), &sizes);
+        store.set_calibration(&calibration).expect("a store of the test");
+    }
+
+    /// As [`TestDir::serve`], with a command that may have been given an environment. The server
+    /// measures the disk of a store that has no calibration.
     pub(crate) fn serve_by(&self, mut command: Command, words: &str) -> Served {
         command
             .args("serve a.store --listen 127.0.0.1:0".split(' '))

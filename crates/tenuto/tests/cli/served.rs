@@ -21,7 +21,8 @@ fn commands_reach_a_served_store() {
     ];
     let before = lines.map(|line| dir.ok(line));
 
-    let server = dir.serve("");
+    // Measures the disk first.
+    let server = dir.serve_by(program(&dir.path("")), "");
     assert_eq!(lines.map(|line| dir.ok(line)), before, "served or not, the same output");
     let run = dir.run("ingest a.store absent.mkv words.txt");
     assert_eq!(run.code, Some(1), "neither is a film");

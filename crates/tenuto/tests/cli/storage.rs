@@ -447,7 +447,7 @@ fn data_that_is_not_as_it_was_written_is_named_with_its_place() {
 #[test]
 fn a_ramp_has_a_step_for_each_number_of_clients() {
     let dir = TestDir::new();
-    let line = "meter ramp ebu-single-edit --target sim:ssd-nvme --step 2s";
+    let line = "meter ramp ebu-single-edit --target sim:ssd-sata --step 1s";
     let report = dir.json(&format!("{line} --out ramp"));
     let steps = report["steps"].as_array().unwrap();
     let clients: Vec<u64> = steps.iter().map(|step| step["clients"].as_u64().unwrap()).collect();

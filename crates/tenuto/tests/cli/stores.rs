@@ -277,7 +277,7 @@ fn any_disk_is_measured_and_nothing_is_written_without_the_word() {
 
     let fitted = dir.json("disk models mine.toml");
     assert_eq!((&fitted["name"], &fitted["size"]), (&json!("mine"), &json!(24 << 20)));
-    dir.ok("plan --model mine.toml --rate 5Mbps");
+    dir.ok("plan --model mine.toml --rate 5Mbps --memory 64MiB");
     dir.fails("calibrate a.disk --write-model mine.toml", 1, "mine.toml would be overwritten");
 
     let store = dir.read("a.store");

@@ -1,6 +1,6 @@
 //! Files that are unusual are played as they are; files that are bad are refused by name.
 
-use crate::framemd5::{Frames, assert_same, decode};
+use crate::framemd5::{Frames, assert_same, decode, decode_each, sorted};
 use crate::program::TestDir;
 use crate::stage::{assert_unchanged, ffmpeg, holdings};
 use serde_json::{Value, json};
@@ -43,16 +43,17 @@ fn unusual_films_play_as_in_their_files() {
     for (name, ..) in table {
         let source = dir.path(name).display().to_string();
         dir.ok(&format!("export a.store {name} out-{name}.mp4"));
-        for (way, place) in [
-            ("export", dir.path(&format!("out-{name}.mp4")).display().to_string()),
-            ("mp4", format!("{}/t/{name}.mp4", server.origin)),
-            ("hls", format!("{}/t/{name}/master.m3u8", server.origin)),
-        ] {
-            let (mut source, mut played) = (streams(&source), streams(&place));
+        let export = dir.path(&format!("out-{name}.mp4")).display().to_string();
+        let mp4 = format!("{}/t/{name}.mp4", server.origin);
+        let hls = format!("{}/t/{name}/master.m3u8", server.origin);
+        let [source, export, mp4, hls] = decode_each([&source, &export, &mp4, &hls]).map(sorted);
+        for (way, mut played) in [("export", export), ("mp4", mp4), ("hls", hls)] {
+            let mut source = source.clone();
             if (*name, way) == ("edited.mp4", "hls") {
                 let own =
                     "-i edited.mp4 -c copy -f hls -hls_segment_type fmp4 -hls_playlist_type vod";
-                let own = streams(&ffmpeg(&dir, own, "own.m3u8").display().to_string());
+                let own = ffmpeg(&dir, own, "own.m3u8").display().to_string();
+                let own = sorted(decode(&own));
                 assert_same(
                     "edited.mp4, pictures, beside FFmpeg's HLS",
                     &own[..1],
@@ -81,13 +82,6 @@ fn from_the_edit_on(source: &mut [Frames], played: &mut [Frames]) {
 
 /// Pictures at uneven times.
 const SOME: &str = "select='not(mod(n\\,3))+not(mod(n\\,7))'";
-
-/// Pictures before sound, as containers order them as they like.
-fn streams(place: &str) -> Vec<Frames> {
-    let mut streams = decode(place);
-    streams.sort_by(|a, b| b.kind.cmp(&a.kind));
-    streams
-}
 
 #[test]
 fn bad_films_are_refused_by_name_and_the_good_one_among_them_is_taken_in() {

@@ -4,7 +4,6 @@ use crate::client::{Client, playlist_uris};
 use crate::program::{Served, TestDir};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// What a store holds, as far as its owner cares.
@@ -31,15 +30,9 @@ pub(crate) fn assert_unchanged(dir: &TestDir, before: &Holdings, context: &str) 
 
 /// Makes a file with FFmpeg, run in the folder.
 pub(crate) fn ffmpeg(dir: &TestDir, arguments: &str, name: &str) -> PathBuf {
-    let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-y", "-v", "error"])
-        .args(arguments.split_whitespace())
-        .arg(name)
-        .current_dir(dir.path("."))
-        .output()
-        .expect("ffmpeg runs (apt-get install ffmpeg)");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "making {name}: {said}");
+    let words: Vec<&str> = arguments.split_whitespace().collect();
+    let made = testkit::clips::make(&dir.path(name), &words);
+    made.unwrap_or_else(|said| panic!("making {name}: {said}"));
     dir.path(name)
 }
 

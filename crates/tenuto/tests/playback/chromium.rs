@@ -4,7 +4,7 @@
 //! would be; it plays each title to its end and posts what became of it.
 
 use crate::files::ADMITS_ALL;
-use crate::films::{FILMS, Film, PICTURES, Verdict, take_in};
+use crate::films::{self, FILMS, Film, PICTURES, Verdict};
 use crate::program::{Served, TestDir};
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn chromium_plays_what_it_can_and_says_what_it_cannot() {
-    let dir = TestDir::with_store_of(96);
-    take_in(&dir);
+    let dir = films::stored();
     let server = dir.serve(ADMITS_ALL);
     let mut rows = Vec::new();
     for film in FILMS {

@@ -4,7 +4,7 @@
 //! what it reads from its own DASH of the same source shows how much.
 
 use crate::chromium::{Row, assert_played, assert_reported};
-use crate::films::{FILMS, Film, PICTURES};
+use crate::films::{self, FILMS, Film, PICTURES};
 use crate::framemd5::{self, Frames};
 use crate::gstreamer;
 use crate::program::{Served, TestDir};
@@ -17,18 +17,17 @@ const SEGMENTS: &str = "--segment 1s --admission none";
 
 #[test]
 fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {
-    let dir = TestDir::with_store_of(96);
+    let dir = films::stored();
     let films: Vec<&Film> = FILMS.iter().filter(|film| TITLES.contains(&film.title)).collect();
     assert_eq!(films.len(), TITLES.len());
-    let sources: Vec<String> = films.iter().map(|film| film.take_in(&dir)).collect();
     let server = dir.serve(SEGMENTS);
-    for (film, source) in films.iter().zip(&sources) {
-        let title = film.title;
+    for film in films {
+        let (title, source) = (film.title, &film.path(&dir));
         check_manifest(&server, title);
         let address = server.url(&format!("/t/{title}/manifest.mpd"));
-        let wanted = framemd5::sorted(framemd5::decode(source));
-        let own = framemd5::sorted(framemd5::decode(&dir.remux(source, "dash")));
-        let got = framemd5::sorted(framemd5::decode_dash(&address));
+        let own = dir.remux(source, "dash");
+        let [wanted, own, got] =
+            framemd5::decode_each([source, &own, &address]).map(framemd5::sorted);
         let by_number = got.clone();
         for ((wanted, mut own), mut got) in wanted.iter().zip(own).zip(got) {
             let content = |stream: &Frames| stream.frames[0].1.clone();
@@ -46,7 +45,7 @@ fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {
         assert_plays_in_gstreamer(&dir, (film, source), "playbin3", &address);
         if film.title == "h264-aac" {
             let files = server.url(&format!("/t/{title}/ondemand.mpd"));
-            let whole = framemd5::sorted(framemd5::decode_dash(&files));
+            let whole = framemd5::sorted(framemd5::decode(&files));
             assert!(whole.iter().all(|stream| stream.frames.len() > TAIL), "{files}");
             framemd5::assert_same(&files, &by_number, &whole, TOLERANCE_MS);
             // The DASH of playbin3 ends after the first segment of files with an index, FFmpeg's

@@ -6,7 +6,7 @@
 //! `benches/players.py` plays many more titles in these players.
 
 use crate::files::ADMITS_ALL;
-use crate::films::{FILMS, Film, INSTANTS, PICTURES};
+use crate::films::{self, FILMS, Film, INSTANTS, OnceEach, PICTURES};
 use crate::program::TestDir;
 use crate::transport;
 use std::os::unix::fs::MetadataExt as _;
@@ -46,7 +46,7 @@ fn mpv_decodes_the_pictures_of_the_source() {
         );
         let complaints: Vec<&str> = said.lines().filter(|line| is_complaint_of_mpv(line)).collect();
         assert!(complaints.is_empty(), "mpv on {address}:\n{}", complaints.join("\n"));
-        let wanted = checksums_of_source(play.film, play.source);
+        let wanted = checksums_of_source(play.film, &play.film.path(dir));
         assert_eq!(checksums(&said), wanted, "{address}: pictures");
         assert_whole_sound(address, &sound);
     });
@@ -88,7 +88,6 @@ fn vlc_shows_the_pictures_of_the_source() {
 struct Play<'a> {
     number: usize,
     film: &'a Film,
-    source: &'a str,
     address: String,
 }
 
@@ -105,19 +104,18 @@ impl Play<'_> {
 
 /// Takes the titles in and calls `play` for each of them by each way, `at_once` at a time.
 fn each_title(at_once: usize, play: impl Fn(&TestDir, &Play<'_>) + Sync) {
-    let dir = TestDir::with_store_of(96);
+    let dir = films::stored();
     let films: Vec<&Film> = FILMS.iter().filter(|film| TITLES.contains(&film.title)).collect();
     assert_eq!(films.len(), TITLES.len());
-    let sources: Vec<String> = films.iter().map(|film| film.take_in(&dir)).collect();
     let server = dir.serve(ADMITS_ALL);
     let mut plays = Vec::new();
-    for (film, source) in films.iter().zip(&sources) {
+    for film in films {
         // VLC 3.0 cannot write AC-3 of a transport stream into a WAV file.
         let has_form = transport::TITLES.contains(&film.title) && !film.title.ends_with("-ac3");
         let transport = has_form.then_some("/master-ts.m3u8");
         for end in ["/master.m3u8", ".mp4"].into_iter().chain(transport) {
             let address = server.url(&format!("/t/{}{end}", film.title));
-            plays.push(Play { number: plays.len(), film, source, address });
+            plays.push(Play { number: plays.len(), film, address });
         }
     }
     let (next, play, plays, dir) = (AtomicUsize::new(0), &play, &plays, &dir);
@@ -141,18 +139,21 @@ pub(crate) fn checksums(said: &str) -> Vec<&str> {
 }
 
 pub(crate) fn checksums_of_source(film: &Film, source: &str) -> Vec<String> {
+    static FOUND: OnceEach<Vec<String>> = OnceEach::new();
     if film.layout.is_empty() {
         return Vec::new();
     }
-    let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "info", "-i", source, "-an", "-vf", "showinfo"])
-        .args(["-fps_mode", "passthrough", "-f", "null", "-"])
-        .output()
-        .expect("ffmpeg runs (apt-get install ffmpeg)");
-    let said = String::from_utf8_lossy(&output.stderr);
-    let checksums: Vec<String> = checksums(&said).into_iter().map(str::to_owned).collect();
-    assert_eq!(checksums.len(), PICTURES, "{source}");
-    checksums
+    FOUND.get(film, || {
+        let output = Command::new("ffmpeg")
+            .args(["-nostdin", "-v", "info", "-i", source, "-an", "-vf", "showinfo"])
+            .args(["-fps_mode", "passthrough", "-f", "null", "-"])
+            .output()
+            .expect("ffmpeg runs (apt-get install ffmpeg)");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let checksums: Vec<String> = checksums(&said).into_iter().map(str::to_owned).collect();
+        assert_eq!(checksums.len(), PICTURES, "{source}");
+        checksums
+    })
 }
 
 /// Whether mpv's log has a warning or an error in this line.

@@ -4,7 +4,6 @@ use crate::program::{Served, TestDir};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 /// Options of the server in tests of what is played, not of who is admitted: on a machine that is
@@ -23,32 +22,24 @@ impl TestDir {
     }
 
     fn try_encode(&self, name: &str, args: &[&str]) -> Result<String, String> {
-        let path = self.at(name);
-        let output = Command::new("ffmpeg")
-            .args(["-nostdin", "-y", "-v", "error"])
-            .args(args)
-            .arg(&path)
-            .output()
-            .expect("ffmpeg runs (apt-get install ffmpeg)");
-        let said = || String::from_utf8_lossy(&output.stderr).into_owned();
-        if output.status.success() { Ok(path) } else { Err(said()) }
+        testkit::clips::make(&self.path(name), args).map(|()| self.at(name))
     }
 
-    /// FFmpeg's own remux of a file, into what Tenuto makes of it by this way: HLS, or one file.
-    pub(crate) fn remux(&self, source: &str, way: &str) -> String {
-        let folder = format!("{source}.{way}");
+    /// FFmpeg's own remux of a file, into a form of what Tenuto makes of it: HLS, DASH, or one file.
+    pub(crate) fn remux(&self, source: &str, form: &str) -> String {
+        let folder = format!("{source}.{form}");
         std::fs::create_dir_all(&folder).expect("a folder within the test's");
         let name = |file: &str| {
             let folder = Path::new(&folder).file_name().expect("it has one");
             format!("{}/{file}", folder.display())
         };
         let copy = ["-i", source, "-map", "0:v?", "-map", "0:a?", "-c", "copy", "-strict", "-2"];
-        if way == "hls" {
+        if form == "hls" {
             let words = "-f hls -hls_segment_type fmp4 -hls_time 4 -hls_playlist_type vod";
             let args: Vec<&str> = copy.into_iter().chain(words.split(' ')).collect();
             return self.encode(&name("own.m3u8"), &args);
         }
-        if way == "dash" {
+        if form == "dash" {
             let words = "-f dash -seg_duration 1";
             let args: Vec<&str> = copy.into_iter().chain(words.split(' ')).collect();
             return self.encode(&name("own.mpd"), &args);

@@ -2,6 +2,10 @@
 //! says the same in words.
 
 use crate::program::TestDir;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What the browser does with a film.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,22 +84,67 @@ const SHORTHAND: &[(&str, &str)] = &[
     ("PRORES", "-c:v prores_ks -pix_fmt yuv422p10le"),
 ];
 
-/// Makes the films and takes them in; gives the path of each.
-pub(crate) fn take_in(dir: &TestDir) -> Vec<String> {
-    FILMS.iter().map(|film| film.take_in(dir)).collect()
+/// The size of the store with all films.
+const STORE: usize = 96 << 20;
+
+/// A folder with all films, and with `a.store`, which holds them. They are taken in once for all
+/// tests; each has a store of its own.
+pub(crate) fn stored() -> TestDir {
+    // Most of the store was never written: the parts that were, and where they are.
+    static WRITTEN: OnceLock<Vec<(usize, Vec<u8>)>> = OnceLock::new();
+    let written = WRITTEN.get_or_init(|| {
+        let dir = TestDir::with_store_of(u32::try_from(STORE >> 20).expect("small"));
+        FILMS.iter().for_each(|film| film.take_in(&dir));
+        const PART: usize = 64 << 10;
+        let store = dir.read("a.store");
+        let parts = store.chunks(PART).enumerate().filter(|(_, bytes)| *bytes != [0; PART]);
+        parts.map(|(number, bytes)| (number * PART, bytes.to_owned())).collect()
+    });
+    let dir = TestDir::new();
+    let store = File::create(dir.path("a.store")).expect("a file in the test's folder");
+    store.set_len(STORE as u64).expect("a sparse file");
+    for (at, bytes) in written {
+        store.write_all_at(bytes, *at as u64).expect("room on the disk");
+    }
+    FILMS.iter().for_each(|film| film.make(&dir));
+    dir
+}
+
+/// What is found out of each film, once for all tests.
+pub(crate) struct OnceEach<T>(Mutex<BTreeMap<&'static str, Arc<OnceLock<T>>>>);
+
+impl<T: Clone> OnceEach<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    pub(crate) fn get(&self, film: &Film, find_out: impl FnOnce() -> T) -> T {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_film = Arc::clone(all.entry(film.title).or_default());
+        drop(all);
+        of_film.get_or_init(find_out).clone()
+    }
 }
 
 impl Film {
-    /// Makes the film and takes it in; gives its path.
-    pub(crate) fn take_in(&self, dir: &TestDir) -> String {
+    /// The film's file.
+    pub(crate) fn path(&self, dir: &TestDir) -> String {
+        dir.at(&format!("{}.{}", self.title, self.extension))
+    }
+
+    /// Makes the film and takes it in.
+    pub(crate) fn take_in(&self, dir: &TestDir) {
+        self.make(dir);
+        dir.ingest(&self.path(dir), self.title);
+    }
+
+    fn make(&self, dir: &TestDir) {
         let encode = SHORTHAND
             .iter()
             .fold(self.encode.to_owned(), |words, (short, long)| words.replace(short, long));
         let words = format!("{SOURCE} {encode} -g 25 -strict -2 -shortest");
         let args: Vec<&str> = words.split_whitespace().collect();
-        let path = dir.encode(&format!("{}.{}", self.title, self.extension), &args);
-        dir.ingest(&path, self.title);
-        path
+        dir.encode(&format!("{}.{}", self.title, self.extension), &args);
     }
 }
 

@@ -1,7 +1,10 @@
 //! What a decoder makes of a file or URL: one MD5 per decoded frame, by FFmpeg's `framemd5`.
+//!
+//! A start of FFmpeg takes longer than the decoding of a short clip, so one run decodes several.
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The decoded frames of one stream, in presentation order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,65 +37,90 @@ pub(crate) fn sorted(mut streams: Vec<Frames>) -> Vec<Frames> {
     streams
 }
 
-/// Decodes every video and audio stream of `input`.
+/// Decodes every video and audio stream of `input`; of DASH without the I-frames for trick modes,
+/// which FFmpeg takes for a second stream of video.
 ///
 /// Panics with FFmpeg's own words if it complains at all: a warning while playing is a failure.
 pub(crate) fn decode(input: &str) -> Vec<Frames> {
-    decode_with(input, &[])
+    let [frames] = decode_each([input]);
+    frames
 }
 
-/// As [`decode`], of DASH: without the I-frames for trick modes, which FFmpeg takes for a second
-/// stream of video.
-pub(crate) fn decode_dash(input: &str) -> Vec<Frames> {
-    decode_with(input, &["-map", "-0:v:1?"])
+/// As [`decode`], of each input, by one run of FFmpeg.
+pub(crate) fn decode_each<const N: usize>(inputs: [&str; N]) -> [Vec<Frames>; N] {
+    decode_with(inputs, &[], &[])
 }
 
-/// As [`decode_dash`], of an encrypted title.
-pub(crate) fn decode_encrypted(input: &str, key: &str) -> Vec<Frames> {
-    decode_after(&["-cenc_decryption_key", key], input, &["-map", "-0:v:1?"])
+/// As [`decode_each`], of encrypted titles.
+pub(crate) fn decode_encrypted<const N: usize>(inputs: [&str; N], key: &str) -> [Vec<Frames>; N] {
+    decode_with(inputs, &["-cenc_decryption_key", key], &[])
 }
 
 /// As [`decode_encrypted`], without the sound, which has a key of its own: FFmpeg complains about
 /// what it finds there when it looks for streams.
 pub(crate) fn decode_encrypted_pictures(input: &str, key: &str) -> Vec<Frames> {
-    let words = ["-v", "quiet", "-map", "-0:v:1?", "-map", "-0:a"];
-    decode_after(&["-cenc_decryption_key", key], input, &words)
+    let words = ["-v", "quiet", "-an"];
+    let [frames] = decode_with([input], &["-cenc_decryption_key", key], &words);
+    frames
 }
 
-/// As [`decode`], with sound cut anew into frames of 1024 instants: for PCM, which readers cut as
-/// they like.
-pub(crate) fn decode_regrouped(input: &str) -> Vec<Frames> {
-    decode_with(input, &["-af", "asetnsamples=n=1024:p=0"])
+/// As [`decode_each`], with sound cut anew into frames of 1024 instants: for PCM, which readers cut
+/// as they like.
+pub(crate) fn decode_regrouped<const N: usize>(inputs: [&str; N]) -> [Vec<Frames>; N] {
+    decode_with(inputs, &[], &["-af", "asetnsamples=n=1024:p=0"])
 }
 
 /// As [`decode`], of a source that FFmpeg complains about.
 pub(crate) fn decode_anyway(input: &str) -> Vec<Frames> {
-    decode_with(input, &["-v", "quiet"])
+    let [frames] = decode_with([input], &[], &["-v", "quiet"]);
+    frames
 }
 
-fn decode_with(input: &str, words: &[&str]) -> Vec<Frames> {
-    decode_after(&[], input, words)
-}
-
-/// As [`decode_with`], with options of the reader.
-fn decode_after(before: &[&str], input: &str, words: &[&str]) -> Vec<Frames> {
-    let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "warning"])
-        .args(before)
-        .args(["-i", input, "-map", "0:v?", "-map", "0:a?"])
-        .args(words)
-        .args(["-fps_mode", "passthrough", "-enc_time_base:v", "-1", "-f", "framemd5", "-"])
-        .output()
-        .expect("ffmpeg runs (apt-get install ffmpeg)");
-    let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "ffmpeg cannot decode {input}:\n{complaints}{}",
-        refusal(input)
-    );
-    let complaints: Vec<&str> = complaints.lines().filter(|line| !is_harmless(line)).collect();
-    assert!(complaints.is_empty(), "ffmpeg complains about {input}:\n{}", complaints.join("\n"));
-    read(&String::from_utf8(output.stdout).expect("framemd5 is text"))
+/// As [`decode_each`], with options of the readers, and of what is read.
+fn decode_with<const N: usize>(
+    inputs: [&str; N],
+    before: &[&str],
+    words: &[&str],
+) -> [Vec<Frames>; N] {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let lists = inputs.map(|_| {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        std::env::temp_dir().join(format!("tenuto-framemd5-{}-{number}", std::process::id()))
+    });
+    let mut ffmpeg = Command::new("ffmpeg");
+    ffmpeg.args(["-nostdin", "-v", "warning"]);
+    for input in inputs {
+        // One input is read while another is decoded: FFmpeg warns of a queue that is full.
+        ffmpeg.args(["-thread_queue_size", "4096"]).args(before).args(["-i", input]);
+    }
+    for (number, (input, list)) in inputs.iter().zip(&lists).enumerate() {
+        let map = |streams: &str| ["-map".to_owned(), streams.replace('N', &number.to_string())];
+        ffmpeg.args(map("N:v?")).args(map("N:a?"));
+        if input.ends_with(".mpd") {
+            ffmpeg.args(map("-N:v:1?"));
+        }
+        ffmpeg.args(words);
+        ffmpeg.args(["-fps_mode", "passthrough", "-enc_time_base:v", "-1", "-f", "framemd5"]);
+        ffmpeg.arg(list);
+    }
+    let output = ffmpeg.output().expect("ffmpeg runs (apt-get install ffmpeg)");
+    let found = lists.map(|list| {
+        let text = std::fs::read_to_string(&list).unwrap_or_default();
+        let _ = std::fs::remove_file(list);
+        text
+    });
+    let said = String::from_utf8_lossy(&output.stderr);
+    let complaints: Vec<&str> = said.lines().filter(|line| !is_harmless(line)).collect();
+    if output.status.success() && complaints.is_empty() {
+        return found.map(|text| read(&text));
+    }
+    // Alone, the one that it is about is named.
+    if N > 1 {
+        inputs.iter().for_each(|input| drop(decode_with([*input], before, words)));
+    }
+    let all = inputs.join(", ");
+    assert!(output.status.success(), "ffmpeg cannot decode {all}:\n{said}{}", refusal(inputs[0]));
+    panic!("ffmpeg complains about {all}:\n{}", complaints.join("\n"));
 }
 
 /// What a server says at this address, of which FFmpeg shows the status alone.
@@ -104,26 +132,24 @@ fn refusal(address: &str) -> String {
     )
 }
 
-/// Number of packets and their MD5s in order, per stream kind, without decoding.
-pub(crate) fn packets(input: &str) -> BTreeMap<String, (usize, String)> {
-    ["v", "a"]
-        .into_iter()
-        .filter_map(|kind| {
-            let output = Command::new("ffmpeg")
-                .args(["-nostdin", "-v", "error", "-i", input, "-map", &format!("0:{kind}?")])
-                .args(["-c", "copy", "-f", "framemd5", "-"])
-                .output()
-                .expect("ffmpeg runs (apt-get install ffmpeg)");
-            let text = String::from_utf8(output.stdout).expect("framemd5 is text");
-            let sums: Vec<&str> = text
-                .lines()
-                .filter(|line| !line.starts_with('#'))
-                .filter_map(|line| line.rsplit(',').next())
-                .map(str::trim)
-                .collect();
-            (!sums.is_empty()).then(|| (kind.to_owned(), (sums.len(), sums.join(" "))))
-        })
-        .collect()
+/// Number of packets and their checksums in order, of the pictures and of the sound, without
+/// decoding. CRC-32, which takes FFmpeg half the time of MD5 to write.
+pub(crate) fn packets(input: &str) -> [(usize, String); 2] {
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-i", input, "-map", "0:v?", "-map", "0:a?"])
+        .args(["-c", "copy", "-f", "framehash", "-hash", "crc32", "-"])
+        .output()
+        .expect("ffmpeg runs (apt-get install ffmpeg)");
+    let text = String::from_utf8(output.stdout).expect("framehash is text");
+    let mut streams = <[(usize, String); 2]>::default();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        // Pictures alone, or pictures before sound.
+        let (stream, rest) = line.split_once(',').expect("fields");
+        let (packets, sums) = &mut streams[stream.parse::<usize>().expect("a stream's number")];
+        *packets += 1;
+        sums.push_str(rest.rsplit(',').next().expect("a checksum"));
+    }
+    streams
 }
 
 /// Asserts that two inputs decode to the same frames: same streams, count, order, content, and

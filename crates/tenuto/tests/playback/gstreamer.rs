@@ -2,20 +2,19 @@
 //! decodes is, byte for byte, what FFmpeg decodes from the source.
 
 use crate::files::ADMITS_ALL;
-use crate::films::{FILMS, Film, INSTANTS, PICTURES, take_in};
+use crate::films::{self, FILMS, Film, INSTANTS, OnceEach, PICTURES};
 use crate::program::TestDir;
 use std::process::{Command, Output, Stdio};
 use std::sync::Once;
 
 #[test]
 fn gstreamer_plays_what_ffmpeg_reads_in_the_source() {
-    let dir = TestDir::with_store_of(96);
-    let sources = take_in(&dir);
+    let dir = films::stored();
     let server = dir.serve(ADMITS_ALL);
-    for (film, source) in FILMS.iter().zip(&sources) {
+    for film in FILMS {
         let title = film.title;
         let export = dir.export(title);
-        let wanted = pictures_of_source(film, source);
+        let wanted = pictures_of_source(film, &film.path(&dir));
         for address in [
             server.url(&format!("/t/{title}/master.m3u8")),
             server.url(&format!("/t/{title}.mp4")),
@@ -96,18 +95,21 @@ const KILLED: i32 = 124;
 
 /// The source's pictures, decoded by FFmpeg, in the layout that GStreamer gives them.
 pub(crate) fn pictures_of_source(film: &Film, source: &str) -> Vec<u8> {
+    static FOUND: OnceEach<Vec<u8>> = OnceEach::new();
     if film.layout.is_empty() {
         return Vec::new();
     }
-    let layout = if film.layout == JPEG { "yuvj420p" } else { film.layout };
-    let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-i", source, "-fps_mode", "passthrough"])
-        .args(["-f", "rawvideo", "-pix_fmt", layout, "-"])
-        .output()
-        .expect("ffmpeg runs (apt-get install ffmpeg)");
-    assert_eq!(output.stdout.len() % PICTURES, 0, "{source} has {PICTURES} pictures");
-    assert!(!output.stdout.is_empty(), "{source} has pictures");
-    output.stdout
+    FOUND.get(film, || {
+        let layout = if film.layout == JPEG { "yuvj420p" } else { film.layout };
+        let output = Command::new("ffmpeg")
+            .args(["-nostdin", "-v", "error", "-i", source, "-fps_mode", "passthrough"])
+            .args(["-f", "rawvideo", "-pix_fmt", layout, "-"])
+            .output()
+            .expect("ffmpeg runs (apt-get install ffmpeg)");
+        assert_eq!(output.stdout.len() % PICTURES, 0, "{source} has {PICTURES} pictures");
+        assert!(!output.stdout.is_empty(), "{source} has pictures");
+        output.stdout
+    })
 }
 
 const JPEG: &str = "jpeg";

@@ -5,7 +5,7 @@
 use crate::desktop::{checksums, checksums_of_source};
 use crate::files::ADMITS_ALL;
 use crate::films::Verdict::Refuses;
-use crate::films::{FILMS, Film, film};
+use crate::films::{self, FILMS, Film, film};
 use crate::gstreamer;
 use crate::program::TestDir;
 use crate::transport::assert_same_frames;
@@ -47,12 +47,13 @@ const IN_TRANSPORT: &[&str] = &["h264-aac", "hevc-aac", "mpeg2-ac3"];
 
 #[test]
 fn players_decode_over_rtsp_what_is_in_the_source() {
-    let dir = TestDir::with_store_of(96);
+    let dir = films::stored();
+    MORE.iter().for_each(|film| film.take_in(&dir));
     let films: Vec<(&Film, String)> = FILMS
         .iter()
         .filter(|film| TITLES.contains(&film.title))
         .chain(MORE)
-        .map(|film| (film, film.take_in(&dir)))
+        .map(|film| (film, film.path(&dir)))
         .collect();
     assert_eq!(films.len(), TITLES.len() + MORE.len());
     // All of 127.0.0.0/8 is this machine: an address of its own for each run of the tests.

@@ -2,7 +2,7 @@
 //! and VLC are in `desktop`.
 
 use crate::chromium::{Row, assert_played};
-use crate::films::{FILMS, Film, PICTURES};
+use crate::films::{self, FILMS, Film, PICTURES};
 use crate::framemd5::{self, Frames};
 use crate::gstreamer;
 use crate::program::{Served, TestDir};
@@ -22,11 +22,10 @@ fn films() -> Vec<&'static Film> {
 
 #[test]
 fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {
-    let dir = TestDir::with_store_of(96);
-    let sources: Vec<String> = films().iter().map(|film| film.take_in(&dir)).collect();
+    let dir = films::stored();
     let server = dir.serve(SEGMENTS);
-    for (film, source) in films().iter().zip(&sources) {
-        let title = film.title;
+    for film in films() {
+        let (title, source) = (film.title, &film.path(&dir));
         check_playlists(&server, title);
         let address = server.url(&format!("/t/{title}/master-ts.m3u8"));
         assert_same_frames(title, source, &address);
@@ -50,8 +49,7 @@ fn lowest_rate(server: &Served, title: &str) -> u64 {
 
 /// FFmpeg decodes from a transport stream what it decodes from the source, at the same times.
 pub(crate) fn assert_same_frames(title: &str, source: &str, address: &str) {
-    let wanted = framemd5::sorted(framemd5::decode(source));
-    let got = framemd5::sorted(framemd5::decode(address));
+    let [wanted, got] = framemd5::decode_each([source, address]).map(framemd5::sorted);
     assert_eq!(wanted.len(), got.len(), "{title}: streams");
     let mut begins = Vec::new();
     for (wanted, got) in wanted.iter().zip(&got) {
