@@ -39,6 +39,10 @@ impl WriteShare {
     /// The whole of a disk's time.
     pub const WHOLE: u64 = 1 << 20;
 
+    /// The largest part that writes are given: seven eighths. What is left is for what is not
+    /// counted, and for those who look at what is recorded.
+    pub const MOST: u64 = Self::WHOLE / 8 * 7;
+
     /// Nothing is kept.
     pub const NONE: Self = Self { part: 0, burst: 0 };
 
@@ -52,10 +56,15 @@ impl WriteShare {
         self.part as f64 / Self::WHOLE as f64
     }
 
-    /// How long other work that took `taken` must pause so that writes have this part of both.
+    /// What writes are given of it: where nothing is refused, more may be asked for than there is,
+    /// and reads would wait for ever.
+    pub fn given(self) -> Self {
+        Self { part: self.part.min(Self::MOST), ..self }
+    }
+
+    /// How long other work that took `taken` must pause so that writes have their part of both.
     pub fn pause_after(self, taken: Duration) -> Duration {
-        // More than there is may be asked for where nothing is refused.
-        let left = Self::WHOLE.saturating_sub(self.part).max(Self::WHOLE / 8);
+        let left = Self::WHOLE - self.given().part;
         let pause = taken.as_nanos() * u128::from(Self::WHOLE - left) / u128::from(left);
         Duration::from_nanos(u64::try_from(pause).unwrap_or(u64::MAX))
     }
@@ -281,6 +290,16 @@ mod tests {
         // Half as slow again, writes take three quarters of the time, and then all of it.
         assert_eq!([half.beside(8, 512), half.beside(8, 1024)], [32, u64::MAX]);
         assert_eq!(WriteShare { part: WriteShare::WHOLE, burst: 0 }.beside(1, 0), u64::MAX);
+    }
+
+    #[test]
+    fn reads_are_left_an_eighth_whatever_writes_ask_for() {
+        let eighth = WriteShare::WHOLE / 8;
+        for (part, left) in [(0, 8), (4, 4), (7, 1), (8, 1), (60, 1)] {
+            let asked = WriteShare { part: part * eighth, burst: 3 };
+            let given = asked.given();
+            assert_eq!((WriteShare::WHOLE - given.part, given.burst), (left * eighth, 3));
+        }
     }
 
     #[test]

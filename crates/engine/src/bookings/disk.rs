@@ -189,7 +189,7 @@ impl Disk {
     pub(crate) fn keep_for_recordings(&mut self, now: Moment) {
         let charge = |job| self.write_charge(job);
         let share = WriteDemand::share_of(self.recordings.values(), charge);
-        self.tokens.set_share(now, share);
+        self.tokens.set_share(now, share.given());
         self.timings.write_share = share;
     }
 

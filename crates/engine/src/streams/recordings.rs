@@ -53,7 +53,7 @@ impl Streams {
             return Ok(());
         }
         let slot = self.bookings.slot().next();
-        if self.bookings.disks[disk].timings.write_share.part > MOST_WRITES {
+        if self.bookings.disks[disk].timings.write_share.part > WriteShare::MOST {
             return Err(Shortage { resource: Resource::Disk, slot, missing: 1 });
         }
         let demand = self.bookings.empty_demand();
@@ -109,7 +109,3 @@ impl Streams {
         self.bookings.disks.iter().flat_map(next).flatten().min()
     }
 }
-
-/// The part of a disk that is kept for writes at most: seven eighths. What is left is for what is
-/// not counted, and for those who look at what is recorded.
-const MOST_WRITES: u64 = WriteShare::WHOLE / 8 * 7;
