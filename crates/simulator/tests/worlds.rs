@@ -207,7 +207,7 @@ const DISK_LOSS_SEEDS: u64 = 400;
 const PRIORITY_SEEDS: u64 = 600;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 61] = [
+const ONCE_BROKEN: [(FaultClass, u64); 63] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -328,6 +328,10 @@ const ONCE_BROKEN: [(FaultClass, u64); 61] = [
     (FaultClass::FaultFree, 10888),
     // A viewer who had taken over the reads of a stream ahead read what was new at its pace.
     (FaultClass::FaultFree, 5251),
+    // Nothing was refused, and a recording that asked for more than the disk left its readers none.
+    (FaultClass::AnyFault, 1471),
+    // At four times the speed, the viewer's link was slower than the title.
+    (FaultClass::DiskLoss, 2764),
 ];
 
 /// Lines of the trace in a report.
