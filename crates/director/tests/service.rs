@@ -330,14 +330,25 @@ fn a_player_of_rtsp_is_sent_to_the_node_that_has_reserved() {
     let node = StubNode::start(reserves_over_rtsp);
     let cluster = TestCluster::start(&[&node]);
     let at = |path: &str| format!("rtsp://n0:554/t/film{path}?ticket=a.b");
-    for (request, wanted, question) in [
-        ("DESCRIBE rtsp://d/t/film", at(""), "/t/film/rtsp"),
-        ("DESCRIBE rtsp://d/t/film/", at(""), "/t/film/rtsp"),
-        ("DESCRIBE rtsp://d:554/t/film/ts?token=a.b&x=y", at("/ts"), "/t/film/rtsp-ts?token=a.b"),
-        ("DESCRIBE rtsp://d/t/film?token=%26x", at(""), "/t/film/rtsp?token=%26x"),
-        ("SETUP rtsp://d/t/film/trackID=1", at("/trackID=1"), "/t/film/rtsp"),
+    let from = |range: &str| format!("Range: {range}\r\n");
+    for (request, range, wanted, question) in [
+        ("DESCRIBE rtsp://d/t/film", String::new(), at(""), "/t/film/rtsp"),
+        ("DESCRIBE rtsp://d/t/film/", from("npt=-9"), at(""), "/t/film/rtsp"),
+        (
+            "DESCRIBE rtsp://d:554/t/film/ts?token=a.b&x=y",
+            from("npt=0:01:01.5-"),
+            at("/ts"),
+            "/t/film/rtsp-ts?token=a.b&start=61.500",
+        ),
+        ("DESCRIBE rtsp://d/t/film?token=%26x", from("a&b"), at(""), "/t/film/rtsp?token=%26x"),
+        (
+            "SETUP rtsp://d/t/film/trackID=1",
+            from("npt=7-9"),
+            at("/trackID=1"),
+            "/t/film/rtsp?start=7.000",
+        ),
     ] {
-        let fields = "CSeq: 7\r\nAuthorization: Bearer x\r\n";
+        let fields = format!("CSeq: 7\r\nAuthorization: Bearer x\r\n{range}");
         let reply = cluster.rtsp(format!("{request} RTSP/1.0\r\n{fields}\r\n").as_bytes());
         assert_eq!(reply.lines().next(), Some("RTSP/1.0 302 Found"), "{request}");
         assert_eq!(field(&reply, "Location"), Some(&*wanted), "{request}");

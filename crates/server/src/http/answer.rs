@@ -132,7 +132,7 @@ fn decide(
                 return Ok(refused.into());
             }
             let title = open_title(shared, &name, opened)?;
-            let play = over_rtsp::play_request(title, name, is_transport, request.permit)?;
+            let play = over_rtsp::play_request(title, name, is_transport, request)?;
             if is_transport && !play.presentation.packaging.is_transport_planned() {
                 return Ok(Decision::PlanTransport(play.title, play.presentation));
             }

@@ -2,17 +2,19 @@
 //! the answer is an address of this node's RTSP port with a ticket.
 //!
 //! ```text
-//!   director ──GET /t/film/rtsp──▶ tracks that a description names ──▶ admission
+//!   director ──GET /t/film/rtsp──▶ tracks that a description names ──▶ admission, from ?start= on
 //!            ◀──201, Location: rtsp://node/t/film?ticket=.. ─────────────┘ kept for 15 s
 //!   player ──DESCRIBE rtsp://node/t/film?ticket=..──▶ the RTSP thread, whose PLAY goes on with it
 //! ```
 //!
 //! Only directors may ask: a player of this node alone reserves with its PLAY.
 
+use super::answer::bad_parameter;
+use super::request::HttpRequest;
 use super::response::Response;
-use crate::access::Permit;
 use crate::library::OpenTitle;
 use crate::messages::{Manifest, PlayRequest};
+use crate::playback_params;
 use crate::rtsp::{self, OfferedStream};
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
@@ -32,21 +34,26 @@ pub(super) fn refusal(shared: &Shared, name: &str) -> Option<Response> {
     shared.content.is_encrypted(name).then(encrypted)
 }
 
-/// The admission request of a player, for the tracks that a description names.
+/// The admission request of a player, for the tracks that a description names, from where the
+/// query says: a player may go on with a title that it has begun at another node.
 pub(super) fn play_request(
     title: Arc<OpenTitle>,
     name: String,
     is_transport: bool,
-    permit: Permit,
+    request: &HttpRequest,
 ) -> Result<PlayRequest, Response> {
+    let permit = request.permit;
+    let start = playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
     let stream = is_transport.then_some(StreamName::Transport);
     let streams = rtsp::described(&title, stream, permit)
         .map_err(|reply| Response::error(reply.status, "not-over-rtsp", reply.text().trim()))?;
     let tracks = streams.iter().flat_map(OfferedStream::tracks).copied().collect();
     let whole = Arc::clone(&title.whole);
+    let start = start.filter(|start| *start < whole.packaging.duration()).unwrap_or_default();
     let format = Manifest::OverRtsp { is_transport }.format();
     Ok(PlayRequest {
         tracks: Some(tracks),
+        start,
         permit,
         is_directed: true,
         ..PlayRequest::new(title, whole, name, format, MaxWait::default())
