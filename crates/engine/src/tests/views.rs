@@ -157,9 +157,10 @@ fn the_pace_of_a_crowd_delays_nobody_who_goes_on_with_a_reservation() {
     let patient = MaxWait { time: Duration::from_secs(5), is_chosen: false };
     // They come in one moment, reserve, and say then from where they play.
     let reserved = [1, 2, 3].map(|title| fixture.begin_session(request(layout(title))).0);
-    let waits = [1, 2, 3].map(|title| {
-        let (start, replaces) = (Duration::from_secs(title), Some(reserved[title as usize - 1]));
-        let asked = AdmitRequest { start, replaces, max_wait: patient, ..request(layout(title)) };
+    let waits = [0, 1, 2].map(|number: usize| {
+        let (start, replaces) = (Duration::from_secs(7), Some(reserved[number]));
+        let title = layout(number as u64 + 1);
+        let asked = AdmitRequest { start, replaces, max_wait: patient, ..request(title) };
         fixture.begin_session(asked).1
     });
     assert_eq!(waits, [Duration::ZERO; 3]);

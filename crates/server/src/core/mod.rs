@@ -314,12 +314,13 @@ impl Core {
             self.save_disk_history(now);
         }
         self.follow_memory_limit(now);
-        let sessions_of = |playing: &PlayingTitle| TitleSessions {
+        let viewers = self.engine.viewers(now);
+        let sessions_of = |(title, playing): (&TitleKey, &PlayingTitle)| TitleSessions {
             title: playing.name.clone(),
             sessions: playing.sessions,
-            viewers: playing.viewers,
+            viewers: viewers.get(title).copied().unwrap_or_default(),
         };
-        let playing = self.titles.values().map(sessions_of).collect();
+        let playing = self.titles.iter().map(sessions_of).collect();
         let status = self.engine.status(now);
         if let Some(kept) = self.memory.kept_for(status.buffers_total)
             && self.pool.keep_at_most(kept)
