@@ -141,14 +141,7 @@ impl TestCluster {
         etcd.put("/tenuto/c/titles/lost", film);
         // Each has more free than the next, so that they are asked in this order.
         for (number, node) in nodes.iter().enumerate() {
-            let free = 1_000_000_000 - 100_000_000 * number;
-            let disk = format!(r#"{{"guaranteed":1000000000,"free":{free}}}"#);
-            let spare = r#"{"guaranteed":10000000000,"free":10000000000}"#;
-            let digest = format!(
-                r#"{{"address":"{}","weight":1,"lease":600,"disks":[{disk}],"network":{spare},"memory":{spare}}}"#,
-                node.address
-            );
-            etcd.put(&format!("/tenuto/c/nodes/n{number}"), &digest);
+            put_digest(&etcd, number, node, 1_000_000_000 - 100_000_000 * number);
             let copies = r#"[{"disk":0,"state":"ready"}]"#;
             etcd.put(&format!("/tenuto/c/copies/film/n{number}"), copies);
         }
@@ -179,7 +172,7 @@ impl TestCluster {
             },
             secret: ClusterSecret::from_bytes(SECRET).unwrap(),
             survive_loss: false,
-            keep_free: 0.0,
+            keep_free: 0.5,
             planning,
             check,
             version: "test".to_owned(),
@@ -256,6 +249,17 @@ fn body(answer: &str) -> &str {
 fn cause(answer: &str) -> String {
     let body: Value = serde_json::from_str(body(answer)).unwrap();
     body["cause"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A node with so much free of its disk's gigabit per second.
+fn put_digest(etcd: &TestEtcd, number: usize, node: &StubNode, free: usize) {
+    let disk = format!(r#"{{"guaranteed":1000000000,"free":{free}}}"#);
+    let spare = r#"{"guaranteed":10000000000,"free":10000000000}"#;
+    let digest = format!(
+        r#"{{"address":"{}","weight":1,"lease":600,"disks":[{disk}],"network":{spare},"memory":{spare}}}"#,
+        node.address
+    );
+    etcd.put(&format!("/tenuto/c/nodes/n{number}"), &digest);
 }
 
 /// Far longer than any step takes on a busy machine.
@@ -369,6 +373,11 @@ fn a_player_of_rtsp_is_sent_to_the_node_that_has_reserved() {
     assert_eq!(counters["admitted"], 6);
     let metrics = cluster.get("/metrics");
     assert!(metrics.contains("tenuto_director_rtsp_responses_total{class=\"3xx\"} 6"), "{metrics}");
+    // What new viewers leave free is for those who go on.
+    put_digest(&cluster.etcd, 0, &node, 499_999_999);
+    until(|| cluster.describe().contains("\"headroom\""));
+    let request = "DESCRIBE rtsp://d/t/film RTSP/1.0\r\nCSeq: 1\r\nRange: npt=9-\r\n\r\n";
+    assert!(cluster.rtsp(request.as_bytes()).starts_with("RTSP/1.0 302 "));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::ServiceState;
 use super::admission::{Outcome, Viewer, problem};
 use super::counters::Cause;
 use super::steering::ESCAPED;
-use cluster::TitleName;
+use cluster::{AdmissionClass, TitleName};
 use http_service::{Connection, ConnectionHandler};
 use percent_encoding::utf8_percent_encode;
 use rtsp_message::headers::{StreamName, Target, range, seconds, target};
@@ -119,6 +119,7 @@ impl RtspHandler {
             token.map(|(_, token)| format!("token={}", utf8_percent_encode(&token, ESCAPED)));
         // A player that has lost its node goes on from here, so that this is reserved.
         let start = value(request, &RANGE).and_then(range).and_then(|range| range.start);
+        let class = if start.is_some() { AdmissionClass::Again } else { AdmissionClass::New };
         let start = start.map(|start| format!("start={}", seconds(start)));
         let query = token.into_iter().chain(start).collect::<Vec<_>>().join("&");
         let mark = if query.is_empty() { "" } else { "?" };
@@ -132,6 +133,7 @@ impl RtspHandler {
             }),
             client,
             base: None,
+            class,
         };
         let outcome = self.0.admission.admit(&name, &viewer, &self.0.counters);
         reply(outcome, stream)
