@@ -477,7 +477,9 @@ impl Core {
         let idle = self.requests.is_empty() && !self.shared.http.is_sending();
         // Responses in one piece may still be on their way to the socket.
         let answered = self.stop_asked.is_none_or(|asked| now.since(asked) >= ANSWERED_WITHIN);
-        now >= at || idle && answered && self.engine.status(now).active == 0
+        let status = self.engine.status(now);
+        // Viewers who have gone are not waited for.
+        now >= at || idle && answered && status.active == status.revocable
     }
 
     fn send(&self, worker: usize, message: WorkerMessage) {
