@@ -259,8 +259,8 @@ impl Engine {
         AgreedWait { slots, is_chosen }
     }
 
-    // The wait of a viewer who fits now, for the sake of a crowd. One who goes on with a reservation
-    // was given its start with that.
+    // The wait of a viewer who fits now, for the sake of a crowd. One who goes on with a
+    // reservation was given its start with that.
     fn pace_wait(&self, request: &AdmitRequest) -> AgreedWait {
         let agreed = self.agreed_wait(request);
         if self.has_reservation(request) { AgreedWait { slots: 0, ..agreed } } else { agreed }

@@ -300,8 +300,8 @@ impl Engine {
         }
     }
 
-    /// The viewers of each title who are there: with a reservation that newcomers cannot take. Fills
-    /// are none.
+    /// The viewers of each title who are there: with a reservation that newcomers cannot take.
+    /// Fills are none.
     pub fn viewers(&self, now: Moment) -> BTreeMap<TitleKey, u64> {
         let mut viewers = BTreeMap::new();
         for session in self.sessions.values().filter(|session| session.fill.is_none()) {

@@ -105,8 +105,8 @@ pub(crate) fn max_wait(query: &[(String, String)]) -> Result<Option<Duration>, B
     Ok(max_wait)
 }
 
-/// Where in a title a player goes on (`start`) that asks for no part of it; `None` if the query does
-/// not say.
+/// Where in a title a player goes on (`start`) that asks for no part of it; `None` if the query
+/// does not say.
 pub(crate) fn start(query: &[(String, String)]) -> Result<Option<Duration>, BadParameter> {
     time(query, "start")
 }

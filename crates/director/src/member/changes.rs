@@ -147,7 +147,8 @@ pub(super) fn conditions<'a>(
 /// Time between writes of numbers of viewers: popularity changes slowly, and viewers come by the
 /// second.
 const VIEWERS_EVERY: Duration = Duration::from_secs(60);
-/// The same time while viewers may leave: the next of them do when it is known that others have.
+/// Time between such writes while viewers may leave: the next do when others are known to have
+/// left.
 const LEAVING_VIEWERS_EVERY: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

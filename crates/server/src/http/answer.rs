@@ -132,7 +132,9 @@ fn decide(
                 return Ok(refused.into());
             }
             let title = open_title(shared, &name, opened)?;
-            let play = over_rtsp::play_request(title, name, is_transport, request)?;
+            let start =
+                playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
+            let play = over_rtsp::play_request(title, name, is_transport, request.permit, start)?;
             if is_transport && !play.presentation.packaging.is_transport_planned() {
                 return Ok(Decision::PlanTransport(play.title, play.presentation));
             }

@@ -9,18 +9,17 @@
 //!
 //! Only directors may ask: a player of this node alone reserves with its PLAY.
 
-use super::answer::bad_parameter;
-use super::request::HttpRequest;
 use super::response::Response;
+use crate::access::Permit;
 use crate::library::OpenTitle;
 use crate::messages::{Manifest, PlayRequest};
-use crate::playback_params;
 use crate::rtsp::{self, OfferedStream};
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
 use engine::MaxWait;
 use rtsp_message::headers::StreamName;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The response to a director that asks for a player of a title which cannot be sent over RTSP, or
 /// not by this node.
@@ -34,16 +33,15 @@ pub(super) fn refusal(shared: &Shared, name: &str) -> Option<Response> {
     shared.content.is_encrypted(name).then(encrypted)
 }
 
-/// The admission request of a player, for the tracks that a description names, from where the
-/// query says: a player may go on with a title that it has begun at another node.
+/// The admission request of a player, for the tracks that a description names. `start`: where a
+/// player goes on with a title that it has begun at another node.
 pub(super) fn play_request(
     title: Arc<OpenTitle>,
     name: String,
     is_transport: bool,
-    request: &HttpRequest,
+    permit: Permit,
+    start: Option<Duration>,
 ) -> Result<PlayRequest, Response> {
-    let permit = request.permit;
-    let start = playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
     let stream = is_transport.then_some(StreamName::Transport);
     let streams = rtsp::described(&title, stream, permit)
         .map_err(|reply| Response::error(reply.status, "not-over-rtsp", reply.text().trim()))?;

@@ -1,6 +1,6 @@
 //! A cluster that is filled from a bucket: nodes with empty stores get the titles of record, and a
-//! node that is drained gives its copies and its viewers to others while they play. The bucket is in
-//! memory, etcd is a real one.
+//! node that is drained gives its copies and its viewers to others while they play. The bucket is
+//! in memory, etcd is a real one.
 
 use crate::directed::{Part, etcd, eventually, free_address, report};
 use crate::program::{Run, TestDir, program};
@@ -101,7 +101,7 @@ struct HlsViewer {
     connection: TcpStream,
     /// Path and query of the steering manifest.
     steering: String,
-    /// Its session and its ticket.
+    /// The query of its addresses, with its session and its ticket.
     query: String,
 }
 
