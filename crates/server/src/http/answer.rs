@@ -899,8 +899,8 @@ fn title_list(request: &HttpRequest, shared: &Shared) -> Response {
         None => LARGEST_LIST,
     };
     let text = |key| request.query(key).map(str::to_owned);
-    let wanted =
-        TitleSelection { folder: text("folder"), after: text("after"), limit: Some(limit) };
+    let (folder, after, search) = (text("folder"), text("after"), text("search"));
+    let wanted = TitleSelection { folder, after, search, limit: Some(limit) };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut list = shared.content.list(&wanted, now.as_secs());
     for title in list.titles.iter_mut().filter(|title| title.kind == wire::MEDIA_KIND) {
