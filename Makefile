@@ -68,7 +68,7 @@ demo: ## serve more viewers than a disk holds, with and without admission (4 min
 	$(CARGO) build --release --locked --package tenuto --package demo
 	$(CARGO) run --release --locked --quiet --package demo
 
-cluster: ## five nodes, two directors, etcd and a bucket on this machine, and the loss of each (5 min)
+cluster: ## five nodes, two directors, etcd and a bucket on this machine, and the loss of each (8 min)
 	@scripts/deps.sh build demo cluster
 	@scripts/console.sh
 	$(CARGO) build --release --locked --package tenuto --package demo

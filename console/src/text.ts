@@ -285,6 +285,7 @@ export const text = {
   titles: {
     heading: 'Library',
     filter: 'Filter by name',
+    search: 'Search titles',
     count: (shown: number, total: number) =>
       shown === total
         ? many(total, 'title', 'titles')
@@ -292,10 +293,11 @@ export const text = {
     /** `isMost`: a title with copies on several disks counts more than once. */
     first: (shown: number, total: number, isMost: boolean) =>
       `The first ${show.count(shown)} of ${isMost ? 'up to ' : ''}${many(total, 'title', 'titles')}`,
-    countOfFirst: (shown: number, known: number, total: number, isMost: boolean) =>
-      `${show.count(shown)} of the first ${show.count(known)} titles, of ` +
-      `${isMost ? 'up to ' : ''}${show.count(total)}`,
-    filterMore: (number: number) => `Look through ${many(number, 'more title', 'more titles')}`,
+    /** `hasMore`: not all names were looked at. */
+    found: (shown: number, hasMore: boolean, total: number, isMost: boolean) =>
+      `${hasMore ? 'At least ' : ''}${show.count(shown)} of ` +
+      `${isMost ? 'up to ' : ''}${many(total, 'title', 'titles')}`,
+    searchFurther: 'Search further',
     none: 'The library has no titles yet.',
     noneHint: 'Drop a media file on this page, or run tenuto ingest STORE FILE.',
     noMatch: 'No title matches the filter.',

@@ -1,5 +1,6 @@
 // The page Now, with a real server.
 
+import { answer } from './answers';
 import { expect, ROOM_FOR_FEW, test } from './console';
 import { HOSTILE } from './library';
 
@@ -25,6 +26,32 @@ test('the sentence is about the chosen title', async ({ page, serve }) => {
   await page.getByTestId('headroom-title').selectOption('film');
   await expect(sentence).toContainText('“\u2068film\u2069”');
   await expect(sentence).toHaveText(/^\d+ more viewers? of .* fits? now\.$/);
+});
+
+test('a title of very many is found by a part of its name', async ({ page, serve }) => {
+  const server = await serve({ options: ROOM_FOR_FEW });
+  // As of a server with more titles than a field has.
+  await answer(page, '/titles', (route) => {
+    if (new URL(route.request().url()).searchParams.has('search')) return route.continue();
+    return route.fulfill({ json: { titles: [{ name: 'another', kind: 'media' }], next: 'another' } });
+  });
+  await page.goto(server.page('#/now'));
+  const choice = page.getByTestId('headroom-title');
+  const search = page.getByRole('searchbox', { name: 'Search titles' });
+  await expect(choice).toHaveValue('another');
+  await search.fill('FIL');
+  await choice.selectOption('film');
+  await expect(page.getByTestId('sentence')).toHaveText(/^\d+ more viewers? of .*film.* fits? now\.$/);
+  await search.fill('');
+  await expect(choice.getByRole('option')).toHaveText(['film', 'another']);
+  await expect(choice).toHaveValue('film');
+
+  await page.goto(server.page('#/what-if'));
+  await search.fill('FIL');
+  const stream = page.getByRole('combobox', { name: 'A stream is' });
+  await stream.selectOption('film');
+  await search.fill('none');
+  await expect(stream).toHaveValue('tfilm');
 });
 
 test('a refusal appears within a second, with its reason', async ({ page, serve }) => {

@@ -68,30 +68,45 @@ export interface Demand {
   readonly bitRates: readonly number[];
 }
 
-/** The titles that the server offers, by name. */
-export async function loadTitles(signal: AbortSignal): Promise<Title[]> {
-  const list = Fields.of(await request('/titles', { signal }));
-  return list.neededList('titles', decodeTitle);
-}
-
-/** A page of a disk's titles, in the order of the server: by the bytes of their names. */
+/** A page of titles, in the order of the server: by the bytes of their names. */
 export interface TitlePage {
   readonly titles: readonly Title[];
-  /** The name behind which the next page begins; `null`: this is the last one. */
+  /**
+   * The name behind which the next page begins; `null`: this is the last one. A page of a search may
+   * have fewer titles than were asked for, and a next one.
+   */
   readonly next: string | null;
 }
 
-/** The titles on a disk behind a name, at most `limit`. */
+/** What a page of titles has. */
+export interface TitlesAsked {
+  /** Titles behind this name. */
+  readonly after?: string | null;
+  /** A part of their names; empty: all. */
+  readonly search?: string;
+  /** At most so many. */
+  readonly limit: number;
+}
+
+/** The titles that the server offers, by name. */
+export async function loadTitles(asked: TitlesAsked, signal: AbortSignal): Promise<TitlePage> {
+  return loadPage('/titles', asked, signal);
+}
+
+/** The titles on a disk. */
 export async function loadTitlesOn(
   disk: string,
-  after: string | null,
-  limit: number,
+  asked: TitlesAsked,
   signal: AbortSignal,
 ): Promise<TitlePage> {
-  const query = new URLSearchParams({ limit: String(limit) });
-  if (after !== null) query.set('after', after);
-  const address = `/api/v1/disks/${encodeURIComponent(disk)}/titles?${query}`;
-  const page = Fields.of(await request(address, { signal }));
+  return loadPage(`/api/v1/disks/${encodeURIComponent(disk)}/titles`, asked, signal);
+}
+
+async function loadPage(address: string, asked: TitlesAsked, signal: AbortSignal): Promise<TitlePage> {
+  const query = new URLSearchParams({ limit: String(asked.limit) });
+  if (asked.after) query.set('after', asked.after);
+  if (asked.search) query.set('search', asked.search);
+  const page = Fields.of(await request(`${address}?${query}`, { signal }));
   return { titles: page.neededList('titles', decodeTitle), next: page.textOrNull('next') };
 }
 

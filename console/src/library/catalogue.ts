@@ -1,7 +1,7 @@
 // The titles of all disks as one library, of which only the beginning is loaded.
 
 import { type Disk, loadDisks } from '../api/disks';
-import { loadTitlesOn, type Title, type TitlePage } from '../api/titles';
+import { loadTitlesOn, type Title, type TitlePage, type TitlesAsked } from '../api/titles';
 import { isBehind, justBefore } from './names';
 
 /** A title and the disks that have a copy of it. */
@@ -25,24 +25,42 @@ export interface Catalogue {
 
 /** Titles that are asked for at once: the list of a disk may be long, and viewers go first. */
 const LARGEST_PAGE = 10_000;
+/** Pages of one disk: of a search each may have looked at 10,000 names in vain. */
+const MOST_PAGES = 10;
 /** Titles that are looked through for one name: none is expected before it. */
 const BEFORE_NAME = 16;
 
-/** The first titles of the library, at least `wanted` where there are so many. */
-export async function loadCatalogue(wanted: number, signal: AbortSignal): Promise<Catalogue> {
-  return loadFrom(null, wanted, signal);
+/**
+ * The first titles of the library whose names have this part, at least `wanted` where there are so
+ * many among the names that are looked at: `pages` times as many as at first.
+ */
+export async function loadCatalogue(
+  search: string,
+  wanted: number,
+  pages: number,
+  signal: AbortSignal,
+): Promise<Catalogue> {
+  return loadFrom({ search }, wanted, pages, signal);
 }
 
 /** Copies of a title under one name, and titles of other content under it, with all disks. */
 export async function loadNamesakes(name: string, signal: AbortSignal): Promise<Catalogue> {
-  const found = await loadFrom(justBefore(name), BEFORE_NAME, signal);
+  const found = await loadFrom({ after: justBefore(name) }, BEFORE_NAME, 1, signal);
   return { ...found, titles: found.titles.filter(({ title }) => title.name === name) };
 }
 
-async function loadFrom(after: string | null, wanted: number, signal: AbortSignal): Promise<Catalogue> {
+/** Which titles: behind a name, or with a part in their names. */
+type Selected = Pick<TitlesAsked, 'after' | 'search'>;
+
+async function loadFrom(
+  selected: Selected,
+  wanted: number,
+  pages: number,
+  signal: AbortSignal,
+): Promise<Catalogue> {
   const disks = await loadDisks(signal);
-  const pages = disks.map((disk) => firstTitles(disk.uuid, after, wanted, signal));
-  const lists = await Promise.allSettled(pages);
+  const loading = disks.map((disk) => firstTitles(disk.uuid, selected, wanted, pages, signal));
+  const lists = await Promise.allSettled(loading);
   const listed = lists.filter((list) => list.status === 'fulfilled').map(({ value }) => value);
   // Up to this name each disk has listed its titles.
   const until = listed
@@ -71,20 +89,23 @@ async function loadFrom(after: string | null, wanted: number, signal: AbortSigna
   return { disks, titles, hasMore: until !== null, most, failed: failures.length };
 }
 
-/** The titles on a disk behind a name, page by page until there are `wanted`. */
+/** The titles of a selection on a disk, page by page until there are `wanted`. */
 async function firstTitles(
   disk: string,
-  after: string | null,
+  { after = null, search = '' }: Selected,
   wanted: number,
+  pages: number,
   signal: AbortSignal,
 ): Promise<TitlePage> {
   const titles: Title[] = [];
   let next = after;
+  let loaded = 0;
   do {
     const limit = Math.min(LARGEST_PAGE, wanted - titles.length);
-    const page = await loadTitlesOn(disk, next, limit, signal);
+    const page = await loadTitlesOn(disk, { after: next, search, limit }, signal);
     titles.push(...page.titles);
     next = page.next;
-  } while (next !== null && titles.length < wanted);
+    loaded += 1;
+  } while (next !== null && titles.length < wanted && loaded < MOST_PAGES * pages);
   return { titles, next };
 }

@@ -141,14 +141,7 @@ impl TestCluster {
         etcd.put("/tenuto/c/titles/lost", film);
         // Each has more free than the next, so that they are asked in this order.
         for (number, node) in nodes.iter().enumerate() {
-            let free = 1_000_000_000 - 100_000_000 * number;
-            let disk = format!(r#"{{"guaranteed":1000000000,"free":{free}}}"#);
-            let spare = r#"{"guaranteed":10000000000,"free":10000000000}"#;
-            let digest = format!(
-                r#"{{"address":"{}","weight":1,"lease":600,"disks":[{disk}],"network":{spare},"memory":{spare}}}"#,
-                node.address
-            );
-            etcd.put(&format!("/tenuto/c/nodes/n{number}"), &digest);
+            put_digest(&etcd, number, node, 1_000_000_000 - 100_000_000 * number);
             let copies = r#"[{"disk":0,"state":"ready"}]"#;
             etcd.put(&format!("/tenuto/c/copies/film/n{number}"), copies);
         }
@@ -179,7 +172,7 @@ impl TestCluster {
             },
             secret: ClusterSecret::from_bytes(SECRET).unwrap(),
             survive_loss: false,
-            keep_free: 0.0,
+            keep_free: 0.5,
             planning,
             check,
             version: "test".to_owned(),
@@ -258,6 +251,17 @@ fn cause(answer: &str) -> String {
     body["cause"].as_str().unwrap_or_default().to_owned()
 }
 
+/// A node with so much free of its disk's gigabit per second.
+fn put_digest(etcd: &TestEtcd, number: usize, node: &StubNode, free: usize) {
+    let disk = format!(r#"{{"guaranteed":1000000000,"free":{free}}}"#);
+    let spare = r#"{"guaranteed":10000000000,"free":10000000000}"#;
+    let digest = format!(
+        r#"{{"address":"{}","weight":1,"lease":600,"disks":[{disk}],"network":{spare},"memory":{spare}}}"#,
+        node.address
+    );
+    etcd.put(&format!("/tenuto/c/nodes/n{number}"), &digest);
+}
+
 /// Far longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -330,14 +334,25 @@ fn a_player_of_rtsp_is_sent_to_the_node_that_has_reserved() {
     let node = StubNode::start(reserves_over_rtsp);
     let cluster = TestCluster::start(&[&node]);
     let at = |path: &str| format!("rtsp://n0:554/t/film{path}?ticket=a.b");
-    for (request, wanted, question) in [
-        ("DESCRIBE rtsp://d/t/film", at(""), "/t/film/rtsp"),
-        ("DESCRIBE rtsp://d/t/film/", at(""), "/t/film/rtsp"),
-        ("DESCRIBE rtsp://d:554/t/film/ts?token=a.b&x=y", at("/ts"), "/t/film/rtsp-ts?token=a.b"),
-        ("DESCRIBE rtsp://d/t/film?token=%26x", at(""), "/t/film/rtsp?token=%26x"),
-        ("SETUP rtsp://d/t/film/trackID=1", at("/trackID=1"), "/t/film/rtsp"),
+    let from = |range: &str| format!("Range: {range}\r\n");
+    for (request, range, wanted, question) in [
+        ("DESCRIBE rtsp://d/t/film", String::new(), at(""), "/t/film/rtsp"),
+        ("DESCRIBE rtsp://d/t/film/", from("npt=-9"), at(""), "/t/film/rtsp"),
+        (
+            "DESCRIBE rtsp://d:554/t/film/ts?token=a.b&x=y",
+            from("npt=0:01:01.5-"),
+            at("/ts"),
+            "/t/film/rtsp-ts?token=a.b&start=61.500",
+        ),
+        ("DESCRIBE rtsp://d/t/film?token=%26x", from("a&b"), at(""), "/t/film/rtsp?token=%26x"),
+        (
+            "SETUP rtsp://d/t/film/trackID=1",
+            from("npt=7-9"),
+            at("/trackID=1"),
+            "/t/film/rtsp?start=7.000",
+        ),
     ] {
-        let fields = "CSeq: 7\r\nAuthorization: Bearer x\r\n";
+        let fields = format!("CSeq: 7\r\nAuthorization: Bearer x\r\n{range}");
         let reply = cluster.rtsp(format!("{request} RTSP/1.0\r\n{fields}\r\n").as_bytes());
         assert_eq!(reply.lines().next(), Some("RTSP/1.0 302 Found"), "{request}");
         assert_eq!(field(&reply, "Location"), Some(&*wanted), "{request}");
@@ -358,6 +373,11 @@ fn a_player_of_rtsp_is_sent_to_the_node_that_has_reserved() {
     assert_eq!(counters["admitted"], 6);
     let metrics = cluster.get("/metrics");
     assert!(metrics.contains("tenuto_director_rtsp_responses_total{class=\"3xx\"} 6"), "{metrics}");
+    // What new viewers leave free is for those who go on.
+    put_digest(&cluster.etcd, 0, &node, 499_999_999);
+    until(|| cluster.describe().contains("\"headroom\""));
+    let request = "DESCRIBE rtsp://d/t/film RTSP/1.0\r\nCSeq: 1\r\nRange: npt=9-\r\n\r\n";
+    assert!(cluster.rtsp(request.as_bytes()).starts_with("RTSP/1.0 302 "));
 }
 
 #[test]

@@ -13,7 +13,8 @@
 //!   a fill of a cache, and a session of the server before (`handover`): none of the rules for
 //!   viewers who start together (`choose_singly`)
 //!   instead of a session (another part, another speed): that session's booking is off the books
-//!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not
+//!   during the decision; it ends if the new one is admitted, and is resumed unchanged if not. A
+//!   reservation of which nothing was used has its start: the pace of a crowd does not delay it
 //! ```
 
 use super::bookings::evaluate::{Accepted, Approval, Candidate};
@@ -62,7 +63,7 @@ impl Engine {
         }
         let old = request.replaces.filter(|id| self.sessions.contains_key(id));
         // A reservation of which nothing was used is gone on with: that is one viewer admitted.
-        let goes_on = old.is_some_and(|id| self.streams.accounts.of(id).delivered == 0);
+        let goes_on = self.has_reservation(&request);
         // The player goes over from one session to the other: both need not fit at the same time.
         let suspended = old.map(|id| self.suspend(id));
         let choice = match request.fill.is_some() {
@@ -107,13 +108,14 @@ impl Engine {
     ) -> Result<(Choice, Vec<SessionId>), Refusal> {
         let session = self.newcomer();
         let max_wait = self.agreed_wait(request);
+        let pace_wait = self.pace_wait(request);
         let rejected = match self.streams.choose_placement(now, request, session, true) {
             Ok(choice) if choice.offer > 0 => {
                 return Ok((self.choose_better_offer(now, request, choice), Vec::new()));
             }
             Ok(choice) => {
                 let choice = self.with_narrow_sockets_first(now, request, choice);
-                return Ok((self.pace(choice, max_wait), Vec::new()));
+                return Ok((self.pace(choice, pace_wait), Vec::new()));
             }
             Err(Rejection::Unusable(reason)) => return Err(Self::refusal_of_unusable(reason)),
             Err(Rejection::Short(rejected)) => rejected,
@@ -128,7 +130,7 @@ impl Engine {
         let priority = request.priority;
         let in_place = self.fit_in_place_of_lower(now, priority, &give_way, |engine| {
             let choice = engine.streams.choose_placement(now, request, session, false).ok()?;
-            Some(engine.pace(choice, max_wait))
+            Some(engine.pace(choice, pace_wait))
         });
         if let Some(chosen) = in_place {
             self.put_rejected(rejected);
@@ -151,7 +153,7 @@ impl Engine {
         mut rejected: Vec<Rejected>,
     ) -> Result<Choice, Vec<Rejected>> {
         let session = self.newcomer();
-        let max_wait = self.agreed_wait(request);
+        let (max_wait, pace_wait) = (self.agreed_wait(request), self.pace_wait(request));
         let lacking = rejected.iter().filter(|rejected| rejected.lacks_memory);
         let lacking: Vec<_> =
             lacking.map(|rejected| (rejected.candidate.placement(), Resource::Memory)).collect();
@@ -163,7 +165,7 @@ impl Engine {
         let in_place = || {
             self.fit_in_place_of_others(now, give_way, |engine| {
                 let choice = engine.streams.choose_placement(now, request, session, false).ok()?;
-                Some(engine.pace(choice, max_wait))
+                Some(engine.pace(choice, pace_wait))
             })
         };
         if let Some(choice) = narrowed.or_else(in_place) {
@@ -255,6 +257,19 @@ impl Engine {
         let slots = time.as_nanos() / self.config.slot.as_nanos();
         let slots = u32::try_from(slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         AgreedWait { slots, is_chosen }
+    }
+
+    // The wait of a viewer who fits now, for the sake of a crowd. One who goes on with a
+    // reservation was given its start with that.
+    fn pace_wait(&self, request: &AdmitRequest) -> AgreedWait {
+        let agreed = self.agreed_wait(request);
+        if self.has_reservation(request) { AgreedWait { slots: 0, ..agreed } } else { agreed }
+    }
+
+    // Whether a request goes on with a reservation of which nothing was used.
+    fn has_reservation(&self, request: &AdmitRequest) -> bool {
+        let old = request.replaces.filter(|id| self.sessions.contains_key(id));
+        old.is_some_and(|id| self.streams.accounts.of(id).delivered == 0)
     }
 
     // The best offer that fits with the books as they are, at the first start that is possible

@@ -4,9 +4,10 @@ use super::sessions::Session;
 use super::stream::Stream;
 use super::{
     DiskNumber, Engine, FillFor, Priority, Refusal, RefusalCause, Resource, SessionId,
-    SessionSummary, TrackNumber,
+    SessionSummary, TitleKey, TrackNumber,
 };
 use scheduler::{WriteShare, slowdown_part};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{BitRate, Moment};
 
@@ -297,6 +298,18 @@ impl Engine {
                 .map(|disk| self.disk_status(now, disk))
                 .collect(),
         }
+    }
+
+    /// The viewers of each title who are there: with a reservation that newcomers cannot take.
+    /// Fills are none.
+    pub fn viewers(&self, now: Moment) -> BTreeMap<TitleKey, u64> {
+        let mut viewers = BTreeMap::new();
+        for session in self.sessions.values().filter(|session| session.fill.is_none()) {
+            if !session.streams.is_empty() && self.revocable_since(session, now).is_none() {
+                *viewers.entry(session.layout.title).or_default() += 1;
+            }
+        }
+        viewers
     }
 
     fn disk_status(&self, now: Moment, disk: usize) -> DiskStatus {

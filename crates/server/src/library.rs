@@ -413,9 +413,9 @@ impl Library {
         titles.retain(|title| until.as_ref().is_none_or(|until| title.name <= *until));
         titles.sort_by(|one, other| one.name.cmp(&other.name));
         let most = wanted.limit.map_or(usize::MAX, |limit| limit.get() as usize);
-        let is_part = until.is_some() || titles.len() > most;
+        let has_more = titles.len() > most;
         titles.truncate(most);
-        let next = titles.last().filter(|_| is_part).map(|last| last.name.clone());
+        let next = if has_more { titles.last().map(|last| last.name.clone()) } else { until };
         wire::TitleList { titles, next }
     }
 
@@ -673,22 +673,29 @@ mod tests {
             }
         }
         let library = Library::new(stores, Duration::from_secs(4), ByteCount::MIB, None);
-        let page = |folder: Option<&str>, after: Option<&str>, limit| {
+        let page = |folder: Option<&str>, after: Option<&str>, search: Option<&str>, limit| {
             let limit = std::num::NonZeroU32::new(limit);
             let [folder, after] = [folder, after].map(|it| it.map(str::to_owned));
-            let list = library.list(&TitleSelection { folder, after, limit }, 0);
+            let search = search.map(str::to_owned);
+            let list = library.list(&TitleSelection { folder, after, search, limit }, 0);
             let names = list.titles.iter().map(|it| format!("{} x{}", it.name, it.copies.unwrap()));
             format!("{}; {}", names.collect::<Vec<_>>().join(", "), list.next.unwrap_or_default())
         };
-        for (folder, after, limit, expected) in [
-            (None, None, 0, "a x1, b x1, c x1, d x1, film x2, n/e x1, n/f x1; "),
-            (None, None, 3, "a x1, b x1, c x1; c"),
-            (None, Some("c"), 2, "d x1, film x2; film"),
-            (None, Some("film"), 2, "n/e x1, n/f x1; "),
-            (Some("n"), None, 1, "n/e x1; n/e"),
-            (Some("n"), Some("n/e"), 1, "n/f x1; "),
+        for (folder, after, search, limit, expected) in [
+            (None, None, None, 0, "a x1, b x1, c x1, d x1, film x2, n/e x1, n/f x1; "),
+            (None, None, None, 3, "a x1, b x1, c x1; c"),
+            (None, Some("c"), None, 2, "d x1, film x2; film"),
+            (None, Some("film"), None, 2, "n/e x1, n/f x1; "),
+            (Some("n"), None, None, 1, "n/e x1; n/e"),
+            (Some("n"), Some("n/e"), None, 1, "n/f x1; "),
+            (None, None, Some("F"), 0, "film x2, n/f x1; "),
+            // One of the stores has listed its titles up to there, the other one all.
+            (None, None, Some("f"), 1, "film x2; film"),
+            (None, Some("film"), Some("f"), 1, "n/f x1; "),
+            (None, None, Some("z"), 5, "; "),
         ] {
-            assert_eq!(page(folder, after, limit), expected, "{folder:?} {after:?} {limit}");
+            let found = page(folder, after, search, limit);
+            assert_eq!(found, expected, "{folder:?} {after:?} {search:?} {limit}");
         }
     }
 }

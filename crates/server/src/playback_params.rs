@@ -105,6 +105,12 @@ pub(crate) fn max_wait(query: &[(String, String)]) -> Result<Option<Duration>, B
     Ok(max_wait)
 }
 
+/// Where in a title a player goes on (`start`) that asks for no part of it; `None` if the query
+/// does not say.
+pub(crate) fn start(query: &[(String, String)]) -> Result<Option<Duration>, BadParameter> {
+    time(query, "start")
+}
+
 /// The constant rate of a transport stream (`rate`); `None` if the query has none.
 pub(crate) fn rate(query: &[(String, String)]) -> Result<Option<BitRate>, BadParameter> {
     let Some(text) = value(query, "rate") else { return Ok(None) };

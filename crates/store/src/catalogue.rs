@@ -128,7 +128,8 @@ impl Catalogue {
         self.names.values().map(|id| &self.titles[id])
     }
 
-    /// The titles of a selection in the order of their names. Looks at no other title.
+    /// The titles of a selection in the order of their names. Looks at no other title, but for
+    /// those that a search passes over.
     pub(crate) fn page(&self, wanted: &TitleSelection) -> TitlePage {
         let inside = wanted.folder.as_ref().map_or(String::new(), |folder| format!("{folder}/"));
         let from = match &wanted.after {
@@ -137,13 +138,23 @@ impl Catalogue {
         };
         let names = self.names.range::<str, _>((from, Bound::Unbounded));
         let mut names = names.take_while(|(name, _)| name.starts_with(&inside)).peekable();
-        let most = wanted.limit.and_then(|limit| usize::try_from(limit.get()).ok());
-        let titles: Vec<TitleRecord> = names
-            .by_ref()
-            .take(most.unwrap_or(usize::MAX))
-            .map(|(_, id)| self.titles[id].clone())
-            .collect();
-        let next = names.peek().and(titles.last()).map(|last| last.name.clone());
+        let limit = wanted.limit.and_then(|limit| usize::try_from(limit.get()).ok());
+        let most = limit.unwrap_or(usize::MAX);
+        let is_bounded = limit.is_some() && wanted.search.is_some();
+        let most_looks = if is_bounded { TitleSelection::SEARCHED } else { usize::MAX };
+        let is_wanted = wanted.searched();
+        let (mut titles, mut last, mut looks) = (Vec::new(), None, 0);
+        while titles.len() < most
+            && looks < most_looks
+            && let Some((name, id)) = names.next()
+        {
+            looks += 1;
+            last = Some(name);
+            if is_wanted(name) {
+                titles.push(self.titles[id].clone());
+            }
+        }
+        let next = names.peek().and(last).cloned();
         TitlePage { titles, next }
     }
 
@@ -414,3 +425,41 @@ const COMPARED: usize = 1000;
 
 /// The length of a next-id record in bytes.
 const NEXT_ID_BYTES: u64 = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use media::TitleKind;
+    use std::num::NonZeroU32;
+    use std::time::Duration;
+
+    #[test]
+    fn a_page_of_a_search_looks_at_a_bounded_number_of_names() {
+        let mut catalogue = Catalogue::default();
+        let most = TitleSelection::SEARCHED;
+        for number in 0..=most {
+            let record = TitleRecord {
+                id: TitleId(number as u64),
+                name: format!("{number:05}"),
+                kind: TitleKind::File,
+                created: 0,
+                bytes: 0,
+                duration: Duration::ZERO,
+                tracks: Vec::new(),
+                index: Vec::new(),
+                index_bytes: 0,
+                index_checksum: 0,
+            };
+            catalogue.apply(Record::Title(record)).unwrap();
+        }
+        let page = |after: Option<String>, limit| {
+            let (search, limit) = (Some(most.to_string()), NonZeroU32::new(limit));
+            let page = catalogue.page(&TitleSelection { search, limit, after, folder: None });
+            (page.titles.len(), page.next)
+        };
+        let next = format!("{:05}", most - 1);
+        assert_eq!(page(None, 5), (0, Some(next.clone())));
+        assert_eq!(page(Some(next), 5), (1, None));
+        assert_eq!(page(None, 0), (1, None), "without a limit all names are looked at");
+    }
+}

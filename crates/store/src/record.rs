@@ -68,11 +68,17 @@ pub struct TitleSelection {
     pub folder: Option<String>,
     /// The titles behind this name, which no title needs to have.
     pub after: Option<String>,
+    /// The titles whose names have this part, whatever the case of its letters.
+    pub search: Option<String>,
     /// Number of titles at most.
     pub limit: Option<NonZeroU32>,
 }
 
 impl TitleSelection {
+    /// Names that a page with a limit is searched in, at most: a thread that serves viewers makes
+    /// it. The next page goes on behind them.
+    pub const SEARCHED: usize = 10_000;
+
     /// Whether a title of this name is among them, whatever their number.
     pub fn has(&self, name: &str) -> bool {
         let inside = |folder: &String| {
@@ -80,6 +86,13 @@ impl TitleSelection {
         };
         self.folder.as_ref().is_none_or(inside)
             && self.after.as_ref().is_none_or(|after| name > after.as_str())
+            && self.searched()(name)
+    }
+
+    /// Whether a name has the part that is searched for.
+    pub(crate) fn searched(&self) -> impl Fn(&str) -> bool {
+        let part = self.search.as_ref().map(|part| part.to_lowercase());
+        move |name| part.as_ref().is_none_or(|part| name.to_lowercase().contains(part))
     }
 }
 
@@ -88,7 +101,8 @@ impl TitleSelection {
 pub struct TitlePage {
     /// The titles in the order of their names.
     pub titles: Vec<TitleRecord>,
-    /// The name behind which the next part begins; `None` if this is the last one.
+    /// The name behind which the next part begins; `None` if this is the last one. All names up to
+    /// it were looked at.
     pub next: Option<String>,
 }
 

@@ -107,7 +107,8 @@ fn the_pages_of_a_list_are_together_the_list() {
             let (mut listed, mut pages, mut after) = (Vec::new(), 0, None);
             loop {
                 let folder = selection.folder.clone();
-                let wanted = TitleSelection { folder, after, limit: NonZeroU32::new(limit) };
+                let limit = NonZeroU32::new(limit);
+                let wanted = TitleSelection { folder, after, limit, ..TitleSelection::default() };
                 let page = store.page(&wanted);
                 pages += 1;
                 listed.extend(page.titles.into_iter().map(|title| title.name));
@@ -125,11 +126,29 @@ fn the_pages_of_a_list_are_together_the_list() {
     let folder = Some("a".to_owned());
     let behind = |after: &str| {
         let (folder, after) = (folder.clone(), Some(after.to_owned()));
-        let titles = store.page(&TitleSelection { folder, after, limit: None }).titles;
+        let wanted = TitleSelection { folder, after, ..TitleSelection::default() };
+        let titles = store.page(&wanted).titles;
         titles.into_iter().map(|title| title.name).collect::<Vec<_>>()
     };
     assert_eq!(behind("a/b/d"), ["a/c"]);
     assert_eq!((behind("").len(), behind("b").len()), (4, 0));
+    // A search looks at the names of the selection alone.
+    let search = |part: &str, folder: Option<&str>, limit| {
+        let (folder, search) = (folder.map(str::to_owned), Some(part.to_owned()));
+        let limit = NonZeroU32::new(limit);
+        let page = store.page(&TitleSelection { folder, search, limit, after: None });
+        let names: Vec<String> = page.titles.into_iter().map(|title| title.name).collect();
+        format!("{}; {}", names.join(" "), page.next.unwrap_or_default())
+    };
+    for (part, folder, limit, found) in [
+        ("B", None, 0, "a-b a/b a/b/c b b/a; "),
+        ("B", None, 2, "a-b a/b; a/b"),
+        ("/C", Some("a"), 9, "a/b/c a/c; "),
+        ("Ä", None, 0, "ä/a; "),
+        ("z", None, 9, "; "),
+    ] {
+        assert_eq!(search(part, folder, limit), found, "{part} {folder:?} {limit}");
+    }
 }
 
 #[test]

@@ -100,8 +100,8 @@ impl Rooms<'_> {
     }
 }
 
-/// The part of a title's viewers that leaves at a time: one of so many. What nodes tell of their
-/// viewers is up to a minute old, so that half have left after three minutes.
+/// The part of a title's viewers that leaves at a time: one of so many. While viewers may leave, a
+/// node tells every few seconds how many are left, and then the next part does.
 const PART: u32 = 4;
 /// Viewers of a title that leave at a time, at least: few enough for any node.
 const SMALLEST_GROUP: u32 = 4;

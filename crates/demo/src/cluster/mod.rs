@@ -4,7 +4,7 @@
 //! ```text
 //!   footage ─ bucket ─ etcd × 3 ─ nodes × 5 ─ directors × 2 ─ copies as the directors order
 //!     then for each of: a node, the leader of etcd, a director, the server of the bucket while new
-//!     titles are copied from it, a node in order
+//!     titles are copied from it, a node in order, a node that is drained
 //!       play ───────────────── crowd ──────────────▶ report
 //!            loss ─▶ newcomers by the other director ▶ report ─▶ table, started again
 //! ```
@@ -13,11 +13,13 @@
 //! loopback addresses of their own, as on several machines. All files lie under
 //! `target/demo/cluster`. No process outlives the program, however it ends, unless KEEP=1.
 
+mod drain;
 mod gateway;
 mod parts;
 mod round;
 
 use crate::children::{self, Call, Problem, check};
+use gateway::NEW_TITLES;
 use parts::{Parts, TITLES};
 use round::{LossRound, table};
 use std::ops::RangeInclusive;
@@ -61,13 +63,22 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
         );
     }
     losses.push(Loss::NodeInOrder);
-    demo.seconds = seconds / losses.len() as u64;
+    let each = seconds / losses.len() as u64;
+    if parts.has_gateway() {
+        losses.push(Loss::Drained);
+    }
     let mut rounds = Vec::new();
     for loss in losses {
         if loss == Loss::Gateway {
             parts.publish(&demo)?;
         }
-        let round = demo.round(&mut parts, loss, crowd)?;
+        // Two titles alone are played then, which fewer nodes have.
+        let (seconds, viewers) = match loss {
+            Loss::Drained => (DRAIN_SECONDS, crowd * 2 / 3),
+            _ => (each, crowd),
+        };
+        demo.seconds = seconds;
+        let round = demo.round(&mut parts, loss, viewers)?;
         println!("{}\n", round.sentence());
         rounds.push(round);
         parts.restore(&demo)?;
@@ -96,6 +107,8 @@ pub(crate) enum Loss {
     /// The server of the bucket, while nodes copy from it.
     Gateway,
     NodeInOrder,
+    /// A node that its viewers leave before it is stopped.
+    Drained,
 }
 
 impl Loss {
@@ -107,6 +120,7 @@ impl Loss {
             Self::Director => "director",
             Self::Gateway => "bucket",
             Self::NodeInOrder => "order",
+            Self::Drained => "drain",
         }
     }
 
@@ -117,6 +131,15 @@ impl Loss {
             Self::Director => "director killed",
             Self::Gateway => "bucket's server killed",
             Self::NodeInOrder => "node n2 stopped in order",
+            Self::Drained => "a node drained",
+        }
+    }
+
+    /// The titles that are played: those last as long as the round does.
+    fn titles(self) -> Vec<&'static str> {
+        match self {
+            Self::Drained => NEW_TITLES.to_vec(),
+            _ => TITLES.map(|title| title.name).to_vec(),
         }
     }
 }
@@ -223,18 +246,19 @@ impl ClusterDemo {
         let by_rtsp = (crowd / RTSP_SHARE).max(1);
         std::thread::scope(|scope| {
             let play = |director, crowd| {
-                scope.spawn(move || self.play(director, crowd, self.seconds, loss.name()))
+                scope.spawn(move || self.play(director, loss, crowd, self.seconds, loss.name()))
             };
             let played = play(&first, RoundViewers::Http(crowd - by_rtsp));
             let rtsp = play(&first_rtsp, RoundViewers::Rtsp(by_rtsp));
-            // The buffers of all are full.
-            self.wait(begun + Duration::from_secs(self.seconds / 3))?;
+            // All have come, and their buffers are full.
+            let full = if loss == Loss::Drained { self.seconds / 4 } else { self.seconds / 3 };
+            self.wait(begun + Duration::from_secs(full) + LOOK)?;
             let lost = parts.lose(self, loss)?;
             println!("{lost}, after {} s", begun.elapsed().as_secs());
             self.wait(Instant::now() + Duration::from_secs(2))?;
             let left = self.seconds.saturating_sub(begun.elapsed().as_secs()).max(5);
             let late = scope.spawn(move || {
-                self.play(&second, RoundViewers::Http(newcomers), left, "newcomers")
+                self.play(&second, loss, RoundViewers::Http(newcomers), left, "newcomers")
             });
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().map_err(|_| "a thread panicked".to_owned())?
@@ -254,11 +278,12 @@ impl ClusterDemo {
         Ok(())
     }
 
-    /// Viewers of all titles, of the hot one most. They come within a quarter of the time: a disk
-    /// fills few buffers at once.
+    /// Viewers of the titles of a round, of the first one most. They come within a quarter of the
+    /// time: a disk fills few buffers at once.
     fn play(
         &self,
         director: &str,
+        loss: Loss,
         crowd: RoundViewers,
         seconds: u64,
         name: &str,
@@ -268,7 +293,8 @@ impl ClusterDemo {
             RoundViewers::Http(viewers) => (viewers, "/master.m3u8", ["--buffer", "10s"], "play"),
             RoundViewers::Rtsp(viewers) => (viewers, "", ["--start-buffer", "5s"], "play-rtsp"),
         };
-        let titles = TITLES.iter().map(|title| format!("{director}/t/{}{playlist}", title.name));
+        let titles = loss.titles().into_iter();
+        let titles = titles.map(|title| format!("{director}/t/{title}{playlist}"));
         let gap = format!("every:{}ms", (seconds * 250 / viewers).max(1));
         let call = self
             .call("play")
@@ -312,6 +338,10 @@ const STORE_SIZE: &str = "320MiB";
 
 /// Playing time of all rounds together.
 const SECONDS: u64 = 125;
+
+/// Playing time of the round in which a node is drained: a quarter until all play, and time for
+/// them to leave. The long film has more.
+const DRAIN_SECONDS: u64 = 175;
 
 /// Viewers in per cent of the streams that four nodes guarantee. With two copies of a title, all
 /// its viewers on a lost node need room at one other.

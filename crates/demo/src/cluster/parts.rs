@@ -65,13 +65,15 @@ enum GatewayState {
 /// All programs; `None`: lost.
 pub(super) struct Parts {
     etcd: Vec<Option<Running>>,
-    nodes: Vec<Option<Server>>,
+    pub(super) nodes: Vec<Option<Server>>,
     directors: Vec<Option<Server>>,
     gateway: GatewayState,
     /// Titles in the bucket.
     titles: usize,
     /// What programs had counted when they were lost.
     gone: ClusterCounts,
+    /// The number of the node that is drained.
+    pub(super) drained: Option<usize>,
 }
 
 impl Parts {
@@ -88,6 +90,7 @@ impl Parts {
             },
             titles: TITLES.len(),
             gone: ClusterCounts::default(),
+            drained: None,
         };
         for number in 1..=MEMBERS {
             let data = demo.folder.join(format!("etcd{number}"));
@@ -187,6 +190,7 @@ impl Parts {
                 *director = Some(Server::start(&call, &log, &demo.stop)?);
             }
         }
+        self.undo_drain(demo)?;
         if matches!(self.gateway, GatewayState::Lost) {
             self.gateway = GatewayState::Running(demo.start_gateway()?);
         }
@@ -248,6 +252,7 @@ impl Parts {
             Loss::EtcdLeader => leader().ok_or("etcd has no leader")?,
             Loss::Node | Loss::Director | Loss::Gateway => 1,
             Loss::NodeInOrder => 2,
+            Loss::Drained => return self.drain(demo),
         };
         match loss {
             Loss::EtcdLeader => {
@@ -272,13 +277,10 @@ impl Parts {
                 let words = if words.is_empty() { "nothing was copied" } else { &words };
                 Ok(format!("SIGKILL to the server of the bucket while {words}"))
             }
-            Loss::Node | Loss::NodeInOrder => {
+            Loss::Node | Loss::NodeInOrder | Loss::Drained => {
                 let node = self.nodes[number - 1].take().ok_or("it does not run")?;
-                let status = node.get("/status").unwrap_or_default();
-                // Not those whose viewers have left in the rounds before.
-                let sessions = |name: &str| status[name].as_u64().unwrap_or_default();
-                let viewers = sessions("active").saturating_sub(sessions("revocable"));
-                add_node(&mut self.gone, &status);
+                let viewers = viewers(&node);
+                self.is_gone(&node);
                 if loss == Loss::Node {
                     node.kill();
                     return Ok(format!("SIGKILL to n{number} with {viewers} viewers"));
@@ -288,6 +290,11 @@ impl Parts {
                 Ok(format!("SIGTERM to n{number} with {viewers} viewers, which has ended"))
             }
         }
+    }
+
+    /// Takes over what a node has counted, which ends now.
+    pub(super) fn is_gone(&mut self, node: &Server) {
+        add_node(&mut self.gone, &node.get("/status").unwrap_or_default());
     }
 
     /// Leaves all of them running.
@@ -306,6 +313,13 @@ impl Parts {
         let at = format!("http://{}/t/hot/master.m3u8", director_address(1));
         format!("The cluster goes on: {at}\nto end it: kill {}", ids.join(" "))
     }
+}
+
+/// The viewers of a node who are there: not those who have left in the rounds before.
+pub(super) fn viewers(node: &Server) -> u64 {
+    let status = node.get("/status").unwrap_or_default();
+    let sessions = |name: &str| status[name].as_u64().unwrap_or_default();
+    sessions("active").saturating_sub(sessions("revocable"))
 }
 
 fn add_director(all: &mut ClusterCounts, status: &Value) {
@@ -379,11 +393,15 @@ fn etcd(demo: &ClusterDemo, number: usize) -> Result<Running, Problem> {
     call.start(&demo.log(&format!("etcd{number}")))
 }
 
+/// The addresses of all members of etcd.
+pub(super) fn members() -> String {
+    let all = (1..=MEMBERS).map(|number| format!("http://{}", member_address(number)));
+    all.collect::<Vec<_>>().join(",")
+}
+
 /// The options that nodes and directors have in common.
 fn in_cluster(demo: &ClusterDemo, call: Call) -> Call {
-    let members: Vec<String> =
-        (1..=MEMBERS).map(|number| format!("http://{}", member_address(number))).collect();
-    call.args(["--cluster", &members.join(","), "--cluster-name", "demo", "--cluster-secret"])
+    call.args(["--cluster", &members(), "--cluster-name", "demo", "--cluster-secret"])
         .arg(demo.folder.join("cluster.secret"))
         .arg("--json")
 }

@@ -4,7 +4,8 @@
 //!   digest            when it differs, and after a third of the lease also when it does not
 //!   copies/TITLE      when they differ
 //!   titles/TITLE      when they differ
-//!   viewers/NODE      when they differ, and the last ones are a minute old
+//!   viewers/NODE      when they differ, and the last ones are a minute old, or 5 s on a node that
+//!                     viewers may leave
 //! ```
 //!
 //! Directors count a node as alive for one lease after its digest, which is why the digest is
@@ -39,11 +40,13 @@ pub(super) enum PendingWrite {
 
 impl WrittenRecords {
     /// The writes after which etcd has these records. The digest comes first, and of a title that
-    /// leaves the copies go before the title.
+    /// leaves the copies go before the title. `may_leave`: viewers may leave the node, which is
+    /// drained.
     pub(super) fn pending(
         &self,
         wanted: &MemberRecords,
         lease: Duration,
+        may_leave: bool,
         now: Instant,
     ) -> Vec<PendingWrite> {
         let mut writes = Vec::new();
@@ -66,7 +69,8 @@ impl WrittenRecords {
         let differ = match &self.viewers {
             None => !wanted.viewers.is_empty(),
             Some((known, at)) => {
-                *known != wanted.viewers && now.duration_since(*at) >= VIEWERS_EVERY
+                let every = if may_leave { LEAVING_VIEWERS_EVERY } else { VIEWERS_EVERY };
+                *known != wanted.viewers && now.duration_since(*at) >= every
             }
         };
         if differ {
@@ -143,6 +147,9 @@ pub(super) fn conditions<'a>(
 /// Time between writes of numbers of viewers: popularity changes slowly, and viewers come by the
 /// second.
 const VIEWERS_EVERY: Duration = Duration::from_secs(60);
+/// Time between such writes while viewers may leave: the next do when others are known to have
+/// left.
+const LEAVING_VIEWERS_EVERY: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
@@ -184,7 +191,8 @@ mod tests {
         for (secs, wanted) in steps {
             let now = start + Duration::from_secs(*secs);
             let node = NodeId::new("n").unwrap();
-            let keys = written.pending(wanted, lease, now).into_iter().map(|write| {
+            let may_leave = *secs >= LEAVING;
+            let keys = written.pending(wanted, lease, may_leave, now).into_iter().map(|write| {
                 let key = match write.to_write("/", &node, 1) {
                     RecordWrite::Put { key, .. } => key,
                     RecordWrite::Delete { key } => format!("-{key}"),
@@ -196,6 +204,9 @@ mod tests {
         }
         shown
     }
+
+    /// The second from which on viewers may leave.
+    const LEAVING: u64 = 200;
 
     #[test]
     fn only_what_has_changed_is_written() {
@@ -209,6 +220,10 @@ mod tests {
             (62, records(49, &[("a", 6, 3)])),
             (63, records(49, &[("a", 6, 0)])),
             (122, records(49, &[("a", 6, 0)])),
+            (LEAVING - 1, records(49, &[("a", 6, 9)])),
+            (LEAVING, records(49, &[("a", 6, 8)])),
+            (LEAVING + 3, records(49, &[("a", 6, 7)])),
+            (LEAVING + 4, records(49, &[("a", 6, 6)])),
         ];
         let wanted = [
             "/nodes/n /copies/a/n /copies/b/n /titles/a /titles/b",
@@ -220,6 +235,10 @@ mod tests {
             "/nodes/n /viewers/n",
             "",
             "/nodes/n -/viewers/n",
+            "/nodes/n /viewers/n",
+            "",
+            "/nodes/n",
+            "/viewers/n",
         ];
         // The viewers of 3 s are written a minute after those of 2 s.
         assert_eq!(written(&steps), wanted);

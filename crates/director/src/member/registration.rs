@@ -234,7 +234,8 @@ impl Registration {
 
     /// Writes what has changed, some of it where it is much.
     fn write(&mut self, wanted: &MemberRecords) -> Result<bool, PassError> {
-        let pending = self.written.pending(wanted, self.config.lease, Instant::now());
+        let may_leave = !self.state.remaining_viewers().is_empty();
+        let pending = self.written.pending(wanted, self.config.lease, may_leave, Instant::now());
         let is_all = pending.len() <= MOST_OF_A_PASS;
         let mut pending = pending.into_iter().take(MOST_OF_A_PASS).peekable();
         while let Some(first) = pending.next() {

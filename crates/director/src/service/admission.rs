@@ -57,6 +57,8 @@ pub(super) struct Viewer<'a> {
     /// How the viewer has reached the director: the beginning of the address of its steering
     /// manifest; `None`: it is not steered.
     pub(super) base: Option<String>,
+    /// A viewer who goes on has lost a node, and what new viewers leave free is for that.
+    pub(super) class: AdmissionClass,
 }
 
 /// What becomes of a viewer.
@@ -147,7 +149,7 @@ impl Admission {
             return Outcome::Refused(Cause::NoTitle, "no node has this title", None);
         };
         let seed = self.seed.fetch_add(1, Ordering::Relaxed);
-        let mut attempt = locked(&self.director).begin(number, need, AdmissionClass::New, seed);
+        let mut attempt = locked(&self.director).begin(number, need, viewer.class, seed);
         let mut step = attempt.step(&view, self.watched.now());
         let mut asked = place(&view, step);
         let with_title =

@@ -2,6 +2,7 @@
 
 use super::admission::Viewer;
 use super::{ServiceState, metrics, pages, request, status, steering};
+use cluster::AdmissionClass;
 use http_service::{HttpRequest, HttpResponse, console_file};
 use serde_json::json;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ fn resource(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpRespons
             authorization: request.field("authorization"),
             client: request.client,
             base: request::base(request),
+            class: AdmissionClass::New,
         };
         return state.admission.admit(&title, &viewer, &state.counters).over_http();
     }

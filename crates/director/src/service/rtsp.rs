@@ -13,12 +13,12 @@ use super::ServiceState;
 use super::admission::{Outcome, Viewer, problem};
 use super::counters::Cause;
 use super::steering::ESCAPED;
-use cluster::TitleName;
+use cluster::{AdmissionClass, TitleName};
 use http_service::{Connection, ConnectionHandler};
 use percent_encoding::utf8_percent_encode;
-use rtsp_message::headers::{StreamName, Target, target};
+use rtsp_message::headers::{StreamName, Target, range, seconds, target};
 use rtsp_message::names::{
-    ALLOW, AUTHORIZATION, CONTENT_TYPE, LOCATION, PUBLIC, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, AUTHORIZATION, CONTENT_TYPE, LOCATION, PUBLIC, RANGE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use rtsp_message::tunnel;
 use rtsp_message::{Incoming, Method, NOT_ENOUGH_BANDWIDTH, Request, RtspReply, next, value};
@@ -116,12 +116,15 @@ impl RtspHandler {
         let path = if is_transport { "rtsp-ts" } else { "rtsp" };
         let token = uri.and_then(|uri| uri.query_pairs().find(|(name, _)| name == "token"));
         let token =
-            token.map(|(_, token)| format!("?token={}", utf8_percent_encode(&token, ESCAPED)));
-        let asked = format!(
-            "{}/{path}{}",
-            Target { title, stream: None }.path(),
-            token.unwrap_or_default()
-        );
+            token.map(|(_, token)| format!("token={}", utf8_percent_encode(&token, ESCAPED)));
+        // A player that has lost its node goes on from here, so that this is reserved.
+        let start = value(request, &RANGE).and_then(range).and_then(|range| range.start);
+        let class = if start.is_some() { AdmissionClass::Again } else { AdmissionClass::New };
+        let start = start.map(|start| format!("start={}", seconds(start)));
+        let query = token.into_iter().chain(start).collect::<Vec<_>>().join("&");
+        let mark = if query.is_empty() { "" } else { "?" };
+        let title = Target { title, stream: None };
+        let asked = format!("{}/{path}{mark}{query}", title.path());
         let viewer = Viewer {
             target: &asked,
             authorization: value(request, &AUTHORIZATION).map(str::as_bytes).filter(|value| {
@@ -130,6 +133,7 @@ impl RtspHandler {
             }),
             client,
             base: None,
+            class,
         };
         let outcome = self.0.admission.admit(&name, &viewer, &self.0.counters);
         reply(outcome, stream)

@@ -254,9 +254,9 @@ const OTHERS: usize = 2;
 const LOOKED_AT: usize = 64;
 /// A player leaves a node that is lost without being told; being told spreads viewers anew.
 const ASKED_AGAIN_SECS: u32 = 30;
-/// How long the same viewers have their turn to leave a node: long enough for a planner to see what
-/// the nodes that took them have left.
-const TURN: Duration = Duration::from_secs(180);
+/// How long the same viewers have their turn to leave a node: all of them have asked by then, and a
+/// planner has seen what the nodes that took them have left.
+const TURN: Duration = Duration::from_secs(60);
 /// Every character that is not unreserved in RFC 3986.
 pub(super) const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -1,6 +1,7 @@
 //! Viewers who go: their places are for those who come, and theirs again if they come back first.
 
 use super::*;
+use std::collections::BTreeMap;
 
 /// Memory for one viewer, who plays.
 fn full_house() -> (Fixture, SessionId) {
@@ -35,8 +36,10 @@ impl Fixture {
 fn the_place_of_a_viewer_who_has_left_is_the_next_newcomers() {
     let (mut fixture, viewer) = full_house();
     assert_eq!(fixture.revocable(), 0);
+    assert_eq!(fixture.engine.viewers(fixture.now), BTreeMap::from([(TitleKey(1), 1)]));
     fixture.disconnect(viewer, Disconnection::Left);
     assert_eq!(fixture.revocable(), 1);
+    assert!(fixture.engine.viewers(fixture.now).is_empty(), "for all that is known, it has gone");
     fixture.pass(500);
     assert_eq!(fixture.engine.status(fixture.now).active, 1, "kept while nobody needs it");
     let newcomer = fixture.admit(2).expect("there is a place");

@@ -152,6 +152,23 @@ fn a_waiting_viewer_is_admitted_later_and_plays_without_a_deadline_miss() {
 }
 
 #[test]
+fn the_pace_of_a_crowd_delays_nobody_who_goes_on_with_a_reservation() {
+    let mut fixture = Fixture::new(config(16, 400));
+    let patient = MaxWait { time: Duration::from_secs(5), is_chosen: false };
+    // They come in one moment, reserve, and say then from where they play.
+    let reserved = [1, 2, 3].map(|title| fixture.begin_session(request(layout(title))).0);
+    let waits = [0, 1, 2].map(|number: usize| {
+        let (start, replaces) = (Duration::from_secs(7), Some(reserved[number]));
+        let title = layout(number as u64 + 1);
+        let asked = AdmitRequest { start, replaces, max_wait: patient, ..request(title) };
+        fixture.begin_session(asked).1
+    });
+    assert_eq!(waits, [Duration::ZERO; 3]);
+    let (_, wait) = fixture.begin_session(AdmitRequest { max_wait: patient, ..request(layout(4)) });
+    assert!(!wait.is_zero(), "one who comes only now starts after them");
+}
+
+#[test]
 fn a_request_repeated_at_the_exact_retry_time_is_admitted() {
     let (mut refused, mut came_back) = (0, 0);
     for seed in 0..60 {

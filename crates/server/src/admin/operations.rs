@@ -581,6 +581,12 @@ static LIST_PARAMETERS: &[QueryParameter] = &[
         description: "Titles in this folder and in folders inside",
         schema: schema_of::<String>,
     },
+    QueryParameter {
+        name: "search",
+        description: "Titles whose names have this part, whatever the case of its letters. With a \
+                      limit, a page looks at 10,000 names at most, and `next` goes on behind them",
+        schema: schema_of::<String>,
+    },
 ];
 
 static UPLOAD_PARAMETERS: &[QueryParameter] = &[
@@ -740,7 +746,8 @@ impl ApiCall {
             all.find(|(name, _)| name == key).map(|(_, value)| value.clone())
         };
         let limit = self.parameter("limit", "a number of titles, at least 1")?;
-        Ok(TitleSelection { folder: text("folder"), after: text("after"), limit })
+        let (folder, after, search) = (text("folder"), text("after"), text("search"));
+        Ok(TitleSelection { folder, after, search, limit })
     }
 
     /// The title that the query names.

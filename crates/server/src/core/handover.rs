@@ -189,10 +189,9 @@ impl Core {
     pub(super) fn open_session(&mut self, session: &Arc<PlayerSession>) {
         let playing = self.titles.entry(session.title.key).or_insert_with(|| {
             let title = Arc::clone(&session.title);
-            PlayingTitle { title, name: String::new(), sessions: 0, viewers: 0 }
+            PlayingTitle { title, name: String::new(), sessions: 0 }
         });
         playing.sessions += 1;
-        playing.viewers += u64::from(!session.is_fill());
         playing.lengthen(&session.title);
         playing.name.clone_from(&session.name);
         if !session.is_fill() && !session.has_played() {

@@ -314,12 +314,13 @@ impl Core {
             self.save_disk_history(now);
         }
         self.follow_memory_limit(now);
-        let sessions_of = |playing: &PlayingTitle| TitleSessions {
+        let viewers = self.engine.viewers(now);
+        let sessions_of = |(title, playing): (&TitleKey, &PlayingTitle)| TitleSessions {
             title: playing.name.clone(),
             sessions: playing.sessions,
-            viewers: playing.viewers,
+            viewers: viewers.get(title).copied().unwrap_or_default(),
         };
-        let playing = self.titles.values().map(sessions_of).collect();
+        let playing = self.titles.iter().map(sessions_of).collect();
         let status = self.engine.status(now);
         if let Some(kept) = self.memory.kept_for(status.buffers_total)
             && self.pool.keep_at_most(kept)
@@ -476,7 +477,9 @@ impl Core {
         let idle = self.requests.is_empty() && !self.shared.http.is_sending();
         // Responses in one piece may still be on their way to the socket.
         let answered = self.stop_asked.is_none_or(|asked| now.since(asked) >= ANSWERED_WITHIN);
-        now >= at || idle && answered && self.engine.status(now).active == 0
+        let status = self.engine.status(now);
+        // Viewers who have gone are not waited for.
+        now >= at || idle && answered && status.active == status.revocable
     }
 
     fn send(&self, worker: usize, message: WorkerMessage) {

@@ -50,8 +50,6 @@ pub(super) struct PlayingTitle {
     /// The name in the URL of the newest session.
     pub(super) name: String,
     pub(super) sessions: u64,
-    /// Sessions that are no fills.
-    pub(super) viewers: u64,
 }
 
 impl PlayingTitle {
@@ -273,7 +271,6 @@ impl Core {
         let key = open.session.title.key;
         if let Some(playing) = self.titles.get_mut(&key) {
             playing.sessions -= 1;
-            playing.viewers -= u64::from(!open.session.is_fill());
             if playing.sessions == 0 {
                 self.titles.remove(&key);
             }

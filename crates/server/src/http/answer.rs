@@ -132,7 +132,9 @@ fn decide(
                 return Ok(refused.into());
             }
             let title = open_title(shared, &name, opened)?;
-            let play = over_rtsp::play_request(title, name, is_transport, request.permit)?;
+            let start =
+                playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
+            let play = over_rtsp::play_request(title, name, is_transport, request.permit, start)?;
             if is_transport && !play.presentation.packaging.is_transport_planned() {
                 return Ok(Decision::PlanTransport(play.title, play.presentation));
             }
@@ -897,8 +899,8 @@ fn title_list(request: &HttpRequest, shared: &Shared) -> Response {
         None => LARGEST_LIST,
     };
     let text = |key| request.query(key).map(str::to_owned);
-    let wanted =
-        TitleSelection { folder: text("folder"), after: text("after"), limit: Some(limit) };
+    let (folder, after, search) = (text("folder"), text("after"), text("search"));
+    let wanted = TitleSelection { folder, after, search, limit: Some(limit) };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut list = shared.content.list(&wanted, now.as_secs());
     for title in list.titles.iter_mut().filter(|title| title.kind == wire::MEDIA_KIND) {

@@ -2,7 +2,7 @@
 //! the answer is an address of this node's RTSP port with a ticket.
 //!
 //! ```text
-//!   director ──GET /t/film/rtsp──▶ tracks that a description names ──▶ admission
+//!   director ──GET /t/film/rtsp──▶ tracks that a description names ──▶ admission, from ?start= on
 //!            ◀──201, Location: rtsp://node/t/film?ticket=.. ─────────────┘ kept for 15 s
 //!   player ──DESCRIBE rtsp://node/t/film?ticket=..──▶ the RTSP thread, whose PLAY goes on with it
 //! ```
@@ -19,6 +19,7 @@ use crate::shared::Shared;
 use engine::MaxWait;
 use rtsp_message::headers::StreamName;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The response to a director that asks for a player of a title which cannot be sent over RTSP, or
 /// not by this node.
@@ -32,21 +33,25 @@ pub(super) fn refusal(shared: &Shared, name: &str) -> Option<Response> {
     shared.content.is_encrypted(name).then(encrypted)
 }
 
-/// The admission request of a player, for the tracks that a description names.
+/// The admission request of a player, for the tracks that a description names. `start`: where a
+/// player goes on with a title that it has begun at another node.
 pub(super) fn play_request(
     title: Arc<OpenTitle>,
     name: String,
     is_transport: bool,
     permit: Permit,
+    start: Option<Duration>,
 ) -> Result<PlayRequest, Response> {
     let stream = is_transport.then_some(StreamName::Transport);
     let streams = rtsp::described(&title, stream, permit)
         .map_err(|reply| Response::error(reply.status, "not-over-rtsp", reply.text().trim()))?;
     let tracks = streams.iter().flat_map(OfferedStream::tracks).copied().collect();
     let whole = Arc::clone(&title.whole);
+    let start = start.filter(|start| *start < whole.packaging.duration()).unwrap_or_default();
     let format = Manifest::OverRtsp { is_transport }.format();
     Ok(PlayRequest {
         tracks: Some(tracks),
+        start,
         permit,
         is_directed: true,
         ..PlayRequest::new(title, whole, name, format, MaxWait::default())

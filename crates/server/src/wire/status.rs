@@ -506,6 +506,8 @@ pub struct TitleSessions {
     pub title: String,
     /// Number of sessions.
     pub sessions: u64,
-    /// Sessions of viewers; the others are fills of caches and of other nodes.
+    /// Viewers who are there: those have a reservation that newcomers cannot take. The other
+    /// sessions are fills of caches and of other nodes, and those of viewers who have gone or
+    /// pause.
     pub viewers: u64,
 }

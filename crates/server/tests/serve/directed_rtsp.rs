@@ -8,7 +8,9 @@ use director::secret::ClusterSecret;
 use director::ticket::Ticket;
 use server::ServerConfig;
 use server::access::{TokenClaims, new_key_file};
+use std::time::Duration;
 use testkit::etcd::TestEtcd;
+use units::{BitRate, ByteCount};
 
 const QUESTION: &str = "/t/film/rtsp";
 
@@ -79,6 +81,42 @@ fn a_player_goes_on_with_the_reservation_of_its_ticket() {
         assert_balanced(&server);
         assert_eq!(describe(&server, &target).status, 454);
     }
+}
+
+#[test]
+fn a_player_that_has_lost_its_node_does_not_wait_here() {
+    let (fixture, etcd) = (TestStore::with(&[&media().heavy]), TestEtcd::new());
+    let server = node(&fixture, &etcd, |config| {
+        with_rtsp(config);
+        config.wait = Duration::from_secs(30);
+        config.segment = Duration::from_secs(1);
+        // At normal speed there is room for two, and at twice the speed for one.
+        config.network = Some(BitRate(320_000_000));
+        config.memory = Some(ByteCount::mib(256));
+    });
+    let begin = |path: &str| {
+        let mut player = Player::connect(&server);
+        assert_eq!(player.ask("DESCRIBE", path, "").status, 200);
+        player.set_up("heavy", &[interleaved(0)]);
+        player
+    };
+    let last = || server.client().get("/api/v1/decisions").json()["decisions"][0].clone();
+    let mut other = begin("/t/heavy");
+    assert_eq!(other.ask("PLAY", "/t/heavy", "").status, 200);
+    let mut player = begin(&reserved(&server, "/t/heavy/rtsp?start=2.5"));
+    let sessions = server.client().get("/sessions").json();
+    assert_eq!(sessions["sessions"][1]["position"], 2.5, "reserved from there on: {sessions}");
+    let faster = "Range: npt=0-\r\nScale: 2\r\n";
+    let shown = format!("{faster}Seek-Style: First-Prior\r\n");
+    let refused = player.ask("PLAY", "/t/heavy", &shown);
+    assert_eq!(
+        (refused.status, last()["resource"].as_str()),
+        (453, Some("network")),
+        "{refused:?}"
+    );
+    // One that begins is given a later start.
+    player.request("PLAY", "/t/heavy", faster);
+    eventually("it waits", || last()["verdict"] == "later");
 }
 
 #[test]

@@ -111,7 +111,8 @@ impl Player {
         self.answer()
     }
 
-    fn request(&mut self, method: &str, path: &str, fields: &str) {
+    /// Sends a request, whose reply is read later.
+    pub(crate) fn request(&mut self, method: &str, path: &str, fields: &str) {
         self.number += 1;
         let session = match self.session.as_str() {
             "" => String::new(),

@@ -928,6 +928,10 @@ impl RtspViewer {
             Asked::Setup(RtspStep::Options) => self.write_request("OPTIONS", &aggregate, &[]),
             Asked::Setup(RtspStep::Describe) => {
                 let fields = [("Accept", "application/sdp".into()), ("Supported", GOES_ON.into())];
+                // A director has a node reserve from there on.
+                let from = format!("npt={}-", self.range.0.as_secs_f64());
+                let from = self.going_on.is_away.then_some(("Range", from));
+                let fields: Vec<_> = fields.into_iter().chain(from).collect();
                 self.write_request("DESCRIBE", &aggregate, &fields);
             }
             Asked::Setup(RtspStep::Setup(number)) => {

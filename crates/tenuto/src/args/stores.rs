@@ -188,6 +188,9 @@ pub(crate) struct LsArgs {
     /// List titles in this folder and in folders inside.
     #[arg(long, value_name = "NAME", value_parser = text())]
     pub(crate) folder: Option<String>,
+    /// List titles whose names have this part, in any case.
+    #[arg(long, value_name = "TEXT", value_parser = text())]
+    pub(crate) search: Option<String>,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

@@ -31,15 +31,16 @@ pub(crate) fn format(args: &FormatArgs) -> Result<(), Failure> {
 
 pub(crate) fn ls(args: &LsArgs) -> Result<(), Failure> {
     let several = args.stores.len() > 1;
-    let (folder, after) = (args.folder.clone(), args.after.clone());
+    let (folder, after, search) = (args.folder.clone(), args.after.clone(), args.search.clone());
     let limit = args.limit.and_then(NonZeroU32::new);
-    let request = Request::Ls(TitleSelection { folder, after, limit });
+    let request = Request::Ls(TitleSelection { folder, after, search, limit });
     let mut titles: Vec<Listed> = Vec::new();
     let mut places: HashMap<(String, String), usize> = HashMap::new();
-    let mut is_part = false;
+    // Up to this name each store has listed its titles.
+    let mut until: Option<String> = None;
     for store in &args.stores {
         let Reply::Titles(here) = ask(store, &request)? else { mismatched() };
-        is_part |= here.next.is_some();
+        until = until.into_iter().chain(here.next).min();
         for title in here.titles {
             // An equal name with other content is another title, and the list shows both.
             match places.entry((title.name.clone(), title.content.clone())) {
@@ -53,8 +54,9 @@ pub(crate) fn ls(args: &LsArgs) -> Result<(), Failure> {
     }
     // Each store lists its own titles by name; together they are sorted again.
     titles.sort_by(|a, b| a.title.name.cmp(&b.title.name));
-    is_part |= args.limit.is_some_and(|limit| cut(&mut titles, limit));
-    let next = titles.last().filter(|_| is_part).map(|last| last.title.name.clone());
+    titles.retain(|listed| until.as_ref().is_none_or(|until| listed.title.name <= *until));
+    let is_cut = args.limit.is_some_and(|limit| cut(&mut titles, limit));
+    let next = if is_cut { titles.last().map(|last| last.title.name.clone()) } else { until };
     if !several {
         titles.iter_mut().for_each(|listed| listed.stores.clear());
     }

@@ -45,6 +45,12 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
     }
     assert_eq!(pages, ["a/words", "words words", "x/words"]);
     assert_eq!(dir.ok("ls a.store b.store --folder x"), "x/words\n");
+    assert_eq!(dir.ok("ls a.store b.store --search /WORDS"), "a/words\nx/words\n");
+    let found = dir.json("ls a.store b.store --search /w --limit 1");
+    assert_eq!(
+        (&found["titles"][0]["name"], &found["next"]),
+        (&"a/words".into(), &"a/words".into())
+    );
     let first = dir.run("ls b.store --limit 1");
     assert_eq!((first.out.as_str(), first.code), ("a/words\n", Some(0)));
     assert!(first.err.contains("--after 'a/words'"), "{}", first.err);

@@ -1,11 +1,13 @@
 //! A cluster that is filled from a bucket: nodes with empty stores get the titles of record, and a
-//! node that is drained gives its copies to others while a viewer plays. The bucket is in memory,
-//! etcd is a real one.
+//! node that is drained gives its copies and its viewers to others while they play. The bucket is
+//! in memory, etcd is a real one.
 
 use crate::directed::{Part, etcd, eventually, free_address, report};
 use crate::program::{Run, TestDir, program};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use testkit::bucket::TestBucket;
@@ -69,8 +71,71 @@ impl Fleet {
 
     fn play_from(&self, url: &str, viewers: u32) -> Child {
         let line = format!("play {url} --viewers {viewers} --duration 20s --json");
-        let mut command = self.command(&line);
-        command.stdout(Stdio::piped()).spawn().expect("it plays")
+        in_background(self.command(&line))
+    }
+}
+
+fn in_background(mut command: Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("tenuto starts")
+}
+
+/// The connection over which segments of a title have come from a node.
+fn fetched(node: &Part, title: &str, segments: &[u32], query: &str) -> TcpStream {
+    let mut connection = TcpStream::connect(&node.address).unwrap();
+    let mut answers = BufReader::new(connection.try_clone().unwrap());
+    for number in segments {
+        let path = format!("/t/{title}/0/{number}.m4s?{query}");
+        write!(connection, "GET {path} HTTP/1.1\r\nHost: n\r\n\r\n").unwrap();
+        let lines = answers.by_ref().lines().map(|line| line.unwrap());
+        let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+        assert_eq!(head[0], "HTTP/1.1 200 OK", "{path}");
+        let length = head.iter().find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: u64 = length.unwrap().parse().unwrap();
+        std::io::copy(&mut answers.by_ref().take(length), &mut std::io::sink()).unwrap();
+    }
+    connection
+}
+
+/// A viewer of HLS that plays at the node to which a director has sent it.
+struct HlsViewer {
+    connection: TcpStream,
+    /// Path and query of the steering manifest.
+    steering: String,
+    /// The query of its addresses, with its session and its ticket.
+    query: String,
+}
+
+impl HlsViewer {
+    /// Begins to play a title, and comes again until it is sent to this node.
+    fn at(node: &Part, director: &Part, title: &str) -> Self {
+        let wanted = format!("http://{}", node.address);
+        let mut path = None;
+        eventually("it is sent there", || {
+            let (head, _) = director.get(&format!("/t/{title}/master.m3u8"));
+            let location = head.lines().find_map(|line| line.strip_prefix("Location: "));
+            path = location.and_then(|it| it.strip_prefix(&wanted)).map(str::to_owned);
+            path.is_some()
+        });
+        let master = node.get(&path.unwrap()).1;
+        let between = |from: &str, to: &str| {
+            let rest = master.split(from).nth(1).unwrap_or_else(|| panic!("{master}"));
+            rest.split(to).next().unwrap().to_owned()
+        };
+        let steering = between("SERVER-URI=\"", "\"");
+        let query = between("\n0.m3u8?", "\n");
+        let connection = fetched(node, title, &[0, 1], &query);
+        let host = steering.find("/steer/").unwrap();
+        Self { connection, steering: steering[host..].to_owned(), query }
+    }
+
+    /// Asks where it should be; the address of the server if that is another node.
+    fn is_led_from(&self, node: &str, director: &Part) -> Option<String> {
+        let list = director.json(&format!("{}&_HLS_pathway=\"{node}\"", self.steering));
+        let next = list["PATHWAY-PRIORITY"][0].as_str().filter(|next| *next != node)?;
+        let clones = list["PATHWAY-CLONES"].as_array()?;
+        let clone = clones.iter().find(|clone| clone["ID"] == next)?;
+        let address = clone["URI-REPLACEMENT"]["PER-VARIANT-URIS"]["0"].as_str()?;
+        Some(address.strip_prefix("http://")?.split('/').next()?.to_owned())
     }
 }
 
@@ -164,7 +229,20 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
     let node = NODES[drained.unwrap()];
     let playing: Vec<Child> = TITLES.map(|title| fleet.play(&directors[1], title)).into();
     eventually("they play", || admitted() == before + 3);
-    let drained = fleet.run(&format!("cluster drain {node} {}", fleet.cluster()));
+    let here = &parts[drained.unwrap()];
+    let steered = HlsViewer::at(here, &directors[1], TITLES[0]);
+    let drain = fleet.command(&format!("cluster drain {node} {}", fleet.cluster()));
+    let drain = in_background(drain);
+    let mut next = None;
+    eventually("a viewer of HLS is led elsewhere", || {
+        next = steered.is_led_from(node, &directors[1]);
+        next.is_some()
+    });
+    let next = parts.iter().find(|part| Some(&part.address) == next.as_ref()).unwrap();
+    // It goes on there.
+    let _goes_on = fetched(next, TITLES[0], &[2], &steered.query);
+    drop(steered.connection);
+    let drained = Run::from(drain.wait_with_output().expect("it ends"));
     let told = format!("{node} has no copies any more, and can be stopped for good\n");
     assert_eq!((drained.code, drained.out.as_str()), (Some(0), told.as_str()), "{}", drained.err);
     let others = NODES.into_iter().filter(|other| *other != node);
@@ -178,6 +256,10 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
     let totals = report(over_rtsp)["totals"].take();
     assert_eq!((&totals["admitted"], &totals["failed"]), (&4.into(), &0.into()), "{totals}");
     assert!(totals["failovers"].as_u64() > Some(0), "{totals}");
+    eventually("nobody plays there any more", || {
+        let playing = here.json("/status")["playing"].as_array().cloned().unwrap_or_default();
+        playing.iter().all(|title| title["viewers"] == 0)
+    });
     let undone = fleet.run(&format!("cluster drain {node} --undo {}", fleet.cluster()));
     assert_eq!(undone.out, format!("{node} gets copies again\n"));
     eventually("it gets copies again", || {

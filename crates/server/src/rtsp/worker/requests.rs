@@ -352,7 +352,7 @@ impl RtspWorker {
 
     fn play(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, RtspReply> {
         let speed = asked_speed(request)?;
-        let max_wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
+        let wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
         let permit = self.permit(id);
         let adopted = self.connections.get(&id).and_then(|it| it.adopted.as_ref()?.session);
         let session = self.named_session(id, request)?;
@@ -399,6 +399,8 @@ impl RtspWorker {
         // A player that goes on here has what comes before (RFC 7826, 18.47).
         let is_exact = asked.start.is_some()
             && value(request, &SEEK_STYLE).is_some_and(|it| it.eq_ignore_ascii_case(FIRST_PRIOR));
+        // What it has is shown meanwhile, so that it does not wait: its director asks another node.
+        let max_wait = if is_exact && adopted.is_some() { MaxWait::default() } else { wait };
         let packaging = &presentation.packaging;
         let plan = Plan::new(packaging, &session.tracks, start, is_exact, stop, speed, replay);
         let (format, tracks) = match transport {
