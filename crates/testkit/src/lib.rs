@@ -2,8 +2,8 @@
 //! and the skip is counted. Also the rules of HLS ([`hls`]), DASH ([`dash`]), MPEG transport
 //! streams ([`ts`]), WebVTT ([`webvtt`]), IMSC ([`ttml`]), thumbnails ([`thumbnails`]) and
 //! encryption ([`cenc`]) as checks of what is served, services in memory: a bucket of the S3
-//! protocol ([`bucket`]), an etcd ([`etcd`]) and a key server ([`key_server`]), a real server of the
-//! S3 protocol ([`gateway`]), and clips to test with ([`clips`]).
+//! protocol ([`bucket`]), an etcd ([`etcd`]) and a key server ([`key_server`]), a real server of
+//! the S3 protocol ([`gateway`]), and clips to test with ([`clips`]).
 //!
 //! ```text
 //!   testkit::needs!(Root, Fuse);      first line of a test

@@ -99,10 +99,13 @@ pub(crate) fn clip(folder: &Folder, name: &str, words: &str) -> PathBuf {
     path
 }
 
+/// What was made of a file by a muxer and its options.
+type Remuxed = BTreeMap<(Vec<u8>, String), Vec<u8>>;
+
 /// Remuxes to the pipe format: once for all tests that remux the same file. `muxer` is `mp4` or
 /// `mov`, `extra` precedes the output.
 pub(crate) fn remux(source: &Path, muxer: &str, extra: &str) -> Vec<u8> {
-    static MADE: Mutex<BTreeMap<(Vec<u8>, String), Vec<u8>>> = Mutex::new(BTreeMap::new());
+    static MADE: Mutex<Remuxed> = Mutex::new(Remuxed::new());
     let key = (std::fs::read(source).expect("a file"), format!("{muxer} {extra}"));
     let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(bytes) = made().get(&key) {

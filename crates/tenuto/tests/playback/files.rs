@@ -25,7 +25,7 @@ impl TestDir {
         testkit::clips::make(&self.path(name), args).map(|()| self.at(name))
     }
 
-    /// FFmpeg's own remux of a file, into a form of what Tenuto makes of it: HLS, DASH, or one file.
+    /// FFmpeg's own remux of a file, into a form that Tenuto makes of it: HLS, DASH, one file.
     pub(crate) fn remux(&self, source: &str, form: &str) -> String {
         let folder = format!("{source}.{form}");
         std::fs::create_dir_all(&folder).expect("a folder within the test's");
