@@ -75,8 +75,8 @@ impl ViewerProfile {
             // tiny titles, whose mean rate may be a few bytes per second.
             BitRate(titles[title].lowest_rate().0.max(1) * rng.u64(40..95) / 100 + 1000)
         } else {
-            // The largest fetch takes a quarter of a slot on this link, and at most half of the time
-            // that it plays, so that the disk alone decides whether the viewer stalls.
+            // The largest fetch takes a quarter of a slot on this link, and at most half of the
+            // time that it plays, so that the disk alone decides whether the viewer stalls.
             let plays = titles[title].fetch_start(1);
             titles[title].link_for((scenario.slot / 4).min(plays / 2))
         };
