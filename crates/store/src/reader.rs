@@ -188,7 +188,13 @@ impl<A: StoreAccess> TitleReader<A> {
         let length = (of_track.bytes - start).min(WINDOW as u64);
         let length = usize::try_from(length).expect("a window");
         // O_DIRECT reads whole blocks; the padding is cut off before the checksums are compared.
-        bytes.resize(length.next_multiple_of(BLOCK_SIZE), 0);
+        let padded = length.next_multiple_of(BLOCK_SIZE);
+        if bytes.capacity() < padded {
+            // New memory comes as zeros and need not be filled.
+            bytes = vec![0; padded];
+        } else {
+            bytes.resize(padded, 0);
+        }
         let runs = runs(&of_track.extents, self.access.store().layout().chunk);
         for (place, part) in pieces(&runs, start, bytes.len()) {
             // One permit for each read, so that a stream's read waits for one piece at most.
