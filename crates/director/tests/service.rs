@@ -14,12 +14,13 @@ use director::planning::{ListedTitles, PlanningConfig};
 use director::question::SignedText;
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, PageCheck, PageKind, PageRefusal, ServiceConfig};
+use director::ticket::Ticket;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use testkit::etcd::{TestEtcd, TestEtcdMember};
 
 /// A node that answers as a test wants.
@@ -251,6 +252,21 @@ fn cause(answer: &str) -> String {
     body["cause"].as_str().unwrap_or_default().to_owned()
 }
 
+/// The ticket of a viewer whom a node has just let go.
+fn ticket(title: &str) -> Ticket {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Ticket {
+        session: "0".repeat(32),
+        title: title.to_owned(),
+        version: "v".to_owned(),
+        expires: now.as_secs() - 1,
+        form: "rtsp".to_owned(),
+        part: String::new(),
+        max_height: None,
+        priority: "normal".to_owned(),
+    }
+}
+
 /// A node with so much free of its disk's gigabit per second.
 fn put_digest(etcd: &TestEtcd, number: usize, node: &StubNode, free: usize) {
     let disk = format!(r#"{{"guaranteed":1000000000,"free":{free}}}"#);
@@ -376,8 +392,18 @@ fn a_player_of_rtsp_is_sent_to_the_node_that_has_reserved() {
     // What new viewers leave free is for those who go on.
     put_digest(&cluster.etcd, 0, &node, 499_999_999);
     until(|| cluster.describe().contains("\"headroom\""));
-    let request = "DESCRIBE rtsp://d/t/film RTSP/1.0\r\nCSeq: 1\r\nRange: npt=9-\r\n\r\n";
-    assert!(cluster.rtsp(request.as_bytes()).starts_with("RTSP/1.0 302 "));
+    let with_ticket = |of: &str, secret: &ClusterSecret| {
+        let ticket = ticket(of).sign(secret);
+        let line = format!("DESCRIBE rtsp://d/t/film?ticket={ticket} RTSP/1.0");
+        cluster.rtsp(format!("{line}\r\nCSeq: 1\r\nRange: npt=9-\r\n\r\n").as_bytes())
+    };
+    let [own, other] = [SECRET, &[b'o'; 32]].map(|bytes| ClusterSecret::from_bytes(bytes).unwrap());
+    for (title, secret, status) in
+        [("film", &own, 302), ("other", &own, 453), ("film", &other, 453)]
+    {
+        let answer = with_ticket(title, secret);
+        assert!(answer.starts_with(&format!("RTSP/1.0 {status} ")), "{title}: {answer}");
+    }
 }
 
 #[test]

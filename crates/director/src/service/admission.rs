@@ -114,6 +114,11 @@ impl Admission {
         self.nodes.clock_difference(address.trim_end_matches('/'))
     }
 
+    /// Whether this ticket is that of a viewer whom a node has admitted to the title.
+    pub(super) fn has_admitted(&self, ticket: &str, title: &TitleName) -> bool {
+        self.nodes.has_admitted(ticket, title.as_str())
+    }
+
     /// Whether an answer to a viewer is on its way.
     pub(super) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Acquire) > 0

@@ -17,11 +17,12 @@ use crate::question::{
     CLIENT_HEADER, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
 use crate::secret::ClusterSecret;
+use crate::ticket::Ticket;
 use std::collections::HashMap;
 use std::io::Write;
 use std::net::IpAddr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use units::locked;
 
 /// What a director asks a node for a viewer.
@@ -70,6 +71,14 @@ struct ConnectionPermit<'a> {
 impl Nodes {
     pub(super) fn new(secret: ClusterSecret) -> Self {
         Self { secret, transports: NodeTransports::default(), known: Mutex::default() }
+    }
+
+    /// Whether a node has signed this ticket for a viewer of the title, within the last day. One
+    /// that has expired tells it as well.
+    pub(super) fn has_admitted(&self, ticket: &str, title: &str) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = now.saturating_sub(LONGEST_VIEW).as_secs();
+        Ticket::verify(ticket, &self.secret, since).is_ok_and(|ticket| ticket.title == title)
     }
 
     /// How far the clock of the node at an address is ahead of this machine's, by its last answer.
@@ -207,5 +216,7 @@ impl Drop for ConnectionPermit<'_> {
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// Connections to one node: a quarter of what a node allows one client.
 const MOST_CONNECTIONS: usize = 250;
+/// The longest time between a viewer's ticket and the loss of its node.
+const LONGEST_VIEW: Duration = Duration::from_secs(86_400);
 /// Addresses of nodes that are remembered.
 const MOST_NODES: usize = 10_000;

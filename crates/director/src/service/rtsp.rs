@@ -7,6 +7,9 @@
 //!          ◀──453, Retry-After───────────────────────────────────────────────── none has
 //! ```
 //!
+//! A player that has lost its node asks with the ticket that it had for it, which shows that it was
+//! admitted: what new viewers leave free is for such.
+//!
 //! A player waits on its connection while nodes are asked, as one of HTTP does.
 
 use super::ServiceState;
@@ -114,12 +117,17 @@ impl RtspHandler {
         };
         let is_transport = stream == Some(StreamName::Transport);
         let path = if is_transport { "rtsp-ts" } else { "rtsp" };
-        let token = uri.and_then(|uri| uri.query_pairs().find(|(name, _)| name == "token"));
-        let token =
-            token.map(|(_, token)| format!("token={}", utf8_percent_encode(&token, ESCAPED)));
+        let parameter = |of: &str| {
+            let found = uri.and_then(|uri| uri.query_pairs().find(|(name, _)| name == of));
+            found.map(|(_, value)| value)
+        };
+        let token = parameter("token");
+        let token = token.map(|token| format!("token={}", utf8_percent_encode(&token, ESCAPED)));
         // A player that has lost its node goes on from here, so that this is reserved.
         let start = value(request, &RANGE).and_then(range).and_then(|range| range.start);
-        let class = if start.is_some() { AdmissionClass::Again } else { AdmissionClass::New };
+        let ticket = parameter("ticket");
+        let goes_on = ticket.is_some_and(|ticket| self.0.admission.has_admitted(&ticket, &name));
+        let class = if goes_on { AdmissionClass::Again } else { AdmissionClass::New };
         let start = start.map(|start| format!("start={}", seconds(start)));
         let query = token.into_iter().chain(start).collect::<Vec<_>>().join("&");
         let mark = if query.is_empty() { "" } else { "?" };

@@ -22,6 +22,9 @@ pub(super) struct GoingOn {
     pub(super) first: Url,
     /// Whether that one has sent the viewer to another, and is a director.
     pub(super) is_directed: bool,
+    /// The parameter with the ticket for the last node: it shows the director that the viewer was
+    /// admitted.
+    ticket: String,
     /// Whether the viewer has lost its node, and is not admitted at another.
     pub(super) is_away: bool,
     /// When the director is asked; `None`: it has been, or is when the viewer resumes.
@@ -48,6 +51,7 @@ impl GoingOn {
         Self {
             first,
             is_directed: false,
+            ticket: String::new(),
             is_away: false,
             ask_at: None,
             tries: 0,
@@ -58,6 +62,18 @@ impl GoingOn {
             received: Reception::default(),
             failovers: 0,
         }
+    }
+
+    /// A director has sent the viewer to this address.
+    pub(super) fn sent_to(&mut self, node: &Url) {
+        self.is_directed = true;
+        let ticket = node.query().split('&').find(|parameter| parameter.starts_with("ticket="));
+        self.ticket = ticket.unwrap_or_default().to_owned();
+    }
+
+    /// The address at which the director is asked again.
+    pub(super) fn director(&self) -> Url {
+        self.first.clone().with_query(&self.ticket)
     }
 
     /// The node is lost, or the next one is not reached: the director is asked, at once at first

@@ -740,7 +740,7 @@ impl RtspViewer {
         }
         let (wire, address) = open_wire(&url, self.token, network)?;
         self.redirects += 1;
-        self.going_on.is_directed = true;
+        self.going_on.sent_to(&url);
         (self.wire, self.peer) = (Some(wire), address.ip());
         (self.out, self.sent) = (Vec::new(), 0);
         (self.aggregate, self.url) = (url.to_string(), url);
@@ -801,7 +801,7 @@ impl RtspViewer {
     fn ask_director(&mut self, network: &mut Network) -> Result<(), ClientError> {
         self.going_on.ask_at = None;
         self.heard = network.now();
-        let url = self.going_on.first.clone();
+        let url = self.going_on.director();
         let (wire, address) = open_wire(&url, self.token, network)?;
         (self.wire, self.peer) = (Some(wire), address.ip());
         (self.aggregate, self.url, self.redirects) = (url.to_string(), url, 0);
