@@ -42,6 +42,7 @@ run() { # runs a program in the directory of its package, as cargo does: DIRECTO
 export waiting
 export -f run
 
+built=(--tests)
 if [ -n "${LINT_WITH_BUILD:-}" ] && cargo clippy --version >/dev/null 2>&1; then
   RUSTC_WORKSPACE_WRAPPER=$(rustc --print sysroot)/bin/clippy-driver
   export RUSTC_WORKSPACE_WRAPPER
@@ -49,15 +50,17 @@ if [ -n "${LINT_WITH_BUILD:-}" ] && cargo clippy --version >/dev/null 2>&1; then
     # How cargo-clippy hands on `-D warnings`.
     "rustc $RUST_TESTED "*) export CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ ;;
   esac
-  cargo build --workspace --locked --benches
+  built+=(--benches)
 fi
 
-# The messages of cargo that name a test program, as DIRECTORY<tab>PROGRAM.
+# The messages of cargo that name a test program, as DIRECTORY<tab>PROGRAM. Benchmarks are not run.
+is_bench='/"kind":\["bench"\]/d'
 is_test='/"profile":{[^}]*"test":true/'
 parts='.*"manifest_path":"\([^"]*\)\/Cargo.toml".*"executable":"\([^"]*\)".*'
 programs=$(
-  cargo test --workspace --locked --tests --no-run --message-format=json-render-diagnostics |
-    sed -n "${is_test}s/$parts/\1\t\2/p"
+  cargo test --workspace --locked "${built[@]}" --no-run \
+    --message-format=json-render-diagnostics |
+    sed -n "$is_bench; ${is_test}s/$parts/\1\t\2/p"
 )
 if [ -z "$programs" ]; then
   echo "error: cargo named no test program in its messages, as scripts/test.sh reads them" >&2
