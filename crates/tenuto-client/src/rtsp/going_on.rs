@@ -19,7 +19,7 @@ use units::Moment;
 #[derive(Debug)]
 pub(super) struct GoingOn {
     /// The first server that was asked.
-    pub(super) first: Url,
+    first: Url,
     /// Whether that one has sent the viewer to another, and is a director.
     pub(super) is_directed: bool,
     /// The parameter with the ticket for the last node: it shows the director that the viewer was
@@ -64,7 +64,7 @@ impl GoingOn {
         }
     }
 
-    /// A director has sent the viewer to this address.
+    /// The viewer was sent to this address, of a node.
     pub(super) fn sent_to(&mut self, node: &Url) {
         self.is_directed = true;
         let ticket = node.query().split('&').find(|parameter| parameter.starts_with("ticket="));
@@ -140,6 +140,19 @@ mod tests {
         }
         assert_eq!(asked, [MS(0), MS(1000), MS(1000), MS(3000)]);
         assert_eq!((0..20).filter(|_| state.lose(now, None)).count(), 12);
+    }
+
+    #[test]
+    fn the_director_is_shown_the_ticket_of_the_last_node() {
+        let mut state = going_on();
+        for (node, director) in [
+            ("rtsp://n1/t/film?a=1&ticket=x.y", "rtsp://director/t/film?ticket=x.y"),
+            ("rtsp://n2/t/film?ticket=z", "rtsp://director/t/film?ticket=z"),
+            ("rtsp://n3/t/film", "rtsp://director/t/film"),
+        ] {
+            state.sent_to(&Url::parse(node).unwrap());
+            assert_eq!(state.director().to_string(), director);
+        }
     }
 
     #[test]
