@@ -132,12 +132,15 @@ impl Engine {
         let (sent, is_new, gives_up) = (None, false, None);
         let candidate =
             Candidate { layout, replica, copies, streams, demand, sent, is_new, gives_up };
+        let mut left = self.sessions[&id].tracks.clone();
+        left.retain(|track| !all.contains(track));
         let wait = self.replace_booking(now, id, all, candidate)?;
         let number = self.requests[&request].number;
         let session = &mut self.sessions[&id];
-        // By this number, older requests for the same tracks find that they are superseded.
-        session.seeks.extend(tracks.iter().map(|(track, _)| (*track, number)));
         let tracks: Vec<TrackNumber> = tracks.iter().map(|(track, _)| *track).collect();
+        // By this number, older requests for the same tracks, and for those that they replace, find
+        // that they are superseded.
+        session.seeks.extend(tracks.iter().chain(&left).map(|track| (*track, number)));
         self.note_open_requests(id, number, &tracks);
         let change = ScheduleChange::Readmitted { request, tracks, wait };
         self.streams.actions.push(Action::Rescheduled { session: id, change });

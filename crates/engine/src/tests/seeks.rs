@@ -165,6 +165,29 @@ fn a_track_that_seeks_and_one_whose_data_was_released_are_readmitted_together() 
 }
 
 #[test]
+fn two_requests_for_two_renditions_do_not_take_the_place_from_each_other_for_ever() {
+    let mut fixture = Fixture::new(config(2, 30));
+    let request = AdmitRequest { offers: vec![vec![0], vec![1]], ..request(two_tracks(1)) };
+    let answer = fixture.engine.admit(fixture.now, request);
+    let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
+    let mut want = |track, pieces: std::ops::Range<u32>| {
+        fixture.next_request += 1;
+        let request = RequestId(fixture.next_request);
+        let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
+        let parts = vec![Part { track, bytes }];
+        fixture.engine.request(fixture.now, MediaRequest { request, session, parts });
+        fixture.drain();
+        request
+    };
+    let (older, younger) = (want(0, 0..20), want(1, 0..2));
+    fixture.pass(5000);
+    let said = fixture.take_log("");
+    let told = format!("declined {} Superseded", older.0);
+    assert!(said.contains(&told), "the older is told: {said:?}");
+    assert!(said.contains(&format!("complete {}", younger.0)), "the younger is served: {said:?}");
+}
+
+#[test]
 fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
     let mut fixture = Fixture::new(config(2, 30));
     let viewer = fixture.admit(1).unwrap();
