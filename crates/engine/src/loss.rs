@@ -308,7 +308,7 @@ impl Engine {
             return false;
         };
         let disk = usize::from(layout.disk.0);
-        self.streams.adopt(approval);
+        approval.into_iter().for_each(|approval| self.streams.adopt(approval));
         let placement = Placement { disk, replica: None };
         self.streams.bookings.reserve_send_memory(placement, reserve);
         let session = &mut self.sessions[&id];

@@ -291,8 +291,9 @@ impl Streams {
 /// Streams that are off the books, and are to be read from another copy.
 impl Streams {
     /// Moves streams that are off the books to a copy, at their deadlines or somewhat later, if
-    /// they fit there; returns by how many slots later. Otherwise they are as they were. The
-    /// network carries what it did, whichever disk that comes from.
+    /// they fit there; returns by how many slots later, and the approval, unless they read nothing
+    /// more. Otherwise they are as they were. The network carries what it did, whichever disk that
+    /// comes from.
     pub(crate) fn fit_on_copy(
         &mut self,
         now: Moment,
@@ -300,7 +301,7 @@ impl Streams {
         reserve: u64,
         tries: Tries,
         streams: &mut [(StreamId, Stream)],
-    ) -> Option<(u32, Approval)> {
+    ) -> Option<(u32, Option<Approval>)> {
         let disk = usize::from(layout.disk.0);
         layout.tracks.iter().for_each(|track| self.bookings.time_track(disk, track));
         let before: Vec<(Arc<Layout>, PlayoutClock, Option<usize>)> = streams
@@ -323,8 +324,14 @@ impl Streams {
                 stream.delay(step);
             }
             slots += step;
+            // A loss gives this disk the memory that they hold, and what its own sessions read is
+            // booked already, however full that is.
+            let reads_on = |(_, stream): &(StreamId, Stream)| stream.next_read().is_some();
+            if tries == Tries::All && !streams.iter().any(reads_on) {
+                return Some((slots, None));
+            }
             if let Some(approval) = self.fit_as_they_are(now, disk, reserve, streams) {
-                return Some((slots, approval));
+                return Some((slots, Some(approval)));
             }
         }
         for ((_, stream), (layout, timing, replica)) in streams.iter_mut().zip(before) {
