@@ -207,7 +207,7 @@ const DISK_LOSS_SEEDS: u64 = 400;
 const PRIORITY_SEEDS: u64 = 600;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 63] = [
+const ONCE_BROKEN: [(FaultClass, u64); 67] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -332,6 +332,14 @@ const ONCE_BROKEN: [(FaultClass, u64); 63] = [
     (FaultClass::AnyFault, 1471),
     // At four times the speed, the viewer's link was slower than the title.
     (FaultClass::DiskLoss, 2764),
+    // Sessions that had read all they needed ended with their disk: their copy's disk had a slot that
+    // was too full as booked, and read already.
+    (FaultClass::DiskLoss, 9598),
+    // Nothing was refused, and recordings that asked for more than there is left no read of a slot.
+    (FaultClass::AnyFault, 2916),
+    // The checker did not wait for what recordings had still to write after the last viewer.
+    (FaultClass::AnyFault, 2422),
+    (FaultClass::AnyFault, 3545),
 ];
 
 /// Lines of the trace in a report.

@@ -317,6 +317,10 @@ impl World<'_> {
             return;
         }
         let write = self.group_writes.swap_remove(number);
+        // What has come is written after the last viewer, too, and no more comes.
+        if self.present == 0 {
+            self.last_progress = self.now;
+        }
         self.note("write done: permit", [permit.0, 0, 0, 0]);
         self.engine.best_effort_done(self.now, permit);
         write.members.iter().for_each(|member| self.round_done(*member, write.is_good));
