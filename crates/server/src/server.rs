@@ -134,6 +134,7 @@ impl Server {
         let clock = before.as_ref().map_or_else(Clock::start, |before| before.clock);
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let clients = ClientThreads::prepare(&config, listeners)?;
+        let access = access.logged(log.clone());
         let security = Security { access, tls: tls.map(Arc::new), membership: membership.clone() };
         let library = library(&config, title_keys, &opened, methods);
         let shared = shared(&config, library, security, &clients.http, clock, log)?;

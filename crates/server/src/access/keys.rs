@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::{Hinted, Reason};
 use uuid::Uuid;
 
@@ -26,8 +26,8 @@ pub(super) struct AccessKey {
     pub(super) key: DecodingKey,
 }
 
-/// The keys of a file. They are read again when it changes; while it cannot be read, the last ones
-/// remain.
+/// The keys of a file. They are read again when it changes; while it cannot be used, the last ones
+/// remain. A list without keys can be used: it opens nothing.
 #[derive(Debug)]
 pub(crate) struct KeyFile {
     path: PathBuf,
@@ -36,27 +36,53 @@ pub(crate) struct KeyFile {
 
 struct ReadKeys {
     keys: Arc<[AccessKey]>,
-    version: FileVersion,
-    looked: Instant,
+    /// The file that was looked at last; `None`: there was none.
+    seen: Option<FileVersion>,
+    looked: SystemTime,
+}
+
+/// What has become of a file of keys.
+pub(super) enum KeyFileEvent<'a> {
+    /// Tokens are verified with so many other keys from now on.
+    Replaced { file: &'a Path, keys: usize },
+    /// The file has changed, or is gone, and the keys before remain in use.
+    NotUsable { file: &'a Path, why: Reason },
 }
 
 impl KeyFile {
     pub(super) fn open(path: &Path) -> Result<Self, Reason> {
         let (keys, version) = read(path)?;
-        let read = ReadKeys { keys: keys.into(), version, looked: Instant::now() };
+        if keys.is_empty() {
+            return Err(unusable(path, "its list of keys is empty"));
+        }
+        let read = ReadKeys { keys: keys.into(), seen: Some(version), looked: UNIX_EPOCH };
         Ok(Self { path: path.into(), read: Mutex::new(read) })
     }
 
-    /// The keys as the file has them now. Looks at it at most once a second.
-    pub(super) fn keys(&self) -> Arc<[AccessKey]> {
+    /// The keys as the file has them now. Looks at it at most once a second, and tells of a change.
+    pub(super) fn keys(
+        &self,
+        now: SystemTime,
+        tell: impl FnOnce(KeyFileEvent<'_>),
+    ) -> Arc<[AccessKey]> {
         let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.looked.elapsed() >= LOOK {
-            last.looked = Instant::now();
-            let changed = FileVersion::of(&self.path).is_ok_and(|version| version != last.version);
-            // A file that is being written is read again a second later.
-            if changed && let Ok((keys, version)) = read(&self.path) {
-                (last.keys, last.version) = (keys.into(), version);
-            }
+        // Also where the clock was put back.
+        if now.duration_since(last.looked).is_ok_and(|since| since < LOOK) {
+            return Arc::clone(&last.keys);
+        }
+        last.looked = now;
+        // A file that is being written has another version a second later.
+        let present = FileVersion::of(&self.path).ok();
+        if present != last.seen {
+            last.seen = present;
+            let file = &*self.path;
+            tell(match read(file) {
+                Ok((keys, version)) => {
+                    (last.keys, last.seen) = (keys.into(), Some(version));
+                    KeyFileEvent::Replaced { file, keys: last.keys.len() }
+                }
+                Err(why) => KeyFileEvent::NotUsable { file, why },
+            });
         }
         Arc::clone(&last.keys)
     }
@@ -78,11 +104,10 @@ fn read(path: &Path) -> Result<(Vec<AccessKey>, FileVersion), Reason> {
             Err(why) => refused.push(why),
         }
     }
-    if keys.is_empty() {
-        let why = refused.first().copied().unwrap_or("its list of keys is empty");
-        return Err(unusable(path, why));
+    match refused.first() {
+        Some(why) if keys.is_empty() => Err(unusable(path, why)),
+        _ => Ok((keys, version)),
     }
-    Ok((keys, version))
 }
 
 fn key_set(path: &Path) -> Result<(JwkSet, FileVersion), Reason> {

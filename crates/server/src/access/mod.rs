@@ -27,10 +27,12 @@ mod keys;
 
 pub use keys::new_key_file;
 
+use crate::log::Log;
 use engine::Priority;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
-use keys::KeyFile;
+use keys::{KeyFile, KeyFileEvent};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
@@ -126,6 +128,8 @@ pub enum Denied {
 #[derive(Debug, Default)]
 pub struct AccessControl {
     keys: Mutex<Option<Arc<KeyFile>>>,
+    /// Where it is written that the file has changed; `None`: nowhere.
+    log: Option<Log>,
 }
 
 impl AccessControl {
@@ -135,7 +139,12 @@ impl AccessControl {
     /// A file that cannot be read or used, or that other users may read.
     pub fn new(path: Option<&Path>) -> Result<Self, Reason> {
         crypto::install();
-        Ok(Self { keys: Mutex::new(Self::read(path)?) })
+        Ok(Self { keys: Mutex::new(Self::read(path)?), log: None })
+    }
+
+    /// Writes what becomes of the file to this log.
+    pub(crate) fn logged(self, log: Log) -> Self {
+        Self { log: Some(log), ..self }
     }
 
     /// The keys of a file, if there is one, for [`AccessControl::replace`].
@@ -170,11 +179,25 @@ impl AccessControl {
     ) -> Result<Permit, Denied> {
         let Some(file) = self.keys() else { return Ok(Permit::default()) };
         let token = token.ok_or(Denied::NoToken)?;
-        let claims = verified(&file.keys(), token)?;
+        let keys = file.keys(now, |event| self.tell(&event));
+        let claims = verified(&keys, token)?;
         claims.is_valid_at(seconds(now))?;
         claims.allows(access, peer)?;
         let TokenClaims { max_height, priority, .. } = claims;
         Ok(Permit { max_height, priority: priority.unwrap_or_default() })
+    }
+
+    fn tell(&self, event: &KeyFileEvent<'_>) {
+        let Some(log) = &self.log else { return };
+        log.line(|| match event {
+            KeyFileEvent::Replaced { file, keys } => {
+                json!({ "event": "keys-replaced", "file": file.display().to_string(), "keys": keys })
+            }
+            KeyFileEvent::NotUsable { file, why } => {
+                let (file, error) = (file.display().to_string(), why.to_string());
+                json!({ "event": "keys-not-usable", "file": file, "error": error })
+            }
+        });
     }
 }
 

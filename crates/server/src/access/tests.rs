@@ -60,7 +60,16 @@ fn hs256(secret: &[u8], header: &Value, claims: &Value) -> String {
 }
 
 fn check(control: &AccessControl, access: TokenNeed<'_>, token: Option<&str>) -> String {
-    let now = UNIX_EPOCH + Duration::from_secs(NOW);
+    check_at(NOW, control, access, token)
+}
+
+fn check_at(
+    seconds: u64,
+    control: &AccessControl,
+    access: TokenNeed<'_>,
+    token: Option<&str>,
+) -> String {
+    let now = UNIX_EPOCH + Duration::from_secs(seconds);
     match control.check(access, token, PEER.parse().unwrap(), now) {
         Ok(Permit { max_height: Some(most), .. }) => format!("allowed up to {most}"),
         Ok(Permit { priority: Priority::Normal, .. }) => "allowed".to_owned(),
@@ -278,6 +287,42 @@ fn a_key_file_that_cannot_be_used_is_refused_with_the_reason() {
     }
     let missing = AccessControl::new(Some(&dir.0.join("none"))).unwrap_err();
     assert!(missing.hint.unwrap().contains("--new"));
+}
+
+#[test]
+fn a_key_file_that_changes_is_read_again_and_one_that_cannot_be_used_is_told() {
+    let dir = Dir::new("exchanged");
+    let path = dir.key_file(&json!([secret_key()]), 0o600);
+    let (log, thread) = Log::start(Some(&dir.0.join("log"))).unwrap();
+    let control = AccessControl::new(Some(&path)).unwrap().logged(log);
+    let token = hs256(SECRET, &json!({ "alg": "HS256" }), &json!({ "exp": NOW + 60 }));
+    let other = json!({ "kty": "oct", "k": BASE64.encode([7; 32]) });
+    let write = |text: &str| fs::write(&path, text).unwrap();
+    let keys = |keys: Value| write(&json!({ "keys": keys }).to_string());
+    // Each two seconds after the one before, because the file is looked at once a second.
+    let steps: [(&dyn Fn(), &str, &str); 6] = [
+        (&|| write("{bad"), "allowed", "keys-not-usable"),
+        (&|| keys(json!([other])), "401", "keys-replaced"),
+        (&|| keys(json!([secret_key(), other])), "allowed", "keys-replaced"),
+        (&|| keys(json!([])), "401", "keys-replaced"),
+        (&|| keys(json!([secret_key()])), "allowed", "keys-replaced"),
+        (&|| fs::remove_file(&path).unwrap(), "allowed", "keys-not-usable"),
+    ];
+    let mut told = Vec::new();
+    for (at, (change, answer, event)) in (NOW..).step_by(2).zip(steps) {
+        change();
+        for at in [at, at + 1] {
+            let said = check_at(at, &control, TokenNeed::Title("film"), Some(&token));
+            assert!(said.starts_with(answer), "{event} {at}: {said}");
+        }
+        told.push(event);
+    }
+    drop(control);
+    thread.unwrap().join().unwrap();
+    let log = fs::read_to_string(dir.0.join("log")).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let events: Vec<String> = lines.map(|it| it["event"].as_str().unwrap().into()).collect();
+    assert_eq!(events, told, "each once");
 }
 
 #[test]
