@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use units::SlotIndex;
+use units::{Moment, SlotIndex};
 
 /// Counts reads at reserved rates, for the metrics.
 #[derive(Debug, Default)]
@@ -160,6 +160,8 @@ impl HttpCounters {
 /// The engine's status at the start of a slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
+    /// When it was published; `None`: nothing was as yet.
+    pub(crate) at: Option<Moment>,
     pub(crate) engine: engine::Status,
     /// Per disk, the time for which its thread has waited for a processor.
     pub(crate) waited: Vec<Duration>,
@@ -230,6 +232,13 @@ impl Shared {
         Arc::clone(&self.snapshot.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether the thread that decides has published nothing for so long that nobody can count on
+    /// it: it publishes once a slot.
+    pub(crate) fn is_stuck(&self, now: Moment) -> bool {
+        let slot = self.info.slot;
+        self.snapshot().at.is_some_and(|at| now.since(at) > STUCK_AFTER.max(slot * 3))
+    }
+
     /// Publishes the engine's status at the start of `slot`.
     pub(crate) fn publish(
         &self,
@@ -257,7 +266,8 @@ impl Shared {
                 active: engine.active,
             });
         }
-        let snapshot = Snapshot { engine, waited, slots, playing };
+        let at = Some(self.clock.now());
+        let snapshot = Snapshot { at, engine, waited, slots, playing };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
     }
 
@@ -473,3 +483,6 @@ const DECISIONS_KEPT: usize = 256;
 
 /// Slots in a snapshot, for plots: ten minutes of the default 500 ms.
 const SLOTS_KEPT: usize = 1200;
+
+/// Longer than anything that the thread that decides ever does at once.
+const STUCK_AFTER: Duration = Duration::from_secs(10);

@@ -93,8 +93,12 @@ fn decide(
     let route = Route::of(&request.path).ok_or_else(not_found)?;
     // Sessions are only ended, by DELETE or by the beacon of a closing page (POST); all else is
     // only read.
-    let ends = matches!(request.method, Method::Delete | Method::Post);
-    if ends != matches!(route, Route::Session { .. }) {
+    let fits = match request.method {
+        Method::Delete | Method::Post => matches!(route, Route::Session { .. }),
+        Method::Get | Method::Head => !matches!(route, Route::Session { .. }),
+        Method::Put | Method::Patch | Method::Options => false,
+    };
+    if !fits {
         return Ok(Response::method_not_allowed(preflight::allowed(&route)).into());
     }
     if let Some(viewer) = failover::of(shared, request, &route, opened.as_ref())? {
@@ -953,6 +957,10 @@ fn manifests_only() -> Response {
 fn health(shared: &Shared) -> Response {
     if shared.stopping.load(Ordering::Relaxed) {
         return stopping();
+    }
+    if shared.is_stuck(shared.clock.now()) {
+        let message = "this server does not decide on sessions any more; restart it";
+        return Response::error(503, "stuck", message);
     }
     Response::json(200, &json!({ "status": "ok" }))
 }

@@ -63,7 +63,10 @@ pub(super) fn ranged(
         ConditionResult::Failed => return Err(Response::precondition_failed()),
     }
     // If the body has changed, all of it is sent: the client's parts are of another one.
-    let field = request.range.as_ref().filter(|_| request.conditions.range_holds(present, now));
+    // No other method knows ranges (RFC 9110, 14.2).
+    let is_get = request.method == Method::Get;
+    let holds = |_: &&_| is_get && request.conditions.range_holds(present, now);
+    let field = request.range.as_ref().filter(holds);
     let part = field.map(|field| field.of(length));
     let whole = |status, kind: &str| {
         let mut head = head(status).field("Content-Type", kind).field("Accept-Ranges", "bytes");
