@@ -180,6 +180,15 @@ impl ServerConfig {
         if self.slot < SHORTEST_SLOT || self.slot > LONGEST_SLOT {
             return refuse("a slot must be from 10 ms to 1 min");
         }
+        if self.segment < SHORTEST_SEGMENT {
+            return refuse("a segment must be at least 100 ms");
+        }
+        let nothing = Some(BitRate(0));
+        if self.network == nothing || self.throttle == nothing {
+            let option = if self.network == nothing { "network" } else { "throttle" };
+            let why = format!("--{option} 0 serves nobody");
+            return refuse_with(&why, "leave it out for no limit");
+        }
         // Without a configured size a calibration chooses it, and `pool` checks the memory again.
         let read = self.read_size.unwrap_or(ByteCount::MIB).0;
         if !read.is_power_of_two() || !(media::CHECKSUM_SPAN..=LARGEST_READ.0).contains(&read) {
@@ -264,4 +273,6 @@ impl Default for ServerConfig {
 const MAX_STORES: usize = 256;
 const SHORTEST_SLOT: Duration = Duration::from_millis(10);
 const LONGEST_SLOT: Duration = Duration::from_secs(60);
+/// A few pictures: players ask for each segment by itself.
+const SHORTEST_SEGMENT: Duration = Duration::from_millis(100);
 const LARGEST_READ: ByteCount = ByteCount::mib(16);

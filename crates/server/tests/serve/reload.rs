@@ -99,6 +99,9 @@ fn a_configuration_that_cannot_be_used_changes_nothing() {
         (with(&|config| config.tokens = Some(missing.clone())), "missing"),
         (with(&|config| config.access_log = Some("/no/such/log".into())), "the access log"),
         (with(&|config| config.slot = Duration::ZERO), "a slot must be from 10 ms to 1 min"),
+        (with(&|config| config.segment = Duration::ZERO), "a segment must be at least 100 ms"),
+        (with(&|config| config.network = Some(BitRate(0))), "--network 0 serves nobody"),
+        (with(&|config| config.throttle = Some(BitRate(0))), "--throttle 0 serves nobody"),
         (with(&|config| config.stores.clear()), "there is no store to serve"),
     ];
     let rows = table.len();

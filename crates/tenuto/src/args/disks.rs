@@ -78,7 +78,7 @@ pub(crate) struct PlanArgs {
     pub(crate) within: Option<Duration>,
     /// From admission until the first media is in memory.
     ///
-    /// At least two slots.
+    /// Less than two slots is taken as two.
     #[arg(long, default_value = "1s", value_parser = parse_duration)]
     pub(crate) startup: Duration,
     /// Write a plot of streams by size of read to this SVG file.

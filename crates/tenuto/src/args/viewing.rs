@@ -83,7 +83,7 @@ pub(crate) struct ServeArgs {
     pub(crate) slot: Duration,
     /// From admission until the first media is in memory.
     ///
-    /// At least two slots. A longer time admits more viewers at once.
+    /// Less than two slots is taken as two. A longer time admits more viewers at once.
     #[arg(long, default_value = "1s", value_parser = parse_duration)]
     pub(crate) startup: Duration,
     /// How long a player waits for its admission.
