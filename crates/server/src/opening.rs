@@ -371,7 +371,10 @@ fn worth_measuring_again(store: &Store, provisional: &Calibration) -> bool {
     let whole = store.device().geometry().size;
     // Where the file system does not tell what was written, nothing is gained by another try.
     let written = store.device().written(0..whole.0).unwrap_or_default();
-    let bytes = ByteCount(written.iter().map(|range| range.end - range.start).sum());
+    // Counted as the measurement counted it: pieces in which its longest read fits.
+    let longest = provisional.guarantees.last().map_or(0, |longest| longest.read_size.0);
+    let pieces = written.iter().map(|range| range.end - range.start);
+    let bytes = ByteCount(pieces.filter(|piece| *piece >= longest).sum());
     let before = provisional.measured.map_or(0, |part| part.bytes.0);
     MeasuredPart { bytes, whole }.is_enough() || bytes.0 >= before.saturating_mul(2)
 }
@@ -380,8 +383,8 @@ fn worth_measuring_again(store: &Store, provisional: &Calibration) -> bool {
 fn provisional_note(path: &Path, calibration: &Calibration) -> Option<String> {
     let part = calibration.measured.filter(|part| !part.is_enough())?;
     Some(format!(
-        "{}: its guarantee is provisional: only {} of {} were written when the disk was measured, \
-         and a cache may have answered; it is measured again at a start with more stored, fully \
+        "{}: its guarantee is provisional: only {} of {} could be read in whole reads when the disk \
+         was measured, and a cache may have answered; it is measured again at a start with more stored, fully \
          from {} on",
         path.display(),
         part.bytes,
