@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{IngestOptions, Store, StoreError, TitleId, TitleOwner, TitleRecord, ingest};
-use units::locked;
+use units::{Reason, locked};
 
 /// A file that is being written, shared by all who have it open.
 #[derive(Debug)]
@@ -161,7 +161,8 @@ impl Draft {
         };
         let files = [self.spool.clone()];
         let outcome = ingest(store, &files, &options, io, &mut |_| {}, &Default::default());
-        let sealed = outcome.into_iter().next().expect("one file").result?.title;
+        let result = outcome.into_iter().next().expect("one file").result;
+        let sealed = result.map_err(|error| as_copied(error, &state.name))?.title;
         if replaces {
             // The new title is durable: a crash from here on loses neither.
             remove(&state.name)?;
@@ -187,6 +188,14 @@ impl DraftState {
     fn changed(&mut self) {
         (self.is_changed, self.is_closed, self.is_tried) = (true, false, false);
     }
+}
+
+/// An error of a file that was copied in by this name: nobody knows the file in the spool, and a
+/// mount has no options of `tenuto ingest`.
+fn as_copied(error: StoreError, name: &str) -> StoreError {
+    let StoreError::Refused { reason, .. } = error else { return error };
+    let hint = reason.hint.map(|hint| format!("with tenuto ingest: {hint}"));
+    StoreError::Refused { file: name.into(), reason: Reason { hint, ..reason } }
 }
 
 /// Removes the spool files of processes that are gone: of mounts that were killed.
@@ -223,6 +232,15 @@ const LONGEST_PART: usize = 40;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_file_has_the_name_by_which_it_was_copied() {
+        let reason = Reason::new("it is damaged", "add --allow-damaged");
+        let refused = StoreError::Refused { file: "/spool/tenuto-1-0.spool".into(), reason };
+        let told = as_copied(refused, "film.mp4");
+        assert_eq!(told.to_string(), "film.mp4 is not taken in: it is damaged");
+        assert_eq!(told.hint().unwrap(), "with tenuto ingest: add --allow-damaged");
+    }
 
     #[test]
     fn only_what_nobody_writes_any_more_is_removed_from_the_spool() {

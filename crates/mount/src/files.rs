@@ -933,6 +933,10 @@ impl StoreFiles {
         if path.len() > LONGEST_NAME {
             return Err(Errno::ENAMETOOLONG);
         }
+        // Nothing can be copied into it: what is taken in has no folders.
+        if is_in_ingest(path) {
+            return Err(Errno::EINVAL);
+        }
         let mut state = self.state();
         if !state.is_folder(split(path).0, &self.options) {
             return Err(Errno::ENOENT);

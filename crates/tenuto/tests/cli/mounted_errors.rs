@@ -110,7 +110,7 @@ const POSIX: [Row; 41] = [
 ];
 
 /// What a store has not: the table "What does not apply" of the guide.
-const NOT_APPLICABLE: [Row; 11] = [
+const NOT_APPLICABLE: [Row; 12] = [
     ("a hard link", |it| fs::hard_link(it.at("file"), it.at("x")), Errno::PERM),
     ("a symbolic link", |it| std::os::unix::fs::symlink(it.at("file"), it.at("x")), Errno::PERM),
     (
@@ -147,6 +147,7 @@ const NOT_APPLICABLE: [Row; 11] = [
         Errno::ILSEQ,
     ),
     ("a long path", |it| fs::create_dir(it.at("full").join("p".repeat(251))), Errno::NAMETOOLONG),
+    ("a folder in .ingest", |it| fs::create_dir(it.at(".ingest/folder")), Errno::INVAL),
     ("a title into .ingest", |it| it.rename("file", ".ingest/file"), Errno::INVAL),
     ("removing .ingest", |it| fs::remove_dir(it.at(".ingest")), Errno::BUSY),
 ];
