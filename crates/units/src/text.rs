@@ -31,10 +31,12 @@ impl FromStr for ByteCount {
             ("mib", 1_048_576.0),
             ("gib", 1_073_741_824.0),
             ("tib", 1_099_511_627_776.0),
+            ("pib", 1_125_899_906_842_624.0),
             ("kb", 1e3),
             ("mb", 1e6),
             ("gb", 1e9),
             ("tb", 1e12),
+            ("pb", 1e15),
         ];
         parse(text, UNITS, "a size such as 64KiB, 40GiB or 2TB").map(Self)
     }

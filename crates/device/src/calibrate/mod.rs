@@ -189,7 +189,8 @@ fn places_of(
     let unusable = |reason| {
         let path = match geometry.kind {
             DeviceKind::Memory => "(memory)",
-            _ => "the device",
+            DeviceKind::File => "the file",
+            DeviceKind::Block => "the device",
         };
         Err(DeviceError::unusable(path, reason))
     };
