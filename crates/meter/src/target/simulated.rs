@@ -13,7 +13,7 @@ use super::{IoCompletion, IoRequest, Port, VIRTUAL_HEARTBEAT};
 use crate::log::OperationKind;
 use crate::transfers::Cells;
 use device::{DeviceError, Direction, SimulatedDisk};
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::time::Duration;
 use units::{ByteCount, Moment};
 
@@ -23,7 +23,6 @@ use units::{ByteCount, Moment};
 pub struct SimulatedPort {
     /// The disks, at least one, all at the same time.
     disks: Vec<SimulatedDisk>,
-    asked: u64,
     /// The distance between the beginnings of two files.
     each: u64,
     /// The position of the first file.
@@ -32,8 +31,9 @@ pub struct SimulatedPort {
     pieces: Option<Cells>,
     /// The alignment of requests.
     grain: u64,
-    /// Requests in flight by completion time and time of submission: the tag and the result.
-    under_way: BTreeMap<(Moment, u64), (u64, Result<(), DeviceError>)>,
+    /// Requests in flight in the order of completion, and of submission where they complete
+    /// together: the time of completion, the tag and the result.
+    under_way: VecDeque<(Moment, u64, Result<(), DeviceError>)>,
 }
 
 impl SimulatedPort {
@@ -46,12 +46,11 @@ impl SimulatedPort {
     pub fn with_files(disk: SimulatedDisk, each: ByteCount) -> Self {
         Self {
             disks: vec![disk],
-            asked: 0,
             each: each.0,
             from: 0,
             pieces: None,
             grain: 1,
-            under_way: BTreeMap::new(),
+            under_way: VecDeque::new(),
         }
     }
 
@@ -118,13 +117,20 @@ impl Port for SimulatedPort {
             Ok(done) => (done, Ok(())),
             Err(error) => (self.now(), Err(error)),
         };
-        self.under_way.insert((done, self.asked), (request.tag, result));
-        self.asked += 1;
+        // One disk completes in the order of submission: a place is searched only where there are
+        // several, or after an error.
+        let place = match self.under_way.back() {
+            Some((last, ..)) if *last > done => {
+                self.under_way.partition_point(|(at, ..)| *at <= done)
+            }
+            _ => self.under_way.len(),
+        };
+        self.under_way.insert(place, (done, request.tag, result));
         Ok(())
     }
 
     fn wait(&mut self, until: Moment, done: &mut Vec<IoCompletion>) -> Result<(), DeviceError> {
-        let next = self.under_way.first_key_value().map(|((moment, _), _)| *moment);
+        let next = self.under_way.front().map(|(moment, ..)| *moment);
         let then = match next {
             Some(next) if next <= until => Some(next),
             None if until == Moment::MAX => None,
@@ -134,10 +140,9 @@ impl Port for SimulatedPort {
             then.iter().for_each(|then| disk.advance_to(*then));
         }
         let now = self.now();
-        while let Some(entry) = self.under_way.first_entry()
-            && entry.key().0 <= now
+        while self.under_way.front().is_some_and(|(at, ..)| *at <= now)
+            && let Some((at, tag, result)) = self.under_way.pop_front()
         {
-            let ((at, _), (tag, result)) = entry.remove_entry();
             done.push(IoCompletion::new(tag, at, result));
         }
         Ok(())

@@ -77,6 +77,8 @@ struct TransfersRun<'a> {
     clients: Vec<TransferClient>,
     /// The number of transfers that each client has begun.
     begun: Vec<u64>,
+    /// The first moment at which a client begins a transfer or its next block is due.
+    soonest: Moment,
     outcome: TransfersOutcome,
     progress: RunProgress,
     /// Bytes of all blocks that have become due.
@@ -106,6 +108,7 @@ pub fn run(
         draw: TransferDraw::new(&plan.mix, plan.clients, plan.seed),
         clients: vec![TransferClient::Done; count],
         begun: vec![0; count],
+        soonest: Moment::MAX,
         outcome: TransfersOutcome {
             clients: vec![PerClient::default(); count],
             ..TransfersOutcome::default()
@@ -134,32 +137,16 @@ impl TransfersRun<'_> {
             if silent >= PATIENCE && self.clients.iter().any(moves) {
                 return Ok(false);
             }
-            let mut soonest = Moment::MAX;
-            for client in 0..self.plan.clients {
-                match &self.clients[index(client)] {
-                    TransferClient::Waits(until, _) | TransferClient::Paced(until, _)
-                        if *until > now =>
-                    {
-                        soonest = soonest.min(*until);
-                    }
-                    TransferClient::Waits(_, transfer) => {
-                        let transfer = *transfer;
-                        soonest = soonest.min(self.begin(client, transfer)?);
-                    }
-                    TransferClient::Paced(due, moving) => {
-                        let (due, moving) = (*due, moving.clone());
-                        // The storage was not asked for anything meanwhile.
-                        heard = heard.max(now);
-                        self.released(client, due, moving)?;
-                    }
-                    TransferClient::Moves(_) | TransferClient::Done => {}
-                }
+            // Most wake-ups are completions of blocks, after which no client has to be searched.
+            if self.soonest <= now && self.begin_due(now)? {
+                // The storage was not asked for anything meanwhile.
+                heard = heard.max(now);
             }
             if self.clients.iter().all(|client| matches!(client, TransferClient::Done)) {
                 return Ok(true);
             }
             // Wakes up regularly, so that a stop and the progress do not wait for the storage.
-            self.port.wait(soonest.min(now + self.port.heartbeat()), &mut done)?;
+            self.port.wait(self.soonest.min(now + self.port.heartbeat()), &mut done)?;
             for arrived in done.drain(..) {
                 heard = heard.max(arrived.at);
                 self.arrived(arrived)?;
@@ -171,6 +158,32 @@ impl TransfersRun<'_> {
         }
     }
 
+    /// Begins what is due. Returns whether a block was waiting for its time.
+    fn begin_due(&mut self, now: Moment) -> Result<bool, DeviceError> {
+        let mut paced = false;
+        self.soonest = Moment::MAX;
+        for client in 0..self.plan.clients {
+            match &self.clients[index(client)] {
+                TransferClient::Waits(until, _) | TransferClient::Paced(until, _)
+                    if *until > now =>
+                {
+                    self.soonest = self.soonest.min(*until);
+                }
+                TransferClient::Waits(_, transfer) => {
+                    let transfer = *transfer;
+                    self.begin(client, transfer)?;
+                }
+                TransferClient::Paced(due, moving) => {
+                    let (due, moving) = (*due, moving.clone());
+                    paced = true;
+                    self.released(client, due, moving)?;
+                }
+                TransferClient::Moves(_) | TransferClient::Done => {}
+            }
+        }
+        Ok(paced)
+    }
+
     /// Draws the client's next transfer, which begins after `from`.
     fn next(&mut self, client: u32, from: Moment) {
         let enough = self.plan.most.is_some_and(|most| self.begun[index(client)] >= most);
@@ -179,12 +192,13 @@ impl TransfersRun<'_> {
             TransferClient::Done
         } else {
             let transfer = self.draw.next(client);
-            TransferClient::Waits(from + transfer.delay, transfer)
+            let until = from + transfer.delay;
+            self.soonest = self.soonest.min(until);
+            TransferClient::Waits(until, transfer)
         };
     }
 
-    /// Begins a transfer. Returns the moment at which its first block is due, if that is later.
-    fn begin(&mut self, client: u32, transfer: DrawnTransfer) -> Result<Moment, DeviceError> {
+    fn begin(&mut self, client: u32, transfer: DrawnTransfer) -> Result<(), DeviceError> {
         let began = self.port.now();
         let number = self.begun[index(client)];
         self.begun[index(client)] += 1;
@@ -208,12 +222,11 @@ impl TransfersRun<'_> {
         )
     }
 
-    /// Submits the current block of `moving` when it is due. Returns that moment, if it is later.
-    fn ask(&mut self, client: u32, mut moving: Moving) -> Result<Moment, DeviceError> {
+    /// Submits the current block of `moving` when it is due.
+    fn ask(&mut self, client: u32, mut moving: Moving) -> Result<(), DeviceError> {
         let Some(rate) = self.plan.rate else {
             moving.due = self.port.now();
-            self.submit(client, moving)?;
-            return Ok(Moment::MAX);
+            return self.submit(client, moving);
         };
         let bits = u128::from(self.came_due) * 8_000_000_000;
         let after = u64::try_from(bits / u128::from(rate.0.max(1))).unwrap_or(u64::MAX);
@@ -223,11 +236,11 @@ impl TransfersRun<'_> {
         self.came_due += u64::from(moving.transfer.bytes_of(moving.block));
         moving.due = due;
         if due <= self.port.now() {
-            self.submit(client, moving)?;
-            return Ok(Moment::MAX);
+            return self.submit(client, moving);
         }
+        self.soonest = self.soonest.min(due);
         self.clients[index(client)] = TransferClient::Paced(due, moving);
-        Ok(due)
+        Ok(())
     }
 
     /// Submits a block that has become due.
@@ -306,8 +319,7 @@ impl TransfersRun<'_> {
         self.outcome.response.record(arrived.at.since(moving.due).saturating_sub(extra));
         moving.block += 1;
         if moving.block < transfer.blocks() {
-            self.ask(client, moving)?;
-            return Ok(());
+            return self.ask(client, moving);
         }
         self.over(client, &moving);
         self.next(client, arrived.at);

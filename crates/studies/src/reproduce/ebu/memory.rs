@@ -1,14 +1,16 @@
 //! Memory of a node: a FIFO cache of file pages, and a buffer for writes on their way to the disks.
 
-use std::collections::{HashSet, VecDeque};
-use units::Moment;
+use std::collections::VecDeque;
+use units::{Moment, grown, index};
 
 /// Pages of files.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     most: usize,
-    there: HashSet<(u32, u64)>,
-    order: VecDeque<(u32, u64)>,
+    /// Whether each page of each file is there. Looked up for every block: a table by number costs
+    /// less than a hash.
+    there: Vec<Vec<bool>>,
+    order: VecDeque<(u32, usize)>,
 }
 
 /// The space for writes that wait for the disks.
@@ -26,22 +28,24 @@ impl Pages {
     }
 
     pub(super) fn holds(&self, file: u32, from: u64, end: u64) -> bool {
-        self.most > 0 && pages(from, end).all(|page| self.there.contains(&(file, page)))
+        let there = self.there.get(index(file)).and_then(|file| file.get(pages(from, end)));
+        there.is_some_and(|there| there.iter().all(|there| *there))
     }
 
     pub(super) fn keep(&mut self, file: u32, from: u64, end: u64) {
         if self.most == 0 {
             return;
         }
+        let of = grown(&mut self.there, index(file));
         for page in pages(from, end) {
             // A page that is read again keeps its place in the order: the cache is FIFO, not LRU.
-            if self.there.insert((file, page)) {
+            if !std::mem::replace(grown(of, page), true) {
                 self.order.push_back((file, page));
             }
         }
         while self.order.len() > self.most {
-            let first = self.order.pop_front().expect("there are some");
-            self.there.remove(&first);
+            let (file, page) = self.order.pop_front().expect("there are some");
+            self.there[index(file)][page] = false;
         }
     }
 }
@@ -70,8 +74,9 @@ impl WriteBuffer {
     }
 }
 
-fn pages(from: u64, end: u64) -> std::ops::Range<u64> {
-    from / PAGE..end.div_ceil(PAGE)
+fn pages(from: u64, end: u64) -> std::ops::Range<usize> {
+    let number = |page| usize::try_from(page).expect("a file has thousands of pages");
+    number(from / PAGE)..number(end.div_ceil(PAGE))
 }
 
 /// What both storages of the paper moved at once (section 5.4).

@@ -27,10 +27,10 @@ use super::memory::{PAGE, Pages, WriteBuffer};
 use device::DeviceError;
 use disk::DiskModel;
 use meter::operations::{Handle, IoCompletion, IoRequest, OperationKind, Port};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
-use units::{BitRate, ByteCount, Moment};
+use units::{BitRate, ByteCount, Moment, grown, index};
 
 /// What a node is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,13 +79,14 @@ pub(super) struct Node {
     /// Bytes of a file, in whole stripes.
     each: u64,
     files: u64,
-    /// Where pages of files are that have moved.
-    moved: HashMap<(u32, u64), u64>,
+    /// Where each page of all files is, one file after another; empty if none ever moves.
+    places: Vec<u64>,
     /// Where the next gathered write goes.
     end: u64,
-    runs: HashMap<u32, Ahead>,
-    /// Ends of runs that clients write, less than a stripe each.
-    waiting: HashMap<u32, (u32, Range<u64>)>,
+    /// What has been read ahead for each client.
+    runs: Vec<Ahead>,
+    /// The end of the run that each client writes, less than a stripe.
+    waiting: Vec<Option<(u32, Range<u64>)>>,
     out: Line,
     into: Line,
     machines_out: Vec<Line>,
@@ -150,6 +151,11 @@ impl Node {
         let files = u64::from(files);
         // Gathered writes go to the free half, and start there again when it is full.
         assert!(files * each * 2 < array.capacity(), "room for files, and as much for what moves");
+        // A stripe is whole pages, and so is a file.
+        let places = match build.landing {
+            Landing::Scattered => (0..files * each / PAGE).map(|page| page * PAGE).collect(),
+            Landing::InPlace | Landing::Gathered => Vec::new(),
+        };
         Self {
             clock: Moment::ZERO,
             array,
@@ -157,10 +163,10 @@ impl Node {
             room: WriteBuffer::new(build.write_room),
             each,
             files,
-            moved: HashMap::new(),
+            places,
             end: files * each,
-            runs: HashMap::new(),
-            waiting: HashMap::new(),
+            runs: Vec::new(),
+            waiting: Vec::new(),
             out: line(build.link),
             into: line(build.link),
             machines_out: vec![line(build.client_link); MACHINES],
@@ -211,7 +217,7 @@ impl Node {
     /// When what is asked for is in memory.
     fn read(&mut self, client: u32, request: &IoRequest) -> Moment {
         let (file, from, end) = (request.file, request.offset, request.offset + request.len);
-        let mut ahead = self.runs.remove(&client).unwrap_or_default();
+        let mut ahead = std::mem::take(grown(&mut self.runs, index(client)));
         // A client without a run has an entry of zeros, which must not look like one at offset
         // zero.
         let goes_on = ahead.file == file && ahead.next == from && ahead.run > 0;
@@ -244,7 +250,7 @@ impl Node {
             ahead.parts.pop_front();
         }
         (ahead.next, ahead.run) = (end, ahead.run + request.len);
-        self.runs.insert(client, ahead);
+        self.runs[index(client)] = ahead;
         ready.max(self.clock + self.build.round_trip)
     }
 
@@ -271,7 +277,8 @@ impl Node {
     /// is over.
     fn joined(&mut self, client: u32, file: u32, range: Range<u64>) -> Vec<(u32, Range<u64>)> {
         let mut leaves = Vec::new();
-        let mut waits = match self.waiting.remove(&client) {
+        let waiting = grown(&mut self.waiting, index(client));
+        let mut waits = match waiting.take() {
             Some((same, before)) if same == file && before.end == range.start => {
                 before.start..range.end
             }
@@ -287,7 +294,7 @@ impl Node {
             waits.start = whole;
         }
         if !waits.is_empty() {
-            self.waiting.insert(client, (file, waits));
+            *waiting = Some((file, waits));
         }
         leaves
     }
@@ -310,12 +317,18 @@ impl Node {
         self.end += bytes;
         if self.build.landing == Landing::Scattered {
             for (number, page) in (0u64..).zip(pages) {
-                self.moved.insert((file, page), to + number * PAGE);
+                let page = self.page(file, page);
+                self.places[page] = to + number * PAGE;
             }
         }
         // Stripes fill up whole, whoever's the pages are.
         let whole = to / stripe * stripe..(to + bytes) / stripe * stripe;
         if timed && !whole.is_empty() { self.array.write(now, whole) } else { now }
+    }
+
+    /// The number of a page of a file among those of all files.
+    fn page(&self, file: u32, page: u64) -> usize {
+        usize::try_from(u64::from(file) * (self.each / PAGE) + page).expect("checked when made")
     }
 
     /// When these bytes of a file are in memory.
@@ -327,7 +340,8 @@ impl Node {
         while at < range.end {
             let page = at / PAGE;
             let end = ((page + 1) * PAGE).min(range.end);
-            let to = self.moved.get(&(file, page)).map_or(place + page * PAGE, |moved| *moved);
+            let moved = self.places.get(self.page(file, page));
+            let to = moved.map_or(place + page * PAGE, |moved| *moved);
             let part = to + at % PAGE..to + at % PAGE + (end - at);
             run = Some(match run {
                 Some(run) if run.end == part.start => run.start..part.end,
