@@ -26,6 +26,7 @@ use crate::messages::{
 };
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
+use crate::telemetry::Protocol;
 use crate::tls::ClientSockets;
 use crossbeam_channel::{Receiver, Sender};
 use device::sockets::ConnectionId;
@@ -383,6 +384,7 @@ impl ChannelWorker {
         let request = PlayRequest {
             tracks: Some(channel.tracks.clone()),
             sent_to: Some(channel.to),
+            protocol: Protocol::Channel,
             ..PlayRequest::new(title, presentation, name, format, wait)
         };
         let client = ClientAddress::of(channel.to.ip());

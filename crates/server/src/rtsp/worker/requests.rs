@@ -29,6 +29,7 @@ use crate::rtsp::session::{
     RtspSession, SessionState, TrackSetup, TransportSetup, UdpPair, Wire, describe,
 };
 use crate::sessions::TokenLookup;
+use crate::telemetry::Protocol;
 use device::sockets::ConnectionId;
 use director::ticket::TicketError;
 use engine::MaxWait;
@@ -416,6 +417,7 @@ impl RtspWorker {
             start: plan.first.since_start(),
             replaces: session.engine.or(adopted),
             permit,
+            protocol: Protocol::Rtsp,
             ..PlayRequest::new(title, presentation, name, format, max_wait)
         };
         Ok(Next::Admit(Box::new(play), plan))
