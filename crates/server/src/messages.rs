@@ -99,7 +99,7 @@ pub(crate) struct PermitRequestId(pub(crate) u64);
 pub(crate) enum Event {
     /// A player requests admission, or a cache a fill. Answered with [`WorkerMessage::Admitted`]
     /// when the session's start time has come.
-    Admit { caller: Caller, client: ClientAddress, request: PlayRequest },
+    Admit { caller: Caller, client: ClientAddress, request: Box<PlayRequest> },
     /// The player of a session of a recording asks for what has come since. Answered with
     /// [`WorkerMessage::Extended`].
     Extend { caller: Caller, session: SessionId, title: Arc<OpenTitle> },

@@ -199,7 +199,7 @@ impl Core {
     fn handle_event(&mut self, event: Event) {
         let now = self.clock.now();
         match event {
-            Event::Admit { caller, client, request } => self.admit(caller, client, request),
+            Event::Admit { caller, client, request } => self.admit(caller, client, *request),
             Event::Extend { caller, session, title } => self.extend(caller, session, &title),
             Event::List { caller } => {
                 let (connection, list) = (caller.connection, self.session_list(None));

@@ -308,7 +308,7 @@ impl Worker {
                 let pending =
                     PendingAnswer::Fill { title: play.name.clone(), media: Box::new(media) };
                 self.wait_for(id, exchange, request, pending);
-                return self.core.send(Event::Admit { caller, client, request: *play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
             Decision::Admit(mut play, manifest) => {
                 (play.protocol, play.parent) = (manifest.protocol(), request.parent);
@@ -317,7 +317,7 @@ impl Worker {
                 let client = ClientAddress::of(viewer);
                 let pending = PendingAnswer::Admission { title: play.name.clone(), manifest };
                 self.wait_for(id, exchange, request, pending);
-                return self.core.send(Event::Admit { caller, client, request: *play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
             Decision::FailOver(mut play) => {
                 play.parent = request.parent;
@@ -325,7 +325,7 @@ impl Worker {
                 let client = ClientAddress::of(connection.peer.ip());
                 let pending = PendingAnswer::FailOver { title: play.name.clone() };
                 self.wait_for(id, exchange, request, pending);
-                return self.core.send(Event::Admit { caller, client, request: *play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
             Decision::Extend(session, title) => {
                 self.wait_for(id, exchange, request, PendingAnswer::Extension);

@@ -163,7 +163,9 @@ fn nanoseconds(time: SystemTime) -> String {
 
 /// The beginning of a text that may be the client's.
 fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(LONGEST_TEXT)]
+    let most = text.len().min(LONGEST_TEXT);
+    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    &text[..end]
 }
 
 /// Bytes of a text in a span or a record: what strangers write into a request line is bounded by

@@ -91,7 +91,7 @@ impl RtspWorker {
                 let Some(connection) = self.connections.get_mut(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
                 connection.waiting = Some(WaitingRequest::Admission(request, plan));
-                return self.core.send(Event::Admit { caller, client, request: *play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
             Next::Open(name) => Task::Open { caller, name },
             Next::Build(title, params) => Task::BuildPresentation { caller, title, params },
