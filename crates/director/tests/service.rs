@@ -295,13 +295,14 @@ fn a_viewer_is_sent_to_the_node_that_has_reserved() {
         assert_eq!(field(&answer, "Access-Control-Allow-Origin"), Some("*"));
     }
     let request = "GET /t/film/master.m3u8?a=b HTTP/1.1\r\nAuthorization: Bearer x\r\n\
-                   Cookie: no\r\nConnection: close\r\n\r\n";
+                   Cookie: no\r\nTraceparent: 00-a-b-01\r\nConnection: close\r\n\r\n";
     assert_eq!(status(&cluster.send(request)), 302);
     let asked = node.asked.lock().unwrap();
     let question = asked.last().unwrap();
     assert!(question.starts_with("GET /t/film/master.m3u8?a=b HTTP/1.1\r\n"), "{question}");
     assert_eq!(field(question, "Tenuto-Client"), Some("127.0.0.1"));
     assert_eq!(field(question, "Authorization"), Some("Bearer x"));
+    assert_eq!(field(question, "traceparent"), Some("00-a-b-01"), "the node decides on it");
     assert!(!question.contains("Cookie"));
     let signature = field(question, "Tenuto-Director").unwrap();
     let secret = ClusterSecret::from_bytes(SECRET).unwrap();

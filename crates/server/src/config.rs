@@ -2,6 +2,7 @@
 
 use crate::address_prefix::AddressPrefix;
 use crate::copy_source::CopySource;
+use crate::telemetry::OtlpTarget;
 use cluster::{ClusterName, NodeId};
 use director::etcd::{EtcdAccess, EtcdAddress};
 use disk::DiskModel;
@@ -80,6 +81,8 @@ pub struct ServerConfig {
     pub mount_rate: Option<ReservedRate>,
     /// Where events are sent; `None`: nowhere.
     pub webhook: Option<WebhookTarget>,
+    /// The collector that gets spans of sessions and lines of the log; `None`: none does.
+    pub otlp: Option<OtlpTarget>,
     /// The cluster whose node the server is; `None`: it is alone.
     pub cluster: Option<ClusterConfig>,
     /// Where a node gets the copies of titles that placement orders; `None`: it carries out no
@@ -243,6 +246,7 @@ impl Default for ServerConfig {
             mount: None,
             mount_rate: None,
             webhook: None,
+            otlp: None,
             cluster: None,
             copies: None,
             title_keys: None,

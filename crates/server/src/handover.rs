@@ -18,6 +18,7 @@
 use crate::clock::Clock;
 use crate::layout::DeliveryFormat;
 use crate::playback_params::PlaybackParams;
+use crate::telemetry::SessionTrace;
 use device::{keep_open, monotonic_clock, take_kept};
 use engine::{HandedSession, Priority};
 use media::Excerpt;
@@ -81,6 +82,9 @@ pub(crate) struct SessionRecord {
     #[serde(default)]
     pub(crate) is_directed: bool,
     pub(crate) has_played: bool,
+    /// What is known of its span.
+    #[serde(default)]
+    pub(crate) trace: Option<SessionTrace>,
     /// What its player was given.
     pub(crate) fingerprint: String,
 }

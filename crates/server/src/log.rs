@@ -1,8 +1,10 @@
-//! The log: one JSON object in a line, for each HTTP request and each event of the server.
+//! The log: one JSON object in a line, for each HTTP request and each event of the server. A
+//! collector of OpenTelemetry gets the same lines.
 //!
 //! Logging never blocks: a thread of its own writes, and lines that do not fit its queue are
 //! dropped. The number of dropped lines is logged.
 
+use crate::telemetry::{Telemetry, TraceContext};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
@@ -20,11 +22,12 @@ pub(crate) struct Log {
     // `None` where no log is configured.
     lines: Option<Sender<LogEntry>>,
     dropped: Arc<AtomicU64>,
+    telemetry: Telemetry,
 }
 
 /// What the thread of the log gets.
 enum LogEntry {
-    Line(Value),
+    Line(Arc<Value>),
     /// The lines that follow go here.
     GoOnIn(LogFile),
 }
@@ -34,17 +37,20 @@ pub(crate) type LogFile = Box<dyn Write + Send>;
 
 impl Log {
     /// Starts a log that appends to a file or writes to the standard error stream (`-`); without a
-    /// path lines are discarded. The thread ends when the last handle is dropped.
-    pub(crate) fn start(path: Option<&Path>) -> io::Result<(Self, Option<JoinHandle<()>>)> {
+    /// path there is none. The thread ends when the last handle is dropped.
+    pub(crate) fn start(
+        path: Option<&Path>,
+        telemetry: Telemetry,
+    ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
         let dropped = Arc::new(AtomicU64::new(0));
-        let Some(path) = path else { return Ok((Self { lines: None, dropped }, None)) };
+        let Some(path) = path else { return Ok((Self { lines: None, dropped, telemetry }, None)) };
         let out = Self::open(path)?;
         let (lines, queue) = bounded(QUEUE);
         let counter = Arc::clone(&dropped);
         let thread = thread::Builder::new()
             .name("log".to_owned())
             .spawn(move || write_lines(&queue, out, &counter))?;
-        Ok((Self { lines: Some(lines), dropped }, Some(thread)))
+        Ok((Self { lines: Some(lines), dropped, telemetry }, Some(thread)))
     }
 
     /// Opens a file to append to, or the standard error stream (`-`).
@@ -63,11 +69,22 @@ impl Log {
         }
     }
 
-    /// Adds a line. `fields` makes its object, and is called only where there is a log.
+    /// Adds a line. `fields` makes its object, and is called only where there is a log or a
+    /// collector.
     pub(crate) fn line(&self, fields: impl FnOnce() -> Value) {
+        self.line_of(None, fields);
+    }
+
+    /// Adds a line about a session, which a collector finds beside the session's span.
+    pub(crate) fn line_of(&self, session: Option<TraceContext>, fields: impl FnOnce() -> Value) {
+        if self.lines.is_none() && !self.telemetry.is_on() {
+            return;
+        }
+        let (mut line, now) = (fields(), SystemTime::now());
+        line["time"] = iso_date(now).into();
+        let line = Arc::new(line);
+        self.telemetry.log(now, &line, session);
         let Some(lines) = &self.lines else { return };
-        let mut line = fields();
-        line["time"] = iso_date(SystemTime::now()).into();
         if let Err(TrySendError::Full(_)) = lines.try_send(LogEntry::Line(line)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

@@ -14,6 +14,7 @@ use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::presentation::Presentation;
 use crate::sessions::{FailoverNodes, PlayerSession, Token};
+use crate::telemetry::{Protocol, TraceContext};
 use crate::wire;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::SharedBuffer;
@@ -28,7 +29,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use units::{BitRate, ByteCount, Moment};
 
 /// Sends events to the core. Clones send to the same core.
@@ -98,7 +99,7 @@ pub(crate) struct PermitRequestId(pub(crate) u64);
 pub(crate) enum Event {
     /// A player requests admission, or a cache a fill. Answered with [`WorkerMessage::Admitted`]
     /// when the session's start time has come.
-    Admit { caller: Caller, client: ClientAddress, request: PlayRequest },
+    Admit { caller: Caller, client: ClientAddress, request: Box<PlayRequest> },
     /// The player of a session of a recording asks for what has come since. Answered with
     /// [`WorkerMessage::Extended`].
     Extend { caller: Caller, session: SessionId, title: Arc<OpenTitle> },
@@ -209,6 +210,19 @@ impl Manifest {
             Self::File => DeliveryFormat::Progressive,
         }
     }
+
+    /// How the player will fetch the title, as its trace has it.
+    pub(crate) fn protocol(self) -> Protocol {
+        match self {
+            Self::Hls(_) => Protocol::Hls,
+            Self::HlsTransport => Protocol::HlsTransport,
+            Self::Dash(_) => Protocol::Dash,
+            Self::OnDemand(_) => Protocol::OnDemand,
+            Self::File => Protocol::File,
+            Self::TransportFile => Protocol::TransportFile,
+            Self::OverRtsp { .. } => Protocol::Rtsp,
+        }
+    }
 }
 
 /// A player's request for admission.
@@ -219,6 +233,12 @@ pub(crate) struct PlayRequest {
     /// The title's name in the request's URL.
     pub(crate) name: String,
     pub(crate) format: DeliveryFormat,
+    /// How the player will fetch it.
+    pub(crate) protocol: Protocol,
+    /// When the player asked.
+    pub(crate) asked: SystemTime,
+    /// The span of the player or of a proxy that it has named.
+    pub(crate) parent: Option<TraceContext>,
     /// The tracks to be played, where the player has chosen them; `None`: the best offer that fits.
     pub(crate) tracks: Option<Vec<u16>>,
     /// Where play-out starts, in media time.
@@ -257,6 +277,13 @@ impl PlayRequest {
             presentation,
             name,
             format,
+            protocol: match format {
+                DeliveryFormat::Segmented => Protocol::Segments,
+                DeliveryFormat::TransportStream => Protocol::HlsTransport,
+                DeliveryFormat::Progressive => Protocol::File,
+            },
+            asked: SystemTime::now(),
+            parent: None,
             tracks: None,
             start: Duration::ZERO,
             max_wait,
@@ -372,6 +399,25 @@ pub(crate) enum AdmissionError {
     Ended(RequestError),
     /// No session token could be made; the reason.
     Failed(String),
+}
+
+impl AdmissionError {
+    /// A stable word for it, and what it is in words.
+    pub(crate) fn reason(&self) -> (&'static str, String) {
+        let text = |word, detail: &str| (word, detail.to_owned());
+        match self {
+            Self::Refused(refusal) => (refusal.cause.word(), refusal.detail.clone()),
+            Self::TitleRemoved => text("no-title", "the title was removed"),
+            Self::Stopping => text("stopping", "the server is stopping"),
+            Self::TooManyUnplayed { client, most } => {
+                ("too-many-unplayed", format!("{client} has {most} sessions that it does not play"))
+            }
+            Self::FormatUnavailable => text("format", "the title has no such form"),
+            Self::NotPermitted(_) => text("token-not-allowed", "the token permits no rendition"),
+            Self::Ended(_) => text("session-ended", "the session has ended before its start"),
+            Self::Failed(error) => text("internal", error),
+        }
+    }
 }
 
 /// Why a request for bytes is not served.

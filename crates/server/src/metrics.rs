@@ -2,6 +2,7 @@
 //! counting costs nothing between scrapes.
 
 use crate::shared::Shared;
+use crate::telemetry::Signal;
 use crate::wire;
 use device::KernelCounters;
 use director::clock::ClockDifference;
@@ -62,6 +63,7 @@ impl Collector for Scrape {
         self.rtsp(&mut out)?;
         self.channels(&mut out)?;
         self.readers(&mut out)?;
+        self.telemetry(&mut out)?;
         self.tls(&mut out)
     }
 }
@@ -400,6 +402,21 @@ impl Scrape {
         let dropped = channels.dropped.load(Ordering::Relaxed);
         let help = "Datagrams of channels that the kernel did not take";
         out.counter("channel_dropped_datagrams", help, dropped)
+    }
+
+    fn telemetry(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let Some(counters) = self.0.telemetry.counters() else { return Ok(()) };
+        let of_each = Signal::ALL.map(|signal| (signal.word(), counters.of(signal)));
+        let sent = of_each.map(|(word, counts)| (word, counts.sent.load(Ordering::Relaxed)));
+        let help = "Spans and log records that the collector has taken";
+        out.family("otlp_sent", help, None, "signal", &sent, ConstCounter::new)?;
+        let dropped = of_each.map(|(word, counts)| (word, counts.dropped.load(Ordering::Relaxed)));
+        let help = "Spans and log records dropped: the queue was full, or they were refused";
+        out.family("otlp_dropped", help, None, "signal", &dropped, ConstCounter::new)?;
+        let failing = of_each
+            .map(|(word, counts)| (word, u64::from(counts.is_failing.load(Ordering::Relaxed))));
+        let help = "Whether the collector did not take the last spans or log records";
+        out.family("otlp_failing", help, None, "signal", &failing, gauge)
     }
 
     fn tls(&self, out: &mut Out<'_, '_>) -> fmt::Result {

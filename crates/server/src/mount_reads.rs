@@ -28,6 +28,7 @@ use crate::messages::{
 use crate::presentation::Presentation;
 use crate::sessions::PlayerSession;
 use crate::shared::{ReaderCounters, Shared};
+use crate::telemetry::Protocol;
 use crossbeam_channel::{Receiver, SendError, Sender, unbounded};
 use device::SharedBuffer;
 use device::sockets::ConnectionId;
@@ -201,12 +202,13 @@ impl MountReaders {
             }
         };
         let (format, wait) = (DeliveryFormat::Progressive, MaxWait::default());
-        let request = PlayRequest {
+        let request = Box::new(PlayRequest {
             tracks: Some(tracks_of(&file)),
             replaces,
             in_mount: true,
+            protocol: Protocol::Mount,
             ..PlayRequest::new(title, presentation, name, format, wait)
-        };
+        });
         // The programs that use a mount are on this machine, as far as the server sees.
         let client = ClientAddress::of(IpAddr::V4(Ipv4Addr::LOCALHOST));
         self.core.send(Event::Admit { caller: place.caller(), client, request });

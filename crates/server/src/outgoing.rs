@@ -1,8 +1,10 @@
-//! Requests of the server to others over HTTP: which addresses can be named, and whose certificates
-//! are trusted.
+//! Requests of the server to others over HTTP: which addresses can be named, whose certificates are
+//! trusted, and the client that sends to an address of the operator's.
 
 use rustls::crypto::ring;
 use std::sync::Arc;
+use std::time::Duration;
+use ureq::Agent;
 use ureq::http::Uri;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
@@ -18,6 +20,22 @@ pub(crate) fn parse_address(url: &str) -> Result<Uri, &'static str> {
         return Err("has no host, or a password");
     }
     Ok(uri)
+}
+
+/// An HTTP client for an address that the operator has named, with this time for a request. The
+/// error says what is wrong, after the text of the address.
+pub(crate) fn agent(url: &str, patience: Duration) -> Result<Agent, &'static str> {
+    let tls = parse_address(url).and_then(|uri| tls_for(&uri))?;
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        // The operator has named where requests go.
+        .proxy(None)
+        .max_redirects(0)
+        .tls_config(tls)
+        .timeout_global(Some(patience))
+        .user_agent("tenuto")
+        .build();
+    Ok(config.new_agent())
 }
 
 /// The TLS configuration for an address: what this machine trusts is trusted. The error says what

@@ -89,6 +89,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         mount,
         mount_rate,
         webhook,
+        otlp,
         cluster,
         copies,
         title_keys,
@@ -142,6 +143,8 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         of("mount-rate", Restart, mount_rate),
         of("webhook", Restart, &url),
         of("webhook-secret", Restart, &secret),
+        of("otlp", Restart, &otlp.as_ref().map(|to| &to.url)),
+        of("otlp-traced", Restart, &otlp.as_ref().map(|to| to.traced)),
         of("cluster", Restart, &cluster_of(|it| format!("{:?}", it.etcd))),
         of("cluster-name", Restart, &cluster_of(|it| it.name.to_string())),
         of("etcd-cert", Restart, &cluster_of(|it| format!("{:?}", it.etcd_access.certificate))),
@@ -319,7 +322,7 @@ impl Debug for Reloader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::WebhookTarget;
+    use crate::{OtlpTarget, TracedPart, WebhookTarget};
     use director::etcd::EtcdAccess;
     use units::{BitRate, ByteCount};
 
@@ -353,6 +356,7 @@ mod tests {
             ingest_from: vec!["https://".parse().unwrap()],
             mount: Some("m".into()),
             mount_rate: Some(store::ReservedRate::Title),
+            otlp: OtlpTarget::new(Some("o".to_owned()), TracedPart::ALL, |_| None),
             webhook: Some(WebhookTarget { url: "w".to_owned(), secret: Some("s".into()) }),
             cluster: Some(ClusterConfig {
                 etcd: vec!["http://127.0.0.1:2379".parse().unwrap()],

@@ -9,7 +9,8 @@
 //!   mount-reads    reads at reserved rates    │
 //!   disk-history   writes observations        │
 //!   log            writes lines               │
-//!   webhook        sends events               ┘
+//!   webhook        sends events               │
+//!   otlp           sends spans and log lines  ┘
 //! ```
 //!
 //! The core ends first. It sends [`WorkerMessage::Quit`](crate::messages::WorkerMessage) to the
@@ -46,15 +47,17 @@ use crate::rtsp::{self, RtspLimits};
 use crate::scrubbing::{self, Scrubbing};
 use crate::sessions::SessionTable;
 use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
+use crate::telemetry::{FLUSHED_WITHIN, Telemetry, TelemetrySender, TelemetryThread};
 use crate::title_keys::{KeyProvider, TitleKeyFile};
 use crate::title_owner::EngineTitleOwner;
 use crate::tls::{ServerTls, TlsProtocol};
-use crate::webhook::Webhook;
+use crate::webhook::{Webhook, WebhookSender};
 use crate::wire;
 use crossbeam_channel::{Receiver, bounded, unbounded};
 use device::{MemoryLimits, Pool};
 use engine::{DiskNumber, Engine, EngineConfig};
 use http_service::TlsFiles;
+use serde_json::Value;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -88,6 +91,8 @@ pub struct Server {
     // The core's first; the log's last.
     threads: Vec<JoinHandle<()>>,
     membership: Option<Arc<Membership>>,
+    // `None`: there is no collector.
+    telemetry: Option<TelemetryThread>,
 }
 
 impl Server {
@@ -97,6 +102,7 @@ impl Server {
         CheckedConfig::new(config)?;
         config.tls.as_ref().map(TlsFiles::read).transpose()?;
         config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
+        config.otlp.as_ref().map_or(Ok(()), Telemetry::check)?;
         for path in &config.stores {
             Store::peek(path).map_err(|error| error.reason())?;
         }
@@ -121,7 +127,9 @@ impl Server {
         let listeners = Listeners::bind(&config, before.as_mut())?;
         let sockets = listeners.kept(&config)?;
         let (address, rtsp_address) = (listeners.address, listeners.rtsp_address);
-        let (log, log_thread) = Log::start(config.access_log.as_deref())
+        let (telemetry, exported) =
+            Telemetry::new(config.otlp.as_ref(), &instance(&config, address))?;
+        let (log, log_thread) = Log::start(config.access_log.as_deref(), telemetry.clone())
             .map_err(|e| failed("open the access log", e))?;
         let secured = |files| ServerTls::new(files, config.http2, &log);
         let tls = config.tls.as_ref().map(secured).transpose()?;
@@ -137,7 +145,9 @@ impl Server {
         let access = access.logged(log.clone());
         let security = Security { access, tls: tls.map(Arc::new), membership: membership.clone() };
         let library = library(&config, title_keys, &opened, methods);
-        let shared = shared(&config, library, security, &clients.http, clock, log)?;
+        let outlets = outlets(&config, log, telemetry)?;
+        let shared = shared(&config, library, security, &clients.http, clock, outlets)?;
+        let telemetry = exported.map(|it| start_telemetry(it, &shared)).transpose()?;
         let handles = clients.handles();
         let opener = start_opener(&shared, &core, &handles, &mut threads)?;
         let workers = handles.clone();
@@ -204,6 +214,7 @@ impl Server {
             sockets,
             threads,
             membership,
+            telemetry,
         })
     }
 
@@ -281,7 +292,7 @@ impl Server {
         self.core.send(Event::HandOver { within: HANDOVER_WITHIN, to });
         let left = left.recv();
         let (clock, sockets) = (self.clock, std::mem::take(&mut self.sockets));
-        self.join()?;
+        self.join(FLUSHED_BEFORE_HANDOVER)?;
         // A core that has ended by itself has said why.
         let left = left.unwrap_or_default();
         Ok(Handover { left, clock, sockets })
@@ -299,14 +310,15 @@ impl Server {
 
     /// Waits until the server has stopped.
     pub fn wait(mut self) -> Result<(), Reason> {
-        self.join()
+        self.join(FLUSHED_WITHIN)
     }
 
     fn reloader(&self) -> &Reloader {
         self.reloader.as_ref().expect("kept until the server has ended")
     }
 
-    fn join(&mut self) -> Result<(), Reason> {
+    /// `flush`: the longest time for what a collector has not got yet.
+    fn join(&mut self, flush: Duration) -> Result<(), Reason> {
         // Connections are not to wait for a server that does not come.
         self.sockets.clear();
         if let Some(membership) = self.membership.take() {
@@ -332,6 +344,9 @@ impl Server {
         self.scrubbing = None;
         self.copies = None;
         threads.for_each(join);
+        if let Some(telemetry) = self.telemetry.take() {
+            telemetry.wait(flush);
+        }
         failed.map_or(Ok(()), |name| {
             let message = format!("the server failed: its thread {name} ended unexpectedly");
             Err(Reason::new(message, "start it again and report this"))
@@ -345,7 +360,7 @@ impl Drop for Server {
             // `wait` takes the threads: a server that was waited for has ended already.
             self.stop(Duration::ZERO);
             // `wait` reports failures; a dropped server has no one to report to.
-            let _ = self.join();
+            let _ = self.join(FLUSHED_WITHIN);
         }
     }
 }
@@ -647,7 +662,7 @@ fn shared(
     security: Security,
     workers: &[HttpThread],
     clock: Clock,
-    log: Log,
+    (outlets, webhook): (Outlets, Option<WebhookSender>),
 ) -> Result<Arc<Shared>, Reason> {
     let sessions = SessionTable::new().map_err(|e| failed("open /dev/urandom", e))?;
     let info = ServerInfo {
@@ -657,11 +672,38 @@ fn shared(
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
     };
     let settings = LiveSettings::of(config);
-    let (webhook, sender) = Webhook::new(config.webhook.as_ref())?;
-    let outlets = Outlets { log, webhook };
     let shared = Arc::new(Shared::new(clock, library, sessions, security, outlets, info, settings));
-    sender.map_or(Ok(()), |sender| sender.start(&shared)).map_err(no_thread)?;
+    webhook.map_or(Ok(()), |sender| sender.start(&shared)).map_err(no_thread)?;
     Ok(shared)
+}
+
+/// Where the server tells what happens, and what sends events before its thread runs.
+fn outlets(
+    config: &ServerConfig,
+    log: Log,
+    telemetry: Telemetry,
+) -> Result<(Outlets, Option<WebhookSender>), Reason> {
+    let (webhook, sender) = Webhook::new(config.webhook.as_ref())?;
+    Ok((Outlets { log, webhook, telemetry }, sender))
+}
+
+/// What tells a collector this server from others: the node, or the address.
+fn instance(config: &ServerConfig, address: SocketAddr) -> String {
+    config.cluster.as_ref().map_or_else(|| address.to_string(), |it| it.node.to_string())
+}
+
+/// Starts the thread that sends to a collector. It does not keep the server's state.
+fn start_telemetry(
+    sender: TelemetrySender,
+    shared: &Arc<Shared>,
+) -> Result<TelemetryThread, Reason> {
+    let server = Arc::downgrade(shared);
+    let log = move |line: Value| {
+        if let Some(server) = server.upgrade() {
+            server.log.line(|| line);
+        }
+    };
+    sender.start(log).map_err(no_thread)
 }
 
 /// What the owners of stores need: those of the control sockets, of the admin API and of the
@@ -783,3 +825,5 @@ fn failed(what: &str, error: io::Error) -> Reason {
 /// Time for the responses that are being sent when a server hands over: a segment on most lines.
 /// Viewers of the others fetch it once more.
 const HANDOVER_WITHIN: Duration = Duration::from_secs(2);
+/// Time in which a collector gets the last records when a server hands over: viewers wait for it.
+const FLUSHED_BEFORE_HANDOVER: Duration = Duration::from_millis(250);

@@ -10,6 +10,7 @@ use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
 use crate::player_reports::SessionReports;
 use crate::presentation::Presentation;
+use crate::telemetry::SessionTrace;
 use engine::SessionId;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -70,6 +71,8 @@ pub(crate) struct PlayerSession {
     /// Where it may go on, if this node is lost; `None`: nowhere.
     pub(crate) failover: Option<Arc<FailoverNodes>>,
     pub(crate) admitted: Instant,
+    /// What is known of its span; `None`: there is no collector.
+    pub(crate) trace: Option<SessionTrace>,
     /// How much later than requested it begins.
     pub(crate) wait: Duration,
     /// Whether media has been delivered.

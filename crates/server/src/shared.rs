@@ -11,6 +11,7 @@ use crate::membership::Membership;
 use crate::player_reports::ReportCounters;
 use crate::rtsp::{ChannelCounters, RtspCounters};
 use crate::sessions::SessionTable;
+use crate::telemetry::{Telemetry, TraceContext};
 use crate::tls::ServerTls;
 use crate::webhook::Webhook;
 use crate::wire;
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) membership: Option<Arc<Membership>>,
     pub(crate) log: Log,
     pub(crate) webhook: Webhook,
+    pub(crate) telemetry: Telemetry,
     pub(crate) http: HttpCounters,
     pub(crate) rtsp: RtspCounters,
     pub(crate) channels: ChannelCounters,
@@ -181,6 +183,7 @@ pub(crate) struct Security {
 pub(crate) struct Outlets {
     pub(crate) log: Log,
     pub(crate) webhook: Webhook,
+    pub(crate) telemetry: Telemetry,
 }
 
 impl Shared {
@@ -189,7 +192,7 @@ impl Shared {
         content: Library,
         sessions: SessionTable,
         Security { access, tls, membership }: Security,
-        Outlets { log, webhook }: Outlets,
+        Outlets { log, webhook, telemetry }: Outlets,
         info: ServerInfo,
         settings: LiveSettings,
     ) -> Self {
@@ -202,6 +205,7 @@ impl Shared {
             membership,
             log,
             webhook,
+            telemetry,
             http: HttpCounters::default(),
             rtsp: RtspCounters::default(),
             channels: ChannelCounters::default(),
@@ -280,9 +284,9 @@ impl Shared {
         *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
-    /// Keeps a decision on a viewer, and writes it to the log.
-    pub(crate) fn decided(&self, decision: wire::ViewerDecision) {
-        self.log.line(|| {
+    /// Keeps a decision on a viewer, and writes it to the log. `session`: its span.
+    pub(crate) fn decided(&self, decision: wire::ViewerDecision, session: Option<TraceContext>) {
+        self.log.line_of(session, || {
             let mut line = json!(decision);
             line["event"] = "decision".into();
             line

@@ -153,17 +153,7 @@ fn agent(url: &str) -> Result<Agent, Reason> {
         let hint = "for example --webhook https://alerts.example/tenuto; --webhook-secret signs";
         Reason::new(format!("--webhook {url} {why}"), hint)
     };
-    let tls = outgoing::parse_address(url).and_then(|uri| outgoing::tls_for(&uri)).map_err(bad)?;
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        // The operator has named where events go.
-        .proxy(None)
-        .max_redirects(0)
-        .tls_config(tls)
-        .timeout_global(Some(PATIENCE))
-        .user_agent("tenuto")
-        .build();
-    Ok(config.new_agent())
+    outgoing::agent(url, PATIENCE).map_err(bad)
 }
 
 /// The key in a file, without the line end behind it.

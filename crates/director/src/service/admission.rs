@@ -52,6 +52,8 @@ pub(super) struct Viewer<'a> {
     pub(super) target: &'a str,
     /// The viewer's own proof of a right.
     pub(super) authorization: Option<&'a [u8]>,
+    /// The span of the player or of a proxy (W3C Trace Context).
+    pub(super) traceparent: Option<&'a [u8]>,
     /// The viewer's address.
     pub(super) client: IpAddr,
     /// How the viewer has reached the director: the beginning of the address of its steering
@@ -184,6 +186,7 @@ impl Admission {
                     let question = Question {
                         target: viewer.target,
                         authorization: viewer.authorization,
+                        traceparent: viewer.traceparent,
                         client: viewer.client,
                         steering: steering.as_deref().unwrap_or_default(),
                         elsewhere: &elsewhere,

@@ -32,6 +32,8 @@ pub(super) struct Question<'a> {
     pub(super) target: &'a str,
     /// The viewer's own proof of a right.
     pub(super) authorization: Option<&'a [u8]>,
+    /// The span of the player or of a proxy, of which the session becomes a part.
+    pub(super) traceparent: Option<&'a [u8]>,
     /// The viewer's address.
     pub(super) client: IpAddr,
     /// The address of the steering manifest.
@@ -132,7 +134,7 @@ impl Nodes {
     }
 
     fn request(&self, node: &NodeAddress, question: Question<'_>) -> Vec<u8> {
-        let Question { target, authorization, client, steering, elsewhere } = question;
+        let Question { target, authorization, traceparent, client, steering, elsewhere } = question;
         let path = node.path();
         let whole;
         let target = if path.is_empty() {
@@ -156,6 +158,9 @@ impl Nodes {
         line(&[b"\r\n", SIGNATURE_HEADER.as_bytes(), b": ", signature.as_bytes()]);
         if let Some(authorization) = authorization {
             line(&[b"\r\nAuthorization: ", authorization]);
+        }
+        if let Some(traceparent) = traceparent {
+            line(&[b"\r\ntraceparent: ", traceparent]);
         }
         line(&[b"\r\n\r\n"]);
         request

@@ -46,6 +46,7 @@ fn resource(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpRespons
         let viewer = Viewer {
             target: request.target,
             authorization: request.field("authorization"),
+            traceparent: request.field("traceparent"),
             client: request.client,
             base: request::base(request),
             class: AdmissionClass::New,

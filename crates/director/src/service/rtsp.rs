@@ -139,6 +139,7 @@ impl RtspHandler {
                 // A field over several lines would become fields of the question.
                 value.iter().all(|byte| *byte == b' ' || byte.is_ascii_graphic())
             }),
+            traceparent: None,
             client,
             base: None,
             class,

@@ -5,7 +5,9 @@ use crate::disk_thread::ReadJob;
 use crate::messages::RequestError;
 use crate::recovery_probe;
 use device::{Buffer, Pool};
-use engine::{Action, CutShort, DiskNumber, ReadId, ReadOutcome, SessionId, SessionSummary};
+use engine::{
+    Action, CutShort, DiskNumber, ReadId, ReadOutcome, ScheduleChange, SessionId, SessionSummary,
+};
 use serde_json::json;
 use std::sync::Arc;
 use units::ByteCount;
@@ -49,6 +51,7 @@ impl Core {
             Action::Forget { read } => self.drop_buffer(read),
             Action::Refused { request, refusal } => {
                 self.show_refused_seek(request, &refusal);
+                self.trace_refused_seek(request, &refusal);
                 self.request_failed(request, RequestError::Refused(refusal));
             }
             Action::Declined { request, why } => {
@@ -69,7 +72,10 @@ impl Core {
                 let store = self.store_name(disk);
                 self.shared.log.line(|| json!({ "event": "disk-restored", "store": store }));
             }
-            // For checkers of the engine: no player is told of its schedule.
+            Action::Rescheduled { change: ScheduleChange::Readmitted { request, .. }, .. } => {
+                self.note_seek(request);
+            }
+            // No player is told of its schedule.
             Action::Rescheduled { .. } => {}
             Action::TitleIdle { title } => self.title_idle(title),
         }
@@ -97,8 +103,11 @@ impl Core {
 
     fn session_ended(&mut self, id: SessionId, summary: &SessionSummary) {
         self.shared.session_ended(summary);
-        let name = self.sessions.get(&id).map(|open| open.session.name.clone());
-        self.shared.log.line(|| {
+        self.trace_end(id, Some(summary), None);
+        let open = self.sessions.get(&id);
+        let name = open.map(|open| open.session.name.clone());
+        let trace = open.and_then(|open| open.session.trace).map(|trace| trace.context());
+        self.shared.log.line_of(trace, || {
             json!({
                 "event": if summary.is_fill { "fill-ended" } else { "session-ended" },
                 "title": name,

@@ -12,6 +12,7 @@
 
 use super::Core;
 use crate::sessions::PlayerSession;
+use crate::telemetry::TraceContext;
 use crate::wire::ViewerDecision;
 use engine::{AdmissionDecision, CutShort, Priority, Refusal, RequestId, SessionId};
 use serde_json::json;
@@ -24,21 +25,18 @@ impl Core {
         &self,
         about: ViewerDecision,
         is_fill: bool,
+        trace: Option<TraceContext>,
         answer: &AdmissionDecision,
     ) {
         let subject = if is_fill { "fill" } else { "session" }.to_owned();
         match answer {
             AdmissionDecision::Refused(refusal) => {
-                self.shared.decided(refused(ViewerDecision { subject, ..about }, refusal));
+                self.shared.decided(refused(ViewerDecision { subject, ..about }, refusal), trace);
             }
             AdmissionDecision::Admitted { .. } if is_fill => {}
             AdmissionDecision::Admitted { session, offer, wait, preempted } => {
-                let verdict = match (wait.is_zero(), *offer) {
-                    (false, _) => "later",
-                    (true, 1..) => "smaller",
-                    (true, 0) => "admitted",
-                };
-                self.shared.decided(ViewerDecision {
+                let verdict = verdict(*wait, *offer);
+                let decision = ViewerDecision {
                     subject,
                     verdict: verdict.to_owned(),
                     session: Some(session.0),
@@ -46,7 +44,8 @@ impl Core {
                     until: (!wait.is_zero()).then(|| unix_seconds(*wait)),
                     preempted: preempted.iter().map(|session| session.0).collect(),
                     ..about
-                });
+                };
+                self.shared.decided(decision, trace);
             }
         }
     }
@@ -55,25 +54,36 @@ impl Core {
     pub(super) fn show_refused_seek(&self, request: RequestId, refusal: &Refusal) {
         let Some(session) = self.session_of(request) else { return };
         let subject = "seek".to_owned();
-        self.shared.decided(refused(ViewerDecision { subject, ..about(session) }, refusal));
+        let decision = refused(ViewerDecision { subject, ..about(session) }, refusal);
+        self.shared.decided(decision, session.trace.map(|trace| trace.context()));
     }
 
     /// Shows why a session that plays has ended, and tells it to the webhook.
     pub(super) fn show_cut_short(&self, id: SessionId, why: CutShort) {
         let Some(open) = self.sessions.get(&id) else { return };
-        let about = about(&open.session);
+        let (about, trace) = (about(&open.session), open.session.trace);
         if why != CutShort::DiskLost {
             let (title, priority) = (about.title.clone(), about.priority.clone());
             self.shared.webhook.tell("session-preempted", || {
                 json!({ "session": id.0, "title": title, "priority": priority, "cause": why.word() })
             });
         }
-        self.shared.decided(ViewerDecision {
+        let decision = ViewerDecision {
             subject: "end".to_owned(),
             verdict: "ended".to_owned(),
             reason: Some(why.word().to_owned()),
             ..about
-        });
+        };
+        self.shared.decided(decision, trace.map(|trace| trace.context()));
+    }
+}
+
+/// The word for an acceptance after this wait, of the offer with this number among those asked for.
+pub(super) fn verdict(wait: Duration, offer: usize) -> &'static str {
+    match (wait.is_zero(), offer) {
+        (false, _) => "later",
+        (true, 1..) => "smaller",
+        (true, 0) => "admitted",
     }
 }
 

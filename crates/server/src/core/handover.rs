@@ -14,9 +14,9 @@ use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
 use crate::sessions::PlayerSession;
 use crossbeam_channel::Sender;
-use engine::{AdmitRequest, MaxWait, TakenOver};
+use engine::{AdmitRequest, MaxWait, SessionId, TakenOver};
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -41,9 +41,12 @@ impl Core {
         self.notify_deferred_admissions(Moment::MAX);
     }
 
-    /// Sends the state, if it is to be handed over. Nothing of it changes any more.
+    /// Sends the state, if it is to be handed over; else all sessions are over. Nothing of it
+    /// changes any more.
     pub(super) fn hand_over(&mut self) {
-        let Some(HandingOver { to, .. }) = self.handing_over.take() else { return };
+        let Some(HandingOver { to, .. }) = self.handing_over.take() else {
+            return self.trace_all_ends(|_| false);
+        };
         let mut fingerprints = Fingerprints::default();
         let states = self.engine.handed_sessions();
         let records = states.into_iter().filter_map(|state| {
@@ -65,11 +68,15 @@ impl Core {
                 wait: session.wait,
                 is_directed: session.is_directed,
                 has_played: session.has_played(),
+                trace: session.trace,
                 fingerprint: fingerprints.of(session),
                 state,
             })
         });
-        let sessions = records.collect();
+        let sessions: Vec<SessionRecord> = records.collect();
+        let going_on: HashSet<SessionId> =
+            sessions.iter().map(|record| record.state.session).collect();
+        self.trace_all_ends(|session| going_on.contains(&session));
         let disks = self.engine.status(self.clock.now()).disks.into_iter();
         let drained = disks.zip(&self.shared.content.stores).filter(|(disk, _)| disk.draining);
         let draining = drained.map(|(_, opened)| opened.store.info().uuid.to_string()).collect();
@@ -174,6 +181,7 @@ impl Core {
             failover: None,
             admitted: Instant::now().checked_sub(record.age).unwrap_or_else(Instant::now),
             wait: record.wait,
+            trace: record.trace,
             started: Arc::new(AtomicBool::new(record.has_played)),
             reported: Arc::default(),
         });

@@ -10,7 +10,7 @@
 //!
 //! `requests` handles requests for bytes (event to engine, action to HTTP thread), `sessions`
 //! admission and the removal of titles, `handover` sessions of another server, `actions` the other
-//! actions; `decisions` shows what was decided on viewers.
+//! actions; `decisions` shows what was decided on viewers, `tracing` what became of them.
 
 mod actions;
 mod alerts;
@@ -18,6 +18,7 @@ mod decisions;
 mod handover;
 mod requests;
 mod sessions;
+mod tracing;
 
 use crate::background_io::GuaranteedWrites;
 use crate::buffer_memory::MemoryWatch;
@@ -198,7 +199,7 @@ impl Core {
     fn handle_event(&mut self, event: Event) {
         let now = self.clock.now();
         match event {
-            Event::Admit { caller, client, request } => self.admit(caller, client, request),
+            Event::Admit { caller, client, request } => self.admit(caller, client, *request),
             Event::Extend { caller, session, title } => self.extend(caller, session, &title),
             Event::List { caller } => {
                 let (connection, list) = (caller.connection, self.session_list(None));
@@ -211,6 +212,7 @@ impl Core {
                 let _ = answer.send(Box::new(self.engine.clone()));
             }
             Event::Close { session } => {
+                self.trace_end(session, None, Some("left"));
                 self.engine.close(now, session);
                 self.end_session(session, RequestError::SessionEnded);
             }

@@ -11,12 +11,16 @@ use crate::messages::{Caller, RequestError, WorkerMessage};
 use crate::sessions::PlayerSession;
 use engine::{MediaRequest, ReadId, RequestId, SessionId};
 use std::ops::Range;
+use std::time::SystemTime;
 use units::Moment;
 
 /// A request for bytes that has not been answered completely.
 pub(super) struct PendingRequest {
     caller: Caller,
     session: SessionId,
+    /// When the session has sought with it, until bytes from there are delivered; where a collector
+    /// is told.
+    pub(super) sought: Option<SystemTime>,
 }
 
 impl Core {
@@ -28,7 +32,8 @@ impl Core {
         };
         // Before the engine decides: its refusal is sent to the caller that is registered here.
         open.requests.insert(request);
-        self.requests.insert(request, PendingRequest { caller, session: media.session });
+        self.requests
+            .insert(request, PendingRequest { caller, session: media.session, sought: None });
         self.engine.request(now, media);
         // A refusal is among the engine's actions. It must reach the HTTP thread instead of
         // `Accepted`, not after it: the response head is sent on acceptance.
@@ -42,19 +47,24 @@ impl Core {
     /// Sends `bytes` of a read's buffer to the request's HTTP thread. The buffer is shared, not
     /// copied.
     pub(super) fn deliver(&mut self, request: RequestId, read: ReadId, bytes: Range<u32>) {
-        let Some(pending) = self.requests.get(&request) else {
+        let Some(pending) = self.requests.get_mut(&request) else {
             // The request has ended in this burst of events, and the engine needs its answer.
             return self.engine.cancel(self.clock.now(), request);
         };
         let buffer = self.buffers.get(&read).expect("delivered from memory").clone();
-        let Caller { worker, connection } = pending.caller;
+        let (Caller { worker, connection }, session) = (pending.caller, pending.session);
+        let sought = pending.sought.take();
         let range = bytes.start as usize..bytes.end as usize;
-        if let Some(open) = self.sessions.get(&pending.session)
+        if let Some(open) = self.sessions.get(&session)
             && open.session.is_first_delivery()
             && !open.session.is_fill()
         {
             self.unplayed.remove(open.session.client);
             self.shared.startup.observe(open.session.admitted.elapsed().as_secs_f64());
+            self.trace_startup(&open.session);
+        }
+        if let Some((sought, open)) = sought.zip(self.sessions.get(&session)) {
+            self.trace_seek(&open.session, sought);
         }
         self.send(worker, WorkerMessage::Deliver { connection, request, read, buffer, range });
     }

@@ -2,11 +2,13 @@
 //! Fills of caches are sessions of one response. One that comes beside as many as there may be
 //! waits for the end of another, in the order of arrival.
 
+use super::tracing::Applicant;
 use super::{Core, decisions};
 use crate::clients::ClientAddress;
 use crate::library::{OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
 use crate::sessions::{PlayerSession, Token};
+use crate::telemetry::SessionTrace;
 use crate::wire;
 use crossbeam_channel::Sender;
 use engine::{
@@ -103,7 +105,9 @@ impl Core {
 
     /// Answers admission requests whose start time has come.
     pub(super) fn notify_deferred_admissions(&mut self, now: Moment) {
-        for (_, caller, session) in self.deferred.extract_if(.., |(at, ..)| *at <= now) {
+        let due: Vec<_> = self.deferred.extract_if(.., |(at, ..)| *at <= now).collect();
+        for (_, caller, session) in due {
+            self.trace_admission(&session);
             let (connection, result) = (caller.connection, Ok(session));
             self.workers[caller.worker].send(WorkerMessage::Admitted { connection, result });
         }
@@ -115,14 +119,32 @@ impl Core {
         client: ClientAddress,
         request: PlayRequest,
     ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
+        // Requests of one viewer for sound and pictures come at the same time.
+        if let Some(session) = request.token.and_then(|token| self.shared.sessions.live(token)) {
+            return Ok((session, Duration::ZERO));
+        }
+        let PlayRequest { asked, protocol, parent, .. } = request;
+        let trace = self.shared.telemetry.begin(asked, protocol, parent);
+        let applicant = trace.map(|_| Applicant::new(client, &request));
+        let result = self.try_admit_new(client, request, trace);
+        match (&result, applicant) {
+            (Ok((session, Duration::ZERO)), _) => self.trace_admission(session),
+            (Err(why), Some(applicant)) => self.trace_refusal(trace, &applicant, why),
+            _ => {}
+        }
+        result
+    }
+
+    fn try_admit_new(
+        &mut self,
+        client: ClientAddress,
+        request: PlayRequest,
+        trace: Option<SessionTrace>,
+    ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
         let PlayRequest { start, max_wait, replaces, fill, permit, sent_to, in_mount, .. } =
             request;
         let PlayRequest { is_directed, failover, token, .. } = request;
-        // Requests of one viewer for sound and pictures come at the same time.
-        if let Some(session) = token.and_then(|token| self.shared.sessions.live(token)) {
-            return Ok((session, Duration::ZERO));
-        }
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -154,7 +176,8 @@ impl Core {
         };
         let answer = self.engine.admit(self.clock.now(), request);
         let about = decisions::of_request(&name, client.to_string(), permit.priority, best);
-        self.show_admission(about, fill.is_some(), &answer);
+        let span = trace.map(|trace| trace.context());
+        self.show_admission(about, fill.is_some(), span, &answer);
         match answer {
             AdmissionDecision::Refused(refusal) => Err(AdmissionError::Refused(refusal)),
             AdmissionDecision::Admitted { session: id, offer, wait, .. } => {
@@ -173,6 +196,7 @@ impl Core {
                     is_directed,
                     failover,
                     admitted: Instant::now(),
+                    trace,
                     wait,
                     started: Arc::default(),
                     reported: Arc::default(),

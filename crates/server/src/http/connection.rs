@@ -11,6 +11,7 @@ use super::watch::Watch;
 use crate::admin::ApiCall;
 use crate::messages::Manifest;
 use crate::sessions::PlayerSession;
+use crate::telemetry::TraceContext;
 use crossbeam_channel::Sender;
 use device::sockets::ConnectionId;
 use std::net::SocketAddr;
@@ -144,6 +145,8 @@ pub(super) struct Exchange {
     pub(super) bytes: u64,
     /// What the player reported with the request.
     pub(super) cmcd: Option<Box<Cmcd>>,
+    /// The span of the session that it is of.
+    pub(super) session: Option<TraceContext>,
 }
 
 impl Exchange {
@@ -170,6 +173,7 @@ impl Exchange {
             keep_alive: false,
             bytes: 0,
             cmcd: None,
+            session: None,
         }
     }
 }

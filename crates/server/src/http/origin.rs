@@ -34,6 +34,7 @@ use crate::messages::{Manifest, PlayRequest};
 use crate::playback_params::{self, PlaybackParams};
 use crate::presentation::{BuiltFile, Presentation};
 use crate::shared::Shared;
+use crate::telemetry::Protocol;
 use engine::{FillFor, MaxWait};
 use media::{CueClock, Encryption, KeyAccess, Links, Slice, TextForm};
 use serde_json::json;
@@ -221,7 +222,7 @@ fn fill(
     let (presentation, name) = (Arc::new(presentation), name.to_owned());
     let wait = MaxWait { time: shared.settings().wait, is_chosen: true };
     let play = PlayRequest::new(title, presentation, name, DeliveryFormat::Segmented, wait);
-    let play = PlayRequest { fill: Some(FillFor::Cache), ..play };
+    let play = PlayRequest { fill: Some(FillFor::Cache), protocol: Protocol::Cache, ..play };
     Decision::Fill(Box::new(play), media)
 }
 

@@ -23,6 +23,7 @@ use crate::membership::{in_no_cluster, unix_now};
 use crate::messages::PlayRequest;
 use crate::presentation::Presentation;
 use crate::shared::Shared;
+use crate::telemetry::Protocol;
 use director::clock::{ClockDifference, SYNCHRONISE};
 use engine::{FillFor, MaxWait};
 use media::Body;
@@ -115,7 +116,7 @@ pub(super) fn fill(
     let (presentation, name) = (Arc::new(presentation), name.to_owned());
     let now = MaxWait { time: Duration::ZERO, is_chosen: true };
     let play = PlayRequest::new(title, presentation, name, DeliveryFormat::Segmented, now);
-    let play = PlayRequest { fill: Some(FillFor::Node), ..play };
+    let play = PlayRequest { fill: Some(FillFor::Node), protocol: Protocol::Node, ..play };
     let head = Head::new(200)
         .field("Content-Type", "application/octet-stream")
         .field("Cache-Control", "no-store");

@@ -9,6 +9,7 @@ use super::coding::AcceptEncoding;
 use super::conditions::Conditions;
 use super::range::RangeField;
 use crate::access::Permit;
+use crate::telemetry::TraceContext;
 use director::question::{
     CLIENT_HEADER, ELSEWHERE_HEADER, PEER_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
@@ -71,6 +72,8 @@ pub(crate) struct HttpRequest {
     pub(crate) of_peer: Option<Box<(String, String)>>,
     /// The viewer for whom a director asks, once its question has been checked.
     pub(crate) viewer: Option<IpAddr>,
+    /// The span that the player or a proxy has named.
+    pub(crate) parent: Option<TraceContext>,
     pub(crate) body: AnnouncedBody,
     pub(crate) keep_alive: bool,
 }
@@ -194,6 +197,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         question: None,
         of_peer: None,
         viewer: None,
+        parent: None,
         body: AnnouncedBody::default(),
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
         // to be told so in the response (RFC 9112, C.2.2), and no player asks.
@@ -236,6 +240,8 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.keep_alive &= !has("close");
         } else if is("host") {
             hosts += 1;
+        } else if is("traceparent") {
+            request.parent = TraceContext::parse(value);
         } else if is("content-type") {
             let kind = value.split(';').next().unwrap_or_default().trim();
             request.body.is_json = kind.eq_ignore_ascii_case("application/json");

@@ -254,7 +254,7 @@ impl Worker {
             }
             Parsed::Request(mut request, length) => {
                 connection.input.drain(..length);
-                let (exchange, peer) = (Exchange::new(&request), connection.peer.ip());
+                let (mut exchange, peer) = (Exchange::new(&request), connection.peer.ip());
                 if request.is_for_api() {
                     return self.admin_request(id, exchange, *request);
                 }
@@ -273,6 +273,7 @@ impl Worker {
                     _ => None,
                 };
                 if let Some(session) = &session {
+                    exchange.session = session.trace.map(|trace| trace.context());
                     self.note_session(id, session);
                 }
                 if let Some(report) = &request.cmcd {
@@ -300,28 +301,31 @@ impl Worker {
             Decision::SendBody(media, session) => {
                 return self.send_body(id, exchange, media, &session);
             }
-            Decision::Fill(play, media) => {
+            Decision::Fill(mut play, media) => {
+                play.parent = request.parent;
                 let Some(connection) = self.connections.get(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
                 let pending =
                     PendingAnswer::Fill { title: play.name.clone(), media: Box::new(media) };
                 self.wait_for(id, exchange, request, pending);
-                return self.core.send(Event::Admit { caller, client, request: *play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
-            Decision::Admit(play, manifest) => {
+            Decision::Admit(mut play, manifest) => {
+                (play.protocol, play.parent) = (manifest.protocol(), request.parent);
                 let Some(connection) = self.connections.get(&id) else { return };
                 let viewer = request.viewer.unwrap_or_else(|| connection.peer.ip());
                 let client = ClientAddress::of(viewer);
                 let pending = PendingAnswer::Admission { title: play.name.clone(), manifest };
                 self.wait_for(id, exchange, request, pending);
-                return self.core.send(Event::Admit { caller, client, request: *play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
-            Decision::FailOver(play) => {
+            Decision::FailOver(mut play) => {
+                play.parent = request.parent;
                 let Some(connection) = self.connections.get(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
                 let pending = PendingAnswer::FailOver { title: play.name.clone() };
                 self.wait_for(id, exchange, request, pending);
-                return self.core.send(Event::Admit { caller, client, request: *play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
             Decision::Extend(session, title) => {
                 self.wait_for(id, exchange, request, PendingAnswer::Extension);
@@ -614,7 +618,7 @@ impl Worker {
         // An exchange that ends before its status is known counts in the first class.
         let class = usize::from(exchange.status / 100).clamp(1, 5) - 1;
         http.responses[class].fetch_add(1, Ordering::Relaxed);
-        self.shared.log.line(|| {
+        self.shared.log.line_of(exchange.session, || {
             let mut line = json!({
                 "peer": peer.to_string(),
                 "method": exchange.method.name(),

@@ -26,6 +26,7 @@ use crate::messages::{
 };
 use crate::sessions::PlayerSession;
 use crate::shared::Shared;
+use crate::telemetry::Protocol;
 use crate::tls::ClientSockets;
 use crossbeam_channel::{Receiver, Sender};
 use device::sockets::ConnectionId;
@@ -380,11 +381,12 @@ impl ChannelWorker {
         let name = channel.name.clone();
         let wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
         let format = DeliveryFormat::TransportStream;
-        let request = PlayRequest {
+        let request = Box::new(PlayRequest {
             tracks: Some(channel.tracks.clone()),
             sent_to: Some(channel.to),
+            protocol: Protocol::Channel,
             ..PlayRequest::new(title, presentation, name, format, wait)
-        };
+        });
         let client = ClientAddress::of(channel.to.ip());
         self.core.send(Event::Admit { caller, client, request });
     }

@@ -4,6 +4,7 @@
 use crate::certificates::Authority;
 use crate::directed::cluster;
 use crate::fixture::{TestStore, media};
+use server::{OtlpTarget, TracedPart};
 use std::collections::BTreeSet;
 use testkit::etcd::TestEtcd;
 
@@ -28,6 +29,8 @@ fn exposed() -> BTreeSet<String> {
     let serving = store.serve_with(|config| {
         config.tls = Some(authority.identity("server", 30));
         config.cluster = Some(cluster(&store, &member));
+        let nobody = Some("http://127.0.0.1:9".to_owned());
+        config.otlp = OtlpTarget::new(nobody, TracedPart::ALL, |_| None);
     });
     let metrics = authority.client(&serving).get("/metrics").text().to_owned();
     let mut exposed = BTreeSet::new();

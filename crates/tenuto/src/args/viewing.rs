@@ -13,7 +13,7 @@ use director::etcd::EtcdAddress;
 use disk::DiskModel;
 use engine::Priority;
 use scheduler::PolicyKind;
-use server::{AddressPrefix, DailyWindow};
+use server::{AddressPrefix, DailyWindow, TracedPart};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -200,6 +200,17 @@ pub(crate) struct ServeArgs {
     /// Sign events with the secret in this file (HMAC-SHA256).
     #[arg(long, value_name = "FILE", requires = "webhook")]
     pub(crate) webhook_secret: Option<PathBuf>,
+    /// Send spans of sessions and the log to this collector of OpenTelemetry.
+    ///
+    /// OTLP over HTTP, such as http://127.0.0.1:4318. Without it what OTEL_EXPORTER_OTLP_ENDPOINT
+    /// names, or none. docs/reference/opentelemetry.md lists the spans and the variables.
+    #[arg(long, value_name = "URL", value_parser = text())]
+    pub(crate) otlp: Option<String>,
+    /// Trace this part of the sessions, from 0 to 1.
+    ///
+    /// A player or a proxy that sends a `traceparent` field decides itself.
+    #[arg(long, value_name = "PART", default_value = "1")]
+    pub(crate) otlp_traced: TracedPart,
     /// Be a node of a cluster, whose state is in this etcd.
     ///
     /// Addresses of its members, separated by commas. Directors (`tenuto director`) of the same

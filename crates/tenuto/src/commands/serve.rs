@@ -9,7 +9,8 @@ use crate::{config_file, limits, out};
 use serde_json::json;
 use server::wire::ReloadReport;
 use server::{
-    ClusterConfig, CopySource, HANDOVER_VERSION, Handover, Server, ServerConfig, WebhookTarget,
+    ClusterConfig, CopySource, HANDOVER_VERSION, Handover, OtlpTarget, Server, ServerConfig,
+    WebhookTarget,
 };
 use signal_hook::consts::{SIGHUP, SIGUSR2};
 use std::io::IsTerminal;
@@ -193,6 +194,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
             let secret = args.webhook_secret.clone();
             WebhookTarget { url, secret }
         }),
+        otlp: OtlpTarget::new(args.otlp.clone(), args.otlp_traced, |name| std::env::var(name).ok()),
         cluster: cluster(args),
         copies: args.bucket.titles().map(|bucket| CopySource {
             bucket,

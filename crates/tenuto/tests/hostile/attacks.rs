@@ -25,6 +25,7 @@
 //! | HTTP/2: connections without requests | 10 s for the first, then 60 s | `server/tests/serve/http2.rs`: `idle_and_silent_connections_are_ended` |
 //! | HTTP/2: bodies that are sent ahead | 1 MiB for each connection | `server/src/http2/tests.rs`: `bodies_of_requests_wait_for_the_operation_in_a_bounded_window` |
 //! | a response over TLS is not read | 130 KiB of records, the rest is not encrypted | `server/src/tls/stream/tests.rs`: `every_byte_arrives_once_and_sends_are_reported_in_order_with_bounded_memory` |
+//! | requests and sessions are to fill the memory, or slow the server, by way of a collector (`--otlp`) | 2048 records wait, texts are cut after 1 KiB, nothing waits for it; a `traceparent` that is not valid is ignored | `server/src/telemetry/mod.rs`: `records_beyond_the_queue_are_dropped_and_counted_and_nothing_waits`; `server/src/telemetry/context.rs`: `a_traceparent_is_taken_as_w3c_has_it_and_ignored_otherwise` |
 //! | a server is put on a public address without thinking | refused without TLS and tokens | `server/tests/serve/tls.rs`: `a_public_address_needs_tls_and_tokens_or_the_word` |
 //! | a response is read by the byte | 16 KiB in 20 s | `server/tests/serve/hostile.rs`: `a_viewer_that_takes_a_few_bytes_from_time_to_time_is_disconnected` |
 //! | a response is not read | its buffers are free again | `server/tests/serve/hostile.rs`: `a_viewer_that_stops_reading_is_disconnected_and_its_memory_is_released` |

@@ -38,13 +38,16 @@ impl Worker {
         if let Some(connection) = self.connections.get_mut(&id) {
             match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
                 ConnectionState::Waiting(
-                    exchange,
+                    mut exchange,
                     request,
                     PendingAnswer::Admission { title, manifest },
                 ) => {
                     // Another title may have its name since it was found; none has it otherwise.
                     if let Err(AdmissionError::TitleRemoved) = result {
                         return self.answer(id, exchange, *request, None);
+                    }
+                    if let Ok(session) = &result {
+                        exchange.session = session.trace.map(|trace| trace.context());
                     }
                     // The player of a director's session has a connection of its own.
                     if let Ok(session) = &result

@@ -29,6 +29,7 @@ use crate::rtsp::session::{
     RtspSession, SessionState, TrackSetup, TransportSetup, UdpPair, Wire, describe,
 };
 use crate::sessions::TokenLookup;
+use crate::telemetry::Protocol;
 use device::sockets::ConnectionId;
 use director::ticket::TicketError;
 use engine::MaxWait;
@@ -90,7 +91,7 @@ impl RtspWorker {
                 let Some(connection) = self.connections.get_mut(&id) else { return };
                 let client = ClientAddress::of(connection.peer.ip());
                 connection.waiting = Some(WaitingRequest::Admission(request, plan));
-                return self.core.send(Event::Admit { caller, client, request: *play });
+                return self.core.send(Event::Admit { caller, client, request: play });
             }
             Next::Open(name) => Task::Open { caller, name },
             Next::Build(title, params) => Task::BuildPresentation { caller, title, params },
@@ -416,6 +417,7 @@ impl RtspWorker {
             start: plan.first.since_start(),
             replaces: session.engine.or(adopted),
             permit,
+            protocol: Protocol::Rtsp,
             ..PlayRequest::new(title, presentation, name, format, max_wait)
         };
         Ok(Next::Admit(Box::new(play), plan))
