@@ -41,6 +41,7 @@ fn options(name: &str) -> EmulatedOptions {
         speed: 20,
         park: ParkOptions { streams: vec![1, 3], units: vec![ByteCount::kib(32)], alone: 2 },
         titles: Some(make_titles),
+        program: None,
     }
 }
 

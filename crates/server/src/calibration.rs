@@ -71,6 +71,17 @@ pub(crate) fn of_throttle(rate: BitRate, slot: Duration) -> Calibration {
     }
 }
 
+/// What stands for the calibration of a disk behind the page cache, for the policy `none`, which
+/// guarantees nothing: one read at a time, as a program reads a file, and no limit of reads in a
+/// slot that a disk could reach.
+pub(crate) fn of_page_cache(slot: Duration) -> Calibration {
+    Calibration {
+        queue_depth: 1,
+        method: "through the page cache, without a guarantee".to_owned(),
+        ..of_throttle(PAGE_CACHE_RATE, slot)
+    }
+}
+
 /// The calibration of a modelled disk behind a throttle: the smaller guarantee of the two.
 pub(crate) fn both(modelled: &Calibration, throttled: &Calibration) -> Calibration {
     let guarantees = modelled.guarantees.iter().filter_map(|a| {
@@ -126,6 +137,9 @@ fn every_size() -> Vec<ByteCount> {
 
 /// Queue depth of a throttle: one read that passes it, and one that waits.
 const THROTTLE_DEPTH: u32 = 2;
+
+/// The rate of the page cache in arithmetic: more than any disk that is read through it.
+const PAGE_CACHE_RATE: BitRate = BitRate(8_000_000_000);
 
 #[cfg(test)]
 mod tests {

@@ -57,6 +57,9 @@ pub struct ServerConfig {
     pub throttle: Option<BitRate>,
     /// Slow each store down to this disk model, seeks included.
     pub as_disk: Option<DiskModel>,
+    /// Read stores through the kernel's page cache. Their disks then have no guarantee, so that the
+    /// policy must be `none`.
+    pub buffered: bool,
     /// The certificate with which the server answers over TLS on both addresses; `None`: it answers
     /// in the clear.
     pub tls: Option<TlsFiles>,
@@ -180,6 +183,14 @@ impl ServerConfig {
             let why = "--survive-loss needs a policy that guarantees";
             return refuse_with(why, "choose another than none");
         }
+        if self.buffered && self.policy != PolicyKind::None {
+            let why = "--buffered guarantees nothing: what is in the page cache is not known";
+            return refuse_with(why, "add --admission none, or leave out --buffered");
+        }
+        if self.buffered && (self.throttle.is_some() || self.as_disk.is_some()) {
+            let why = "--buffered reads at the speed of the page cache and of the disk";
+            return refuse_with(why, "leave out --throttle and --as-disk, or --buffered");
+        }
         if self.slot < SHORTEST_SLOT || self.slot > LONGEST_SLOT {
             return refuse("a slot must be from 10 ms to 1 min");
         }
@@ -235,6 +246,7 @@ impl Default for ServerConfig {
             scrub: Some(Duration::from_secs(30 * 24 * 3600)),
             throttle: None,
             as_disk: None,
+            buffered: false,
             tls: None,
             // Browsers ask for it, and go on over one connection.
             http2: true,

@@ -3,7 +3,8 @@
 
 use crate::ServerConfig;
 use crate::buffer_memory::usable_memory;
-use crate::calibration::{both, candidates, guarantee_of, measure, of_model, of_throttle};
+use crate::calibration::of_throttle;
+use crate::calibration::{both, candidates, guarantee_of, measure, of_model, of_page_cache};
 use crate::disk_history_writer;
 use crate::read_size::{Audience, MOST_VIEWERS, ReadChoice, choose};
 use device::{
@@ -45,7 +46,12 @@ pub(crate) fn open(
     memory: ByteCount,
 ) -> Result<PreparedStore, Reason> {
     let failed = |reason| not_served(path, reason);
-    let options = OpenOptions { write: true, exclusive: true, ..OpenOptions::default() };
+    let options = OpenOptions {
+        direct: !config.buffered,
+        write: true,
+        exclusive: true,
+        ..OpenOptions::default()
+    };
     let device = match FileDevice::open(path, options) {
         Ok(device) => Arc::new(device),
         Err(DeviceError::InUse { .. }) => return Err(in_use(path)),
@@ -233,8 +239,12 @@ fn slow_down(
     Ok((device, Slowdown { as_disk, calibration, note }))
 }
 
-/// The calibration of a slowed device, by arithmetic; `None` for a device at its own speed.
+/// The calibration of a slowed device, or of one behind the page cache, by arithmetic; `None` for a
+/// device at its own speed.
 fn arithmetic(config: &ServerConfig, size: ByteCount) -> Option<Calibration> {
+    if config.buffered {
+        return Some(of_page_cache(config.slot));
+    }
     let model = config.as_disk.as_ref();
     let as_disk = model.map(|model| of_model(&model.scaled_to(size), config.slot));
     let throttle = config.throttle.map(|rate| of_throttle(rate, config.slot));

@@ -156,6 +156,12 @@ impl<'a> Bench<'a> {
         self.disk.realtime().err()
     }
 
+    /// Sets the statistics of the disk back to zero; the longest lateness is kept.
+    pub(super) fn reset_statistics(&mut self) {
+        self.longest = self.longest_late();
+        self.disk.reset_statistics();
+    }
+
     /// The longest lateness of the disk, in the model's time.
     pub(super) fn longest_late(&self) -> Duration {
         self.longest.max(self.disk.statistics().late_max)
@@ -171,7 +177,7 @@ impl<'a> Bench<'a> {
         rule: RoundRule,
     ) -> Result<MostStreams, MeterError> {
         // The lateness in a table's row is that of its own attempts.
-        self.disk.reset_statistics();
+        self.reset_statistics();
         let of = system_name(on.as_deref());
         let limit = on.as_deref().map_or(MOST_STREAMS, Filled::count);
         let whole = self.options.rounds;
@@ -197,9 +203,7 @@ impl<'a> Bench<'a> {
         }
         self.done += 1;
         self.tell(&format!("{of}, {}: {} streams", way.name, capacity.most), true);
-        let disk = self.disk.statistics();
-        self.longest = self.longest.max(disk.late_max);
-        Ok(MostStreams { capacity, disk })
+        Ok(MostStreams { capacity, disk: self.disk.statistics() })
     }
 
     /// Runs one attempt, on the raw disk or on files.

@@ -162,8 +162,9 @@ impl Mounted {
     }
 
     fn unmount(&mut self) -> Result<(), MeterError> {
-        if std::mem::take(&mut self.is) {
+        if self.is {
             call("umount", &[&self.at.display().to_string()])?;
+            self.is = false;
         }
         Ok(())
     }

@@ -106,7 +106,7 @@ fn each_number(
             pace: RoundPace::Rounds,
             rule: None,
         };
-        bench.disk.reset_statistics();
+        bench.reset_statistics();
         let outcome = bench.rounds(way, on.as_deref_mut(), streams, attempt)?;
         let drift = FrameDrift::of(&outcome, frames, MJPEG_FRAME.time_at(MJPEG));
         let seconds = |time: Duration| Cell::Number(time.as_secs_f64(), 3);

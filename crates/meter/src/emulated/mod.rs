@@ -18,7 +18,9 @@ mod bench;
 mod file_system;
 mod filled;
 mod lee_drift;
+mod lee_streams;
 mod park_figures;
+mod programs;
 mod titles_on_disk;
 mod ways;
 
@@ -58,6 +60,8 @@ pub struct EmulatedOptions {
     pub park: ParkOptions,
     /// Makes the store that is measured; `None` where no store can be made.
     pub titles: Option<MakeTitles>,
+    /// The program whose server and players are measured; `None` where there is none.
+    pub program: Option<PathBuf>,
 }
 
 impl EmulatedOptions {
@@ -100,6 +104,7 @@ impl System {
 
     const RAW_AND_FILES: &'static [Self] = Self::ALL.split_at(5).0;
     const FILES_AND_STORE: &'static [Self] = Self::ALL.split_at(1).1;
+    const RAW_AND_EXT2: &'static [Self] = Self::ALL.split_at(2).0;
 
     /// The name that users type.
     pub fn name(self) -> &'static str {
@@ -140,6 +145,8 @@ pub struct Reproduction {
     pub name: &'static str,
     /// The systems that it can measure.
     pub systems: &'static [System],
+    /// The size of a disk that programs use in real time; `None`: the options decide.
+    real_time: Option<ByteCount>,
     cost: fn(&EmulatedOptions) -> Cost,
     run: fn(&mut Bench<'_>) -> Result<EmulatedResult, MeterError>,
 }
@@ -187,28 +194,39 @@ impl EmulatedResult {
 }
 
 /// All reproductions.
-pub const ALL: [Reproduction; 4] = [
+pub const ALL: [Reproduction; 5] = [
     Reproduction {
         name: "alderman-table1",
         systems: System::RAW_AND_FILES,
+        real_time: None,
         cost: alderman_table1::cost,
         run: alderman_table1::run,
     },
     Reproduction {
         name: "alderman-rounds",
         systems: System::RAW_AND_FILES,
+        real_time: None,
         cost: alderman_rounds::cost,
         run: alderman_rounds::run,
     },
     Reproduction {
+        name: "lee-streams",
+        systems: System::RAW_AND_EXT2,
+        real_time: Some(lee_streams::DISK),
+        cost: lee_streams::cost,
+        run: lee_streams::run,
+    },
+    Reproduction {
         name: "lee-drift",
         systems: System::RAW_AND_FILES,
+        real_time: None,
         cost: lee_drift::cost,
         run: lee_drift::run,
     },
     Reproduction {
         name: "park-figures",
         systems: System::FILES_AND_STORE,
+        real_time: None,
         cost: park_figures::cost,
         run: park_figures::run,
     },
@@ -220,8 +238,18 @@ impl Reproduction {
         ALL.into_iter().find(|one| one.name == name)
     }
 
+    /// The options in effect.
+    fn adjusted(&self, options: &EmulatedOptions) -> EmulatedOptions {
+        let mut adjusted = options.clone();
+        if let Some(size) = self.real_time {
+            (adjusted.size, adjusted.speed) = (Some(size), 1);
+        }
+        adjusted
+    }
+
     /// The estimated duration.
     pub fn takes(&self, options: &EmulatedOptions) -> Duration {
+        let options = &self.adjusted(options);
         let Cost { rounds, sequential, .. } = (self.cost)(options);
         let rounds = options.block.time_at(MPEG1) * rounds;
         let fills = FILL * u32::try_from(options.file_systems().count()).unwrap_or(1);
@@ -254,6 +282,7 @@ impl Reproduction {
             );
             return Err(MeterError::new(message).hint("ask for fewer or smaller ones"));
         }
+        let options = &self.adjusted(options);
         let ways = (self.cost)(options).ways;
         let mut bench = Bench::start(options, ways, progress, stop)?;
         (self.run)(&mut bench)

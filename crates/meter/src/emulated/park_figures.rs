@@ -267,7 +267,7 @@ fn each_number(
     for &unit in units {
         for &count in streams {
             let what = format!("{named}, {unit}, {count} streams");
-            bench.disk.reset_statistics();
+            bench.reset_statistics();
             let times = read(bench, source, count, unit, &what)?;
             let late = p99_ms(&bench.disk.statistics());
             let (rate, spread) = (times.megabytes_per_second(), times.spread());
@@ -282,7 +282,7 @@ fn each_number(
             bench.tell(&found, true);
         }
     }
-    bench.disk.reset_statistics();
+    bench.reset_statistics();
     let unit = units[0];
     let mut all =
         ReadTimes { took: Vec::new(), longest_gap: Duration::ZERO, bytes: ByteCount::ZERO };

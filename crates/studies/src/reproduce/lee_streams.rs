@@ -1,5 +1,7 @@
 //! Lee and Srivastava's figure 4 and its text: how many motion-JPEG streams a raw disk (their PFS)
 //! and a file system (their UFS) hold, with which service cycle and which buffer.
+//!
+//! Only disks and reads are simulated: a whole server is measured by `--emulated`, in the meter.
 
 use super::lee::{FRAME, MJPEG, cost_of_cycles, fewest_frames, megabytes, rounds, stand_in};
 use super::{Cell, Figure, Report, Table, texts};

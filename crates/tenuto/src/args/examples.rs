@@ -145,7 +145,7 @@ mod tests {
         ("simulate fleet --time 1000d", "--time must be between 1min and 744h"),
         ("simulate fleet --rate 1bps", "a disk does not hold streams of 1 b/s"),
         ("reproduce --out charts", "--out needs the name of a reproduction"),
-        ("reproduce lee-streams --emulated", "cannot be reproduced on an emulated disk"),
+        ("reproduce lee-rate-vs-unit --emulated", "cannot be reproduced on an emulated disk"),
         ("reproduce park-figures --emulated --filesystems raw", "does not measure 'raw'"),
         ("meter run", "--profile is missing"),
         ("meter run --profile xdcam422", "--target is missing"),

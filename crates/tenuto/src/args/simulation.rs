@@ -303,18 +303,19 @@ pub(crate) struct EmulationArgs {
     ///
     /// The paper's 100 rounds take hours at the disk's own speed. One late round is allowed, which
     /// weighs more in few rounds: a stream or two more are held. In `lee-drift` a round is 0.6 s of
-    /// playing.
+    /// playing. Without effect on `lee-streams`.
     #[arg(long, default_value = "100", value_parser = whole::<u32>(5, 100))]
     pub(crate) rounds: u32,
     /// The factor by which the emulated disk is faster than the real one.
     ///
     /// The clock of the rounds is faster by the same factor. Lateness of this machine counts that
-    /// many times, which the report shows.
+    /// many times, which the report shows. Without effect on `lee-streams`, whose server and
+    /// players have the clock of this machine.
     #[arg(long, default_value = "4", value_parser = whole::<u32>(1, 20))]
     pub(crate) time_scale: u32,
     /// Bytes that a stream reads in a round.
     ///
-    /// The paper also uses 512KB. Without effect on `lee-drift`.
+    /// The paper also uses 512KB. Without effect on `lee-drift` and `lee-streams`.
     #[arg(long, default_value = "1MB")]
     pub(crate) block: ByteCount,
     /// The numbers of streams of `park-figures`, with commas between.

@@ -130,6 +130,12 @@ pub(crate) struct ServeArgs {
     /// models` lists the names.
     #[arg(long, value_name = "MODEL", value_parser = model)]
     pub(crate) as_disk: Option<DiskModel>,
+    /// Read stores through the kernel's page cache, as most programs do.
+    ///
+    /// With the read-ahead of the file system, and one read at a time for each store. Nothing is
+    /// guaranteed then, so that it needs --admission none.
+    #[arg(long)]
+    pub(crate) buffered: bool,
     #[command(flatten)]
     pub(crate) certificate: CertificateArgs,
     /// Whether clients may speak HTTP/2 over TLS.

@@ -65,6 +65,8 @@ fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failu
             ..ParkOptions::default()
         },
         titles: Some(reproduce::make_titles),
+        // This program; without its path a reproduction that starts it says so.
+        program: std::env::current_exe().ok(),
     };
     // With a limit, because nobody may be at the terminal of a run that takes hours.
     let stop = stopping::on_signals(Some(PATIENCE))?;

@@ -181,6 +181,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         segment: args.segment,
         throttle: args.throttle,
         as_disk: args.as_disk.clone(),
+        buffered: args.buffered,
         tls: args.certificate.files(),
         http2: args.http2,
         insecure: args.insecure,

@@ -156,6 +156,7 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
     dir.film("two.mkv");
     dir.ok("ingest a.store one.mkv two.mkv --replica b.store");
     dir.fails("serve a.store --survive-loss", 1, "--survive-loss needs a second store");
+    dir.fails("serve a.store --buffered", 1, "hint: add --admission none, or leave out --buffered");
     let server = dir.serve("b.store --survive-loss");
     let plays = |title: &str| {
         let report = dir.json(&format!("play {}/t/{title}/master.m3u8", server.origin));

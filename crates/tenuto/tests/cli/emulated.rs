@@ -262,9 +262,14 @@ fn what_cannot_be_emulated_is_refused_with_the_way_out() {
             "no emulated disk has its control file at nowhere.emulated/control",
         ),
         (
-            "reproduce lee-streams --emulated",
+            "reproduce alderman-bounds --emulated",
             2,
-            "with it there are alderman-table1, alderman-rounds, lee-drift",
+            "with it there are alderman-table1, alderman-rounds, lee-streams, lee-drift",
+        ),
+        (
+            "reproduce lee-streams --emulated --filesystems raw,xfs",
+            2,
+            "lee-streams does not measure 'xfs'\nhint: name some of raw, ext2",
         ),
         (
             "reproduce alderman-table1 --emulated --filesystems ext9",

@@ -13,7 +13,7 @@ use crate::program::{Served, TestDir};
 const TITLES: &[&str] = &["h264-aac", "h264-flac", "hevc-opus", "av1-aac", "vp9-opus", "aac"];
 
 /// Two segments of each title, so that players go from one to the next; and as in `ADMITS_ALL`.
-const SEGMENTS: &str = "--segment 1s --admission none";
+const SEGMENTS: &str = "--segment 1s --admission none --buffered";
 
 #[test]
 fn ffmpeg_and_gstreamer_decode_the_frames_of_the_source() {
