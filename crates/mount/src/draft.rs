@@ -232,6 +232,7 @@ const LONGEST_PART: usize = 40;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use units::Hinted;
 
     #[test]
     fn a_refused_file_has_the_name_by_which_it_was_copied() {

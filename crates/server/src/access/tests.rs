@@ -1,6 +1,7 @@
 //! Tokens that are made here by the rules of RFC 7515, byte by byte, and what becomes of them.
 
 use super::*;
+use crate::telemetry::Telemetry;
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD as BASE64};
 use ring::rsa::PublicKeyComponents;
@@ -293,7 +294,7 @@ fn a_key_file_that_cannot_be_used_is_refused_with_the_reason() {
 fn a_key_file_that_changes_is_read_again_and_one_that_cannot_be_used_is_told() {
     let dir = Dir::new("exchanged");
     let path = dir.key_file(&json!([secret_key()]), 0o600);
-    let (log, thread) = Log::start(Some(&dir.0.join("log"))).unwrap();
+    let (log, thread) = Log::start(Some(&dir.0.join("log")), Telemetry::default()).unwrap();
     let control = AccessControl::new(Some(&path)).unwrap().logged(log);
     let token = hs256(SECRET, &json!({ "alg": "HS256" }), &json!({ "exp": NOW + 60 }));
     let other = json!({ "kty": "oct", "k": BASE64.encode([7; 32]) });
