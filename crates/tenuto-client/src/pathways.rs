@@ -5,7 +5,6 @@
 //!   master.m3u8 ─ EXT-X-CONTENT-STEERING ─▶ own pathway
 //!                  └─ steering manifest ──▶ its clones at other servers, in the order of priority
 //!   manifest.mpd ─ BaseURL, BaseURL ──────▶ the first, then the others
-//!                  └─ ContentSteering ────▶ the same in the order of priority (ETSI TS 103 998)
 //! ```
 //!
 //! A place is what the addresses of the title begin with there; the rest is the same everywhere.
@@ -27,16 +26,6 @@ pub(crate) struct Pathways {
     present: usize,
     /// Where the steering manifest is.
     steering: Option<Url>,
-    /// Whether a pathway has media playlists of its own, as in HLS.
-    has_playlists: bool,
-}
-
-/// A base address of a DASH manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DashBase {
-    /// Its service location, or its address if the manifest gives none.
-    pub(crate) location: String,
-    pub(crate) url: Url,
 }
 
 #[derive(Clone, Debug)]
@@ -60,29 +49,22 @@ impl Pathways {
                 order: vec![0],
                 present: 0,
                 steering: Some(steering),
-                has_playlists: true,
             })
         });
         steered.unwrap_or_default()
     }
 
-    /// The places of a manifest with these base addresses, and this address of a steering server.
-    pub(crate) fn of_bases(bases: &[DashBase], steering: Option<Url>) -> Self {
-        let place =
-            |base: &DashBase| Pathway { id: base.location.clone(), base: base.url.to_string() };
-        let places: Vec<Pathway> = bases.iter().take(MOST_PLACES).map(place).collect();
-        let order = (0..places.len()).collect();
-        Self { order, places, present: 0, steering, has_playlists: false }
+    /// The places of a manifest with these base addresses.
+    pub(crate) fn of_bases(bases: &[Url]) -> Self {
+        let place = |base: &Url| Pathway { id: base.to_string(), base: base.to_string() };
+        let places: Vec<Pathway> = bases.iter().map(place).collect();
+        Self { order: (0..places.len()).collect(), places, present: 0, steering: None }
     }
 
     /// The address of the steering manifest, for a viewer of the present place.
     pub(crate) fn steering(&self) -> Option<Url> {
         let id = &self.places.get(self.present)?.id;
-        let pathway = match self.has_playlists {
-            true => format!("_HLS_pathway={id}"),
-            false => format!("_DASH_pathway=%22{id}%22"),
-        };
-        Some(self.steering.clone()?.with_query(&pathway))
+        Some(self.steering.clone()?.with_query(&format!("_HLS_pathway={id}")))
     }
 
     /// Takes a steering manifest; returns after what time it is to be fetched again. One that
@@ -165,7 +147,7 @@ impl Pathways {
     /// Whether a media playlist from `url` is that of another pathway: its segments may have other
     /// addresses here. The addresses of a DASH manifest are the same everywhere.
     pub(crate) fn is_of_another(&self, url: &Url) -> bool {
-        self.has_playlists && self.place_of(url).is_some_and(|place| place != self.present)
+        self.steering.is_some() && self.place_of(url).is_some_and(|place| place != self.present)
     }
 
     /// The place that a list puts in front of the present one.
@@ -261,24 +243,14 @@ mod tests {
 
     #[test]
     fn base_addresses_are_places_in_their_order() {
-        let bases = [("n1", "http://a/t/film/"), ("n2", "http://b:8080/x/t/film/")];
-        let bases = bases.map(|(id, base)| DashBase { location: id.to_owned(), url: url(base) });
-        let mut pathways = Pathways::of_bases(&bases, None);
+        let bases = ["http://a/t/film/", "http://b:8080/x/t/film/"].map(url);
+        let mut pathways = Pathways::of_bases(&bases);
         let address = url("http://a/t/film/0/7.m4s");
         assert_eq!(pathways.next(&[0]), Some(1));
         pathways.go_to(1);
         assert_eq!(pathways.at_present(&address).to_string(), "http://b:8080/x/t/film/0/7.m4s");
         assert_eq!(pathways.next(&[1]), Some(0), "back, each once");
-        assert_eq!((pathways.steering(), pathways.preferred()), (None, Some(0)));
-        // A steering server changes their order. The addresses are the same at all of them.
-        let mut pathways = Pathways::of_bases(&bases, Some(url("http://d/steer/film?node=n1")));
-        let asked = pathways.steering().unwrap().to_string();
-        assert_eq!(asked, "http://d/steer/film?node=n1&_DASH_pathway=%22n1%22");
-        let list = br#"{"VERSION": 1, "TTL": 30, "PATHWAY-PRIORITY": ["n2", "n1"]}"#;
-        assert_eq!(pathways.steer(list), Some(Duration::from_secs(30)));
-        assert_eq!((pathways.preferred(), pathways.next(&[1])), (Some(1), Some(0)));
-        pathways.go_to(1);
-        assert!(!pathways.is_of_another(&address));
+        assert_eq!(pathways.steering(), None);
         let elsewhere = url("http://cdn/7.m4s");
         assert_eq!(pathways.at_present(&elsewhere), elsewhere);
         assert!(Pathways::default().place_of(&address).is_none());

@@ -1,14 +1,11 @@
 //! Where a viewer goes on who loses the node: other nodes with the title, for the manifest, and the
-//! steering manifest of HLS and DASH.
+//! steering manifest of HLS.
 //!
 //! ```text
 //!   question to n1 ── Tenuto-Elsewhere: n2=http://..,n3=http://..     DASH: several BaseURLs
 //!                     Tenuto-Steering: http://director/steer/film?node=n1
-//!
-//!   HLS  ──GET /steer/film?node=n1&s=S&ticket=T&names=0,1&_HLS_pathway="n1"──▶ director
-//!        ◀── PATHWAY-PRIORITY n1, n2, n3; n2 and n3 as clones of n1 (RFC 8216bis, 4.4.6.6; 7)
-//!   DASH ──GET /steer/film?node=n1&s=S&ticket=T&pathways=n1,n2,n3&_DASH_pathway="n1"──▶ director
-//!        ◀── PATHWAY-PRIORITY n1, n2, n3, all of which the manifest has (ETSI TS 103 998)
+//!   player ──GET /steer/film?node=n1&s=S&ticket=T&names=0,1&_HLS_pathway="n1"──▶ director
+//!          ◀── PATHWAY-PRIORITY n1, n2, n3; n2 and n3 as clones of n1 (RFC 8216bis, 4.4.6.6; 7)
 //! ```
 //!
 //! The viewers of a lost node must not all go to the same other one: each viewer has an order of
@@ -130,16 +127,9 @@ pub(super) fn manifest(
     };
     let session = request.raw_query("s").unwrap_or_default();
     let mut nodes = nodes_with(&view, number, now, session.as_bytes());
-    // A player of DASH knows these pathways alone.
-    let pathways = request.query("pathways");
-    if let Some(known) = &pathways {
-        nodes.retain(|node| known.split(',').any(|name| name == node.name));
-    }
     let first = request.query("node").unwrap_or_default();
-    let present = request.query("_HLS_pathway").or_else(|| request.query("_DASH_pathway"));
-    let present = present.unwrap_or_else(|| first.clone());
-    // Of DASH those that it has used since it asked last, the present one at the end.
-    let present = present.trim_matches('"').rsplit(',').next().unwrap_or_default();
+    let present = request.query("_HLS_pathway").unwrap_or_else(|| first.clone());
+    let present = present.trim_matches('"');
     let here = NodeId::new(present).ok().and_then(|id| view.node_named(&id));
     let here = here.map(|number| view.node(number)).filter(|node| node.answers(now));
     let mut next = None;
@@ -159,8 +149,8 @@ pub(super) fn manifest(
     let path = format!("/t/{}/", utf8_percent_encode(title.as_str(), ESCAPED));
     let query = format!("?s={}&ticket={}", of("s"), of("ticket"));
     let names: Vec<&str> = names.split(',').filter(|name| is_plain(name)).collect();
-    let listed = pathways.is_none().then_some(Playlists { names, path, query });
-    let body = steered(&nodes, &first, present, next.as_deref(), listed.as_ref());
+    let listed = Playlists { names, path, query };
+    let body = steered(&nodes, &first, present, next.as_deref(), &listed);
     HttpResponse::with_body(200, "application/vnd.apple.steering-list", body.to_string())
 }
 
@@ -224,13 +214,13 @@ fn with_room(nodes: &[TitleNode], present: &str, rate: BitRate) -> Option<String
 }
 
 /// `first`: the node whose manifest the player has. `present`: the one that it fetches from.
-/// `next`: the one that it goes to now. `listed`: what is cloned for it, if it needs clones.
+/// `next`: the one that it goes to now.
 fn steered(
     nodes: &[TitleNode],
     first: &str,
     present: &str,
     next: Option<&str>,
-    listed: Option<&Playlists<'_>>,
+    listed: &Playlists<'_>,
 ) -> Value {
     let mut nodes: Vec<&TitleNode> = nodes.iter().collect();
     // Stable, so that the others stay in their order; first, so that it is among those that count.
@@ -241,12 +231,6 @@ fn steered(
     if !order.contains(&first) {
         order.push(first);
     }
-    let mut list = json!({
-        "VERSION": 1,
-        "TTL": ASKED_AGAIN_SECS,
-        "PATHWAY-PRIORITY": order,
-    });
-    let Some(listed) = listed else { return list };
     let clones = nodes.iter().filter(|node| node.name != first);
     let clones: Vec<Value> = clones
         .map(|node| {
@@ -256,8 +240,12 @@ fn steered(
             json!({ "BASE-ID": first, "ID": node.name, "URI-REPLACEMENT": replaced })
         })
         .collect();
-    list["PATHWAY-CLONES"] = clones.into();
-    list
+    json!({
+        "VERSION": 1,
+        "TTL": ASKED_AGAIN_SECS,
+        "PATHWAY-PRIORITY": order,
+        "PATHWAY-CLONES": clones,
+    })
 }
 
 /// Other nodes that a manifest names.
@@ -318,9 +306,9 @@ mod tests {
             (&four, "n1", "n1", "n1 n2 n4", "n2=http://b:80/t/f/0.m3u8?q n4=http://d/t/f/0.m3u8?q"),
         ];
         let (path, query) = ("/t/f/".to_owned(), "?q".to_owned());
-        let listed = Some(Playlists { names: vec!["0"], path, query });
+        let listed = Playlists { names: vec!["0"], path, query };
         for (nodes, first, present, priority, cloned) in rows {
-            let steered = steered(nodes, first, present, None, listed.as_ref());
+            let steered = steered(nodes, first, present, None, &listed);
             let texts = |value: &Value| -> Vec<String> {
                 let all = value.as_array().unwrap().iter();
                 all.map(|one| one.as_str().unwrap().to_owned()).collect()
@@ -360,7 +348,8 @@ mod tests {
         ] {
             let found = with_room(nodes, "n1", BitRate(rate));
             assert_eq!(found.as_deref(), next);
-            let list = steered(nodes, "n1", "n1", next, None);
+            let listed = Playlists { names: Vec::new(), path: String::new(), query: String::new() };
+            let list = steered(nodes, "n1", "n1", next, &listed);
             let order_found: Vec<&str> = list["PATHWAY-PRIORITY"]
                 .as_array()
                 .unwrap()

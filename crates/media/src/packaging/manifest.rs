@@ -24,10 +24,7 @@ use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
 use super::thumbnails::{LAYOUT, image_seconds};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
-use super::{
-    ContentSteering, Links, Packaging, TextForm, encryption, imsc, playlist, text as texts,
-    track_boxes,
-};
+use super::{Links, Packaging, TextForm, encryption, imsc, playlist, text as texts, track_boxes};
 use crate::codec::{Colours, SampleEntry};
 use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
@@ -120,9 +117,6 @@ pub(super) fn mpd(
     for (name, folder) in steering.map_or(&[][..], |steering| steering.pathways) {
         line(&mut text, format_args!("<BaseURL serviceLocation=\"{name}\">{folder}</BaseURL>"));
     }
-    if let Some(steering) = steering {
-        steered(&mut text, steering);
-    }
     if kind == "dynamic" && !location.is_empty() {
         line(&mut text, format_args!("<Location>{location}</Location>"));
     }
@@ -148,21 +142,6 @@ pub(super) fn mpd(
     }
     text.push_str("</MPD>\n");
     text
-}
-
-/// Writes which server says at which of the base addresses a player should be (ETSI TS 103 998,
-/// 5.2). A player begins at the first without asking, because its reservation is there.
-fn steered(text: &mut String, steering: ContentSteering<'_>) {
-    let names: Vec<&str> = steering.pathways.iter().map(|(name, _)| name.as_str()).collect();
-    let (own, names) = (steering.own_pathway(), names.join(","));
-    let server = steering.server_uri.replace('&', "&amp;");
-    line(
-        text,
-        format_args!(
-            "<ContentSteering defaultServiceLocation=\"{own}\">{server}&amp;pathways={names}\
-             </ContentSteering>"
-        ),
-    );
 }
 
 /// Writes where players read the time (ISO/IEC 23009-1, 5.8.4.11), the most exact way first: the

@@ -114,11 +114,11 @@ pub struct Links<'a> {
 
 /// The pathways of a title: the servers that have it, for players that lose theirs. HLS names the
 /// own pathway and the steering server (content steering: RFC 8216bis, 4.4.6.6); DASH names all of
-/// them as base addresses (ISO/IEC 23009-1, 5.6) beside the steering server (ETSI TS 103 998).
+/// them as base addresses (ISO/IEC 23009-1, 5.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentSteering<'a> {
-    /// The address of the steering server, with a query. HLS appends `&names=` with the names of
-    /// all media playlists, DASH `&pathways=` with the identifiers of the pathways it has.
+    /// The address of the steering server, at whose end the names of all media playlists are to
+    /// stand.
     pub server_uri: &'a str,
     /// The identifier of each pathway, and the address of the title's folder there, with a slash at
     /// its end. The first pathway is that of this manifest.

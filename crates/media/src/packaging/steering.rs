@@ -53,7 +53,7 @@ pub(super) fn with_steering(playlist: &str, folder: &str, steering: ContentSteer
     }
     let (server, names) = (steering.server_uri, names.join(","));
     format!(
-        "{head}#EXT-X-CONTENT-STEERING:SERVER-URI=\"{server}&names={names}\",PATHWAY-ID=\"{own}\"\n\
+        "{head}#EXT-X-CONTENT-STEERING:SERVER-URI=\"{server}{names}\",PATHWAY-ID=\"{own}\"\n\
          {body}"
     )
 }

@@ -3,7 +3,6 @@
 use super::segments::{self, SegmentLocation};
 use super::template::Names;
 use super::{Part, time};
-use crate::pathways::DashBase;
 use crate::source::codec_families;
 use crate::url::Url;
 use player::Rendition;
@@ -18,9 +17,7 @@ pub(super) struct Listed {
     /// The parts of each track, period by period.
     pub(super) tracks: Vec<Vec<Part>>,
     /// The base addresses of the manifest.
-    pub(super) bases: Vec<DashBase>,
-    /// The address of the steering server, if it names one.
-    pub(super) steering: Option<Url>,
+    pub(super) bases: Vec<Url>,
 }
 
 /// The video and audio tracks, where they exist. `rank` selects the rendition of the first track;
@@ -46,14 +43,7 @@ pub(super) fn tracks(url: &Url, text: &str, rank: Option<usize>) -> Result<Liste
     let periods: Vec<Node<'_, '_>> = children(root, "Period").collect();
     let lengths = lengths(root, &periods)?;
     let base = based(url, root)?;
-    let bases = children(root, "BaseURL").filter_map(|node| {
-        let url = url.join(node.text()?.trim()).ok()?;
-        let location =
-            node.attribute("serviceLocation").map_or_else(|| url.to_string(), Into::into);
-        Some(DashBase { location, url })
-    });
-    let steering = children(root, "ContentSteering").next().and_then(|node| node.text());
-    let steering = steering.and_then(|address| url.join(address.trim()).ok());
+    let bases = children(root, "BaseURL").filter_map(|node| url.join(node.text()?.trim()).ok());
     let mut tracks: Vec<(TrackContent, Vec<Part>)> = Vec::new();
     let mut renditions = Vec::new();
     for (number, (period, length)) in periods.iter().zip(lengths).enumerate() {
@@ -90,7 +80,7 @@ pub(super) fn tracks(url: &Url, text: &str, rank: Option<usize>) -> Result<Liste
         return Err("it names nothing that can be played".to_owned());
     }
     let tracks = tracks.into_iter().map(|(_, parts)| parts).collect();
-    Ok(Listed { renditions, tracks, bases: bases.collect(), steering })
+    Ok(Listed { renditions, tracks, bases: bases.collect() })
 }
 
 /// The content of a track.

@@ -25,7 +25,6 @@ mod time;
 #[cfg(test)]
 mod tests;
 
-use super::pathways::DashBase;
 use super::session::LANES;
 use super::source::{FetchRequest, Init, Piece, TrackSource};
 use super::url::Url;
@@ -43,9 +42,7 @@ pub(crate) struct Manifest {
     renditions: Vec<Rendition>,
     tracks: Vec<Vec<Part>>,
     /// The base addresses of the whole manifest, the preferred one first.
-    bases: Vec<DashBase>,
-    /// The address of the steering server.
-    steering: Option<Url>,
+    bases: Vec<Url>,
 }
 
 /// The pieces of a track in one period.
@@ -82,9 +79,9 @@ pub(crate) fn read_manifest(
         .map_err(|_| "it is not UTF-8".to_owned())
         .and_then(|text| manifest::tracks(url, text, rank));
     match read {
-        Ok(Listed { renditions, mut tracks, bases, steering }) => {
+        Ok(Listed { renditions, mut tracks, bases }) => {
             tracks.truncate(LANES);
-            Ok(Manifest { url: url.clone(), renditions, tracks, bases, steering })
+            Ok(Manifest { url: url.clone(), renditions, tracks, bases })
         }
         Err(reason) => Err(not_playable(url, reason)),
     }
@@ -105,13 +102,8 @@ impl Manifest {
     }
 
     /// The base addresses of the whole manifest, the preferred one first.
-    pub(crate) fn bases(&self) -> &[DashBase] {
+    pub(crate) fn bases(&self) -> &[Url] {
         &self.bases
-    }
-
-    /// The address of the steering server, if the manifest names one.
-    pub(crate) fn steering(&self) -> Option<&Url> {
-        self.steering.as_ref()
     }
 
     /// The next index of a track that has to be fetched.

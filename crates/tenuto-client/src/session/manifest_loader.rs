@@ -122,8 +122,7 @@ impl Session {
         let is_best = first + 1 == best.renditions().len();
         let manifest = if is_best { best } else { read_manifest(url, body, Some(first))? };
         self.ladder = Some(ladder);
-        let steering = manifest.steering().cloned();
-        self.found_pathways(Pathways::of_bases(manifest.bases(), steering), shared);
+        self.found_pathways(Pathways::of_bases(manifest.bases()), shared);
         let tracks = manifest.tracks();
         self.awaited = tracks;
         self.manifest = Some(manifest);
