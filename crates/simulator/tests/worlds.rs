@@ -332,8 +332,8 @@ const ONCE_BROKEN: [(FaultClass, u64); 67] = [
     (FaultClass::AnyFault, 1471),
     // At four times the speed, the viewer's link was slower than the title.
     (FaultClass::DiskLoss, 2764),
-    // Sessions that had read all they needed ended with their disk: their copy's disk had a slot that
-    // was too full as booked, and read already.
+    // Sessions that had read all they needed ended with their disk: the disk of their copy had a
+    // slot that was too full as booked, and read already.
     (FaultClass::DiskLoss, 9598),
     // Nothing was refused, and recordings that asked for more than there is left no read of a slot.
     (FaultClass::AnyFault, 2916),

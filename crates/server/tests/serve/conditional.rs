@@ -64,9 +64,11 @@ fn conditions_hold_for_every_kind_of_media() {
                 }
             }
             let head = client.request("HEAD", &path, fields);
-            assert_eq!(head.status, *status, "HEAD {path} {fields:?}");
+            // Only GET has ranges (RFC 9110, 14.2).
+            let (status, same) = if *status == 206 { (200, &whole) } else { (*status, &response) };
+            assert_eq!(head.status, status, "HEAD {path} {fields:?}");
             for field in ["etag", "last-modified", "content-length", "content-range"] {
-                assert_eq!(head.field(field), response.field(field), "HEAD {path} {fields:?}");
+                assert_eq!(head.field(field), same.field(field), "HEAD {path} {fields:?}");
             }
         }
     }
@@ -116,8 +118,8 @@ fn several_ranges_are_parts_of_one_response() {
             assert!(body == &whole.body[range.clone()], "{content}");
         }
         let head = client.request("HEAD", &path, &[("Range", &field)]);
-        assert_eq!(head.status, 206, "{field}");
-        assert_eq!(head.field("content-length"), response.field("content-length"), "{field}");
+        assert_eq!(head.status, 200, "{field}");
+        assert_eq!(head.field("content-length"), Some(&*length.to_string()), "{field}");
     }
     let many: Vec<String> = (0..17).map(|i| format!("{0}-{0}", i * 1000)).collect();
     let ignored = client.request("GET", &path, &[("Range", &format!("bytes={}", many.join(",")))]);

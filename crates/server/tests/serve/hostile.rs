@@ -29,6 +29,8 @@ fn a_malformed_request_gets_its_error_and_the_next_client_is_served() {
         ("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}\r\n\r\n", 400, "malformed-request"),
         ("POST /titles HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method-not-allowed"),
         ("DELETE /t/film.mp4 HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method-not-allowed"),
+        ("PUT /t/film.mp4 HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method-not-allowed"),
+        ("PATCH /t/film/master.m3u8 HTTP/1.1\r\nHost: a\r\n\r\n", 405, "method-not-allowed"),
         ("GET / HTTP/3.0\r\nHost: a\r\n\r\n", 505, "version-not-supported"),
         (&format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n"), 414, "url-too-long"),
         (&format!("GET / HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n"), 431, "head-too-large"),

@@ -276,6 +276,7 @@ fn answers_are_those_of_http_11() {
         ("GET", "/%zz", &[]),
         ("POST", "/titles", &[]),
         ("PATCH", "/titles", &[]),
+        ("PUT", &file, &[]),
         ("BREW", "/titles", &[]),
         ("OPTIONS", "/t/film/master.m3u8", &[("Access-Control-Request-Method", "GET")]),
         ("GET", "/console/", &[]),
