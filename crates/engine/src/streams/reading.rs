@@ -72,15 +72,18 @@ impl Streams {
 
     // Whether so many reads more are sure to end within the slot, whatever is in the device. A
     // policy that counts with what the disk does when it is never idle must not leave it idle, and
-    // guarantees nothing. Nor does one that refuses nothing, where recordings may ask for so much
-    // that no read of a slot is left.
+    // guarantees nothing. Nor may a disk be left idle of which recordings leave no read of a slot,
+    // where nothing is refused.
     fn has_time(&self, now: Moment, disk: usize, reads: u32) -> bool {
         let state = &self.bookings.disks[disk];
         let left = self.bookings.slot_end().since(now);
         let busy = state.busy();
         let is_sure = || state.guarantee.longest_read.saturating_mul(busy + reads) < left;
-        let may_be_late =
-            self.bookings.policy() == PolicyKind::Observed || !self.bookings.refuses();
+        let may_be_late = match self.bookings.policy() {
+            PolicyKind::Observed => true,
+            PolicyKind::None => state.min_read() == 0,
+            _ => false,
+        };
         // Until the batch is complete, one more read could make a read of the batch late.
         state.batch.is_empty()
             && state.work.in_batch.is_empty()
