@@ -170,16 +170,8 @@ fn two_requests_for_two_renditions_do_not_take_the_place_from_each_other_for_eve
     let request = AdmitRequest { offers: vec![vec![0], vec![1]], ..request(two_tracks(1)) };
     let answer = fixture.engine.admit(fixture.now, request);
     let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
-    let mut want = |track, pieces: std::ops::Range<u32>| {
-        fixture.next_request += 1;
-        let request = RequestId(fixture.next_request);
-        let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
-        let parts = vec![Part { track, bytes }];
-        fixture.engine.request(fixture.now, MediaRequest { request, session, parts });
-        fixture.drain();
-        request
-    };
-    let (older, younger) = (want(0, 0..20), want(1, 0..2));
+    let older = want_of(&mut fixture, session, 0, 0..20);
+    let younger = want_of(&mut fixture, session, 1, 0..2);
     fixture.pass(5000);
     let said = fixture.take_log("");
     let told = format!("declined {} Superseded", older.0);
@@ -262,13 +254,19 @@ fn ladder(title: u64) -> Arc<Layout> {
     Arc::new(layout)
 }
 
-fn want_of(fixture: &mut Fixture, session: SessionId, track: u16, pieces: std::ops::Range<u32>) {
+fn want_of(
+    fixture: &mut Fixture,
+    session: SessionId,
+    track: u16,
+    pieces: std::ops::Range<u32>,
+) -> RequestId {
     fixture.next_request += 1;
     let request = RequestId(fixture.next_request);
     let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
     let parts = vec![Part { track, bytes }];
     fixture.engine.request(fixture.now, MediaRequest { request, session, parts });
     fixture.drain();
+    request
 }
 
 /// A disk with as many viewers as it holds; the first has a title in two renditions, and plays
