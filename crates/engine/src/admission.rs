@@ -356,8 +356,8 @@ impl Engine {
     // would be no room for the next reads of all.
     fn pace(&mut self, choice: Choice, max_wait: AgreedWait) -> Choice {
         let Choice { offer, accepted: Accepted { mut candidate, approval }, slots } = choice;
-        let bookings = &self.streams.bookings;
-        let patience = bookings.patience(&candidate, max_wait);
+        let bookings = &mut self.streams.bookings;
+        let patience = bookings.patience(&mut candidate, max_wait);
         // Of a crowd for which all slots are taken, the last start as late as they can.
         let of_crowd = patience == max_wait.slots;
         let paced = bookings.paced_start(&candidate, max_wait, patience);
@@ -433,7 +433,7 @@ impl Engine {
         candidate: &mut Candidate,
         max_wait: AgreedWait,
     ) -> Option<(u32, Approval)> {
-        let bookings = &self.streams.bookings;
+        let bookings = &mut self.streams.bookings;
         let patience = bookings.patience(candidate, max_wait);
         let first = match bookings.survives_loss() {
             true => 1,

@@ -189,9 +189,34 @@ impl Bookings {
     }
 
     /// The slots for which a candidate's viewer may be made to wait, who agrees to this wait.
-    pub(crate) fn patience(&self, candidate: &Candidate, agreed: AgreedWait) -> u32 {
+    pub(crate) fn patience(&mut self, candidate: &mut Candidate, agreed: AgreedWait) -> u32 {
         let newcomer = self.newcomer(candidate, agreed);
-        self.disks[candidate.disk()].starts.patience(newcomer)
+        let disk = candidate.disk();
+        let patience = self.disks[disk].starts.patience(newcomer, 0);
+        if patience >= agreed.slots {
+            return patience;
+        }
+        let alone = match self.disks[disk].starts.alone {
+            Some(alone) => alone,
+            None => self.wait_alone(candidate, agreed.slots),
+        };
+        let starts = &mut self.disks[disk].starts;
+        starts.alone = Some(alone);
+        starts.patience(newcomer, alone)
+    }
+
+    // The slots, at most `limit`, for which a candidate's viewer would wait if nothing else were
+    // booked on the disk: a disk that may pause for longer than the start-up needs some. Zero if it
+    // does not fit with any of them.
+    fn wait_alone(&self, candidate: &mut Candidate, limit: u32) -> u32 {
+        let disk = candidate.disk();
+        let fits = |slots: &u32| {
+            candidate.demand.shift((*slots).into());
+            let fits = self.fits_alone(disk, &candidate.demand, Speed::Now);
+            candidate.demand.unshift((*slots).into());
+            fits
+        };
+        (0..=limit).find(fits).unwrap_or(0)
     }
 
     /// The first slot in which a candidate's viewer may start, who agrees to this wait: see

@@ -17,9 +17,10 @@
 //!
 //! It is a crowd if more come in one slot than the pace allows. If no more come, and one has to
 //! wait all the same, the disk is full of those who came before: the first waits as long as agreed,
-//! those behind for one slot. Where few come, one after another, nobody is behind. A viewer who has
-//! chosen its wait (`?wait=`) is given a start within it all the same: it knows what it waits for.
-//! A queue is over when for [`QUIET`] nobody had to wait and nobody was refused.
+//! those behind for one slot more than on the empty disk. Where few come, one after another, nobody
+//! is behind. A viewer who has chosen its wait (`?wait=`) is given a start within it all the same:
+//! it knows what it waits for. A queue is over when for [`QUIET`] nobody had to wait and nobody was
+//! refused.
 //!
 //! A crowd may be larger than all slots within its wait have starts for by the pace. Those who are
 //! left start as late as they can, with as little as they can start with: without the leads of
@@ -44,6 +45,8 @@ pub(crate) struct Starts {
     /// Slots by which the last candidate of this slot was delayed that starts although all slots
     /// are taken; `None`: there was none.
     pub(crate) last_latest: Option<u32>,
+    /// Slots for which a candidate of this slot would wait on the empty disk, once it was asked for.
+    pub(crate) alone: Option<u32>,
     queue: Option<Queue>,
     /// When the last viewers came, at most [`FEW`].
     came_at: VecDeque<Moment>,
@@ -97,7 +100,7 @@ impl Starts {
     /// A slot begins.
     pub(crate) fn slot_begins(&mut self, slot: SlotIndex) {
         self.begun = self.begun.split_off(&slot);
-        (self.last_delay, self.last_latest, self.came) = (0, None, 0);
+        (self.last_delay, self.last_latest, self.alone, self.came) = (0, None, None, 0);
     }
 
     /// A newcomer starts so many slots from now, or not at all.
@@ -125,17 +128,19 @@ impl Starts {
         self.queue = Some(queue);
     }
 
-    /// The slots for which a newcomer may be made to wait, at most.
-    pub(crate) fn patience(&self, newcomer: Newcomer) -> u32 {
+    /// The slots for which a newcomer may be made to wait, at most, who would have to wait for
+    /// `alone` slots on the empty disk.
+    pub(crate) fn patience(&self, newcomer: Newcomer, alone: u32) -> u32 {
         let Newcomer { now, agreed: AgreedWait { slots: agreed, is_chosen }, .. } = newcomer;
         let Some(queue) = self.queue_at(now).filter(|_| !is_chosen) else { return agreed };
         if self.is_alone(now) {
             return agreed;
         }
         if !queue.of_crowd {
-            return agreed.min(IN_FULL_HOUSE);
+            return agreed.min(alone + IN_FULL_HOUSE);
         }
-        agreed.saturating_sub(queue.stands(newcomer)).max(agreed.min(BEHIND_CROWD))
+        let least = agreed.min(alone + BEHIND_CROWD);
+        agreed.saturating_sub(queue.stands(newcomer)).max(least)
     }
 
     /// The first slot, so many from now and at most `patience`, in which a newcomer may start, so
@@ -228,7 +233,7 @@ mod tests {
     #[test]
     fn those_who_come_after_a_crowd_wait_until_it_has_started_or_for_a_moment() {
         let mut starts = Starts::default();
-        let left = |starts: &Starts, ms| starts.patience(newcomer(ms));
+        let left = |starts: &Starts, ms| starts.patience(newcomer(ms), 0);
         assert_eq!(left(&starts, 60_000), 10, "nobody waits");
         crowd(&mut starts, 60_000);
         // (milliseconds after its beginning, slots that a newcomer waits at most)
@@ -248,7 +253,7 @@ mod tests {
     #[test]
     fn in_a_full_house_one_waits_as_long_as_agreed_and_those_behind_for_a_slot() {
         let mut starts = Starts::default();
-        assert_eq!(starts.patience(newcomer(0)), 10);
+        assert_eq!(starts.patience(newcomer(0), 0), 10);
         for ms in (0..20_000).step_by(100) {
             starts.slot_begins(newcomer(ms).slot);
             starts.note(newcomer(ms), None);
@@ -257,14 +262,14 @@ mod tests {
                 crowd(&mut starts, ms);
             }
             let waits = if ms < 900 { 10 } else { 1 };
-            assert_eq!(starts.patience(newcomer(ms)), waits, "after {ms} ms");
+            assert_eq!(starts.patience(newcomer(ms), 0), waits, "after {ms} ms");
         }
     }
 
     #[test]
     fn of_few_who_come_one_after_another_each_waits_as_long_as_agreed() {
         let mut starts = Starts::default();
-        let left = |starts: &Starts, ms| starts.patience(newcomer(ms));
+        let left = |starts: &Starts, ms| starts.patience(newcomer(ms), 0);
         for ms in (0..30_000).step_by(1500) {
             assert_eq!(left(&starts, ms), 10, "after {ms} ms");
             starts.note(newcomer(ms), Some(2));
@@ -285,8 +290,8 @@ mod tests {
         for (slots, left) in [(0, 0), (1, 1), (8, 6), (60, 58)] {
             let agreed = |is_chosen| AgreedWait { slots, is_chosen };
             let one = |is_chosen| Newcomer { agreed: agreed(is_chosen), ..newcomer(3000) };
-            assert_eq!(starts.patience(one(false)), left);
-            assert_eq!(starts.patience(one(true)), slots, "as long as the viewer has chosen");
+            assert_eq!(starts.patience(one(false), 0), left);
+            assert_eq!(starts.patience(one(true), 0), slots, "as long as the viewer has chosen");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use disk::DiskModel;
-use scheduler::DiskTimings;
+use scheduler::{DiskTimings, ServiceCurve};
 
 /// A title with a piece due each `every_ms`.
 fn dense(title: u64, pieces: u32, every_ms: u32) -> Arc<Layout> {
@@ -197,4 +197,25 @@ fn a_refusal_leaves_the_memory_of_other_viewers_sockets_as_it_was() {
     assert_eq!(refusal.resource, Some(Resource::Memory), "{refusal:?}");
     assert_eq!(reserved(&fixture), two_pieces_each);
     assert_eq!(fixture.engine.audit(), Ok(()));
+}
+
+// A disk that may pause for three seconds has everybody wait for one, also behind others.
+#[test]
+fn nobody_is_refused_for_a_wait_that_the_empty_disk_needs_too() {
+    for (slots_paused, viewers) in [(0, 30), (6, 30), (12, 30), (16, 0)] {
+        let config = EngineConfig { policy: PolicyKind::ServiceCurve, ..config(100, 10_000) };
+        let mut fixture = Fixture::new(config);
+        let pauses = (1..=slots_paused).map(|slots| (slots, 0));
+        let curve = ServiceCurve::of_fewest(pauses.chain([(slots_paused + 1, 100)]));
+        let timings = DiskTimings { curve: Some(curve), ..DiskTimings::default() };
+        fixture.engine.set_timings(Moment::ZERO, DiskNumber(0), timings);
+        let max_wait = MaxWait { time: Duration::from_secs(5), is_chosen: false };
+        let admitted = (0..30).filter(|title| {
+            let request = AdmitRequest { max_wait, ..request(layout(*title)) };
+            let answer = fixture.ask(request);
+            fixture.pass(200);
+            matches!(answer, AdmissionDecision::Admitted { .. })
+        });
+        assert_eq!(admitted.count(), viewers, "a disk that pauses for {slots_paused} slots");
+    }
 }
