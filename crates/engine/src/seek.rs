@@ -15,19 +15,24 @@
 //!
 //! All or nothing: all tracks of a request are readmitted, or none.
 //!
+//! Another track replaces the one that a player leaves for it. But a player that still has an open
+//! request for that one has not left it: it goes on with both, where both fit, until it falls
+//! silent in one. Where they do not fit, the older request is declined as superseded.
+//!
 //! A viewer who winds is no special case: its player goes on with a track of key frames alone, with
 //! places and due times of its own, instead of the pictures.
 
 use super::bookings::evaluate::{Accepted, Candidate};
 use super::departure::GiveWay;
 use super::pieces::{curve, validate};
-use super::sessions::Session;
+use super::sessions::{RequestState, Session};
 use super::stream::{Stream, StreamId};
 use super::streams::{least_reserve, reserve_for};
 use super::{
     Action, Engine, Layout, Priority, Refusal, RequestId, ScheduleChange, SessionId, TrackNumber,
 };
 use scheduler::PlayoutClock;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,47 +109,92 @@ impl Engine {
     ) -> Result<(), Refusal> {
         let id = self.requests[&request].session;
         let session = &self.sessions[&id];
-        let (layout, replica) = (session.layout.clone(), session.replica);
-        let copies = Arc::clone(&session.copies);
         for (track, _) in tracks {
             // Admission validated the tracks of its offer; a player may switch to any other.
-            if let Some(reason) = self.cannot_serve(&layout, *track) {
+            if let Some(reason) = self.cannot_serve(&session.layout, *track) {
                 return Err(Self::refusal_of_unusable(reason));
             }
         }
-        let mut streams: Vec<Stream> = Vec::with_capacity(tracks.len());
-        for (track, bytes) in tracks {
-            let timing = self.streams.bookings.playout_clock(now, 0, replica);
-            let mut stream = stream_from(id, &layout, *track, bytes.start, timing);
-            stream.replica = replica;
-            streams.push(stream);
-        }
-        let all = tracks.iter().fold(self.sessions[&id].tracks.clone(), |all, (track, _)| {
+        let before = session.tracks.clone();
+        let all = tracks.iter().fold(before.clone(), |all, (track, _)| {
             tracks_after(&self.sessions[&id], &all, *track)
         });
-        // What its sockets hold stays reserved, whatever tracks it goes on with.
-        let session = &self.sessions[&id];
-        let (wide, before) = (reserve_for(&layout, &all), reserve_for(&layout, &session.tracks));
-        // Where memory was short, its sockets are given one piece at a time (`admission`).
-        let reserve = if session.reserve < before { least_reserve(wide) } else { wide };
-        let reserve = reserve.max(session.unsent);
-        let demand = self.streams.bookings.demand_of(&mut streams, reserve);
-        let (sent, is_new, gives_up) = (None, false, None);
-        let candidate =
-            Candidate { layout, replica, copies, streams, demand, sent, is_new, gives_up };
-        let mut left = self.sessions[&id].tracks.clone();
-        left.retain(|track| !all.contains(track));
-        let wait = self.replace_booking(now, id, all, candidate)?;
+        // A player that still waits for tracks that it would leave goes on with them too, if there
+        // is room.
+        let mut with_open = all.clone();
+        with_open.extend(self.tracks_of_older_requests(request).filter(|t| !all.contains(t)));
+        let with_open = (with_open.len() > all.len()).then_some(with_open);
+        let beside = with_open.and_then(|with_open| {
+            let candidate = self.seeker(now, id, tracks, &with_open);
+            let accept =
+                |engine: &mut Self, candidate, _: &[_]| engine.accept_now(candidate).ok_or(());
+            let wait = self.replace_booking(now, id, &with_open, candidate, accept).ok()?;
+            Some((wait, with_open))
+        });
+        let (wait, all) = match beside {
+            Some(beside) => beside,
+            None => {
+                let candidate = self.seeker(now, id, tracks, &all);
+                let reserve = self.sessions[&id].reserve;
+                let wait =
+                    self.replace_booking(now, id, &all, candidate, |engine, candidate, old| {
+                        engine.accept_now_or_soon(now, id, candidate, old, reserve)
+                    })?;
+                (wait, all)
+            }
+        };
         let number = self.requests[&request].number;
         let session = &mut self.sessions[&id];
         let tracks: Vec<TrackNumber> = tracks.iter().map(|(track, _)| *track).collect();
+        let left = before.iter().filter(|track| !all.contains(track));
         // By this number, older requests for the same tracks, and for those that they replace, find
         // that they are superseded.
-        session.seeks.extend(tracks.iter().chain(&left).map(|track| (*track, number)));
+        session.seeks.extend(tracks.iter().chain(left).map(|track| (*track, number)));
         self.note_open_requests(id, number, &tracks);
         let change = ScheduleChange::Readmitted { request, tracks, wait };
         self.streams.actions.push(Action::Rescheduled { session: id, change });
         Ok(())
+    }
+
+    // The tracks that are booked and that older requests of the same session have still to be
+    // served from.
+    fn tracks_of_older_requests(&self, request: RequestId) -> impl Iterator<Item = TrackNumber> {
+        let state = &self.requests[&request];
+        let session = &self.sessions[&state.session];
+        let others = session.requests.iter().map(|other| &self.requests[other]);
+        let older = others.filter(|other| other.number < state.number && !other.over);
+        let waits: BTreeSet<TrackNumber> =
+            older.flat_map(RequestState::unserved).map(|(track, _)| track).collect();
+        let booked = session.streams.iter().map(|stream| self.streams[stream].track);
+        booked.filter(move |track| waits.contains(track))
+    }
+
+    // A session that goes on with `all` tracks, of which these continue elsewhere.
+    fn seeker(
+        &mut self,
+        now: Moment,
+        id: SessionId,
+        tracks: &[Unserved],
+        all: &[TrackNumber],
+    ) -> Candidate {
+        let session = &self.sessions[&id];
+        let (layout, replica) = (session.layout.clone(), session.replica);
+        let copies = Arc::clone(&session.copies);
+        // What its sockets hold stays reserved, whatever tracks it goes on with.
+        let (wide, before) = (reserve_for(&layout, all), reserve_for(&layout, &session.tracks));
+        // Where memory was short, its sockets are given one piece at a time (`admission`).
+        let reserve = if session.reserve < before { least_reserve(wide) } else { wide };
+        let reserve = reserve.max(session.unsent);
+        let timing = self.streams.bookings.playout_clock(now, 0, replica);
+        let stream = |(track, bytes): &Unserved| {
+            let mut stream = stream_from(id, &layout, *track, bytes.start, timing);
+            stream.replica = replica;
+            stream
+        };
+        let mut streams: Vec<Stream> = tracks.iter().map(stream).collect();
+        let demand = self.streams.bookings.demand_of(&mut streams, reserve);
+        let (sent, is_new, gives_up) = (None, false, None);
+        Candidate { layout, replica, copies, streams, demand, sent, is_new, gives_up }
     }
 
     // New streams continue where this request and the younger open requests end.
@@ -152,7 +202,7 @@ impl Engine {
         let session = &self.sessions[&session];
         let requests = session.requests.iter().map(|request| &self.requests[request]);
         let open = requests.filter(|request| request.number >= number && !request.over);
-        let asked: Vec<Unserved> = open.flat_map(super::sessions::RequestState::unserved).collect();
+        let asked: Vec<Unserved> = open.flat_map(RequestState::unserved).collect();
         for id in &session.streams {
             let number = self.streams[id].track;
             if tracks.contains(&number) {
@@ -171,13 +221,14 @@ impl Engine {
 
     // The new booking in place of the old one of the same tracks, or everything as it was. Says how
     // much later than now the new one begins.
-    fn replace_booking(
+    fn replace_booking<E>(
         &mut self,
         now: Moment,
         id: SessionId,
-        tracks: Vec<TrackNumber>,
+        tracks: &[TrackNumber],
         candidate: Candidate,
-    ) -> Result<Duration, Refusal> {
+        accept: impl FnOnce(&mut Self, Candidate, &[(StreamId, Stream)]) -> Result<(Accepted, u32), E>,
+    ) -> Result<Duration, E> {
         let session = &self.sessions[&id];
         let placement = session.placement();
         let new: Vec<TrackNumber> = candidate.streams.iter().map(|stream| stream.track).collect();
@@ -192,13 +243,12 @@ impl Engine {
         let suspended: Vec<(StreamId, Stream)> =
             old.iter().map(|id| (*id, self.streams.remove(*id))).collect();
         self.streams.bookings.release_send_memory(placement, old_reserve);
-        let accepted = self.accept_now_or_soon(now, id, candidate, &suspended, old_reserve);
-        let (accepted, slots) = match accepted {
+        let (accepted, slots) = match accept(self, candidate, &suspended) {
             Ok(accepted) => accepted,
-            Err(refusal) => {
+            Err(error) => {
                 self.streams.bookings.reserve_send_memory(placement, old_reserve);
                 suspended.into_iter().for_each(|(id, stream)| self.streams.insert(id, stream));
-                return Err(refusal);
+                return Err(error);
             }
         };
         self.streams.bookings.reserve_send_memory(placement, reserve);
@@ -210,12 +260,25 @@ impl Engine {
             self.streams.settle(now, stream_id, &stream);
         }
         let session = &mut self.sessions[&id];
-        (session.reserve, session.tracks) = (reserve, tracks);
+        (session.reserve, session.tracks) = (reserve, tracks.to_vec());
         session.streams.retain(|stream| !old.contains(stream));
         session.streams.extend(self.streams.book(accepted));
         // Its other requests may have waited for what is no longer on the books.
         self.streams.to_serve.push(id);
         Ok(self.config.slot * slots)
+    }
+
+    // Accepts a candidate if it fits now, as it is.
+    fn accept_now(&mut self, candidate: Candidate) -> Option<(Accepted, u32)> {
+        let accepted = match self.streams.follow_if_better(&candidate) {
+            Some(accepted) => Some(accepted),
+            None => match self.streams.evaluate(&candidate) {
+                Ok(approval) => return Some((candidate.accepted(approval), 0)),
+                Err(_) => None,
+            },
+        };
+        self.streams.bookings.put_demand(candidate.demand);
+        accepted.map(|accepted| (accepted, 0))
     }
 
     // Accepts a candidate of a session now; at most a start-up time later if it fits only then; or
