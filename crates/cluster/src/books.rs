@@ -136,9 +136,10 @@ impl NodeBooks {
     }
 }
 
-/// What new viewers leave free of a disk or a network.
+/// What new viewers leave free of a disk or a network that guarantees so much, if they leave this
+/// part of it.
 #[inline]
-pub(crate) fn kept_of(guaranteed: u64, kept: f64) -> u64 {
+pub fn kept_of(guaranteed: u64, kept: f64) -> u64 {
     if kept == 0.0 { 0 } else { units::rounded(units::float(guaranteed) * kept).min(guaranteed) }
 }
 

@@ -29,7 +29,7 @@ mod records;
 mod view;
 
 pub use awaited::AwaitedCopies;
-pub use books::{AdmissionClass, BooksAnswer, BooksDisk, NodeBooks, StreamNeed};
+pub use books::{AdmissionClass, BooksAnswer, BooksDisk, NodeBooks, StreamNeed, kept_of};
 pub use chance::Chance;
 pub use director::{
     AdmissionAttempt, Admitted, Director, DirectorCounters, DirectorRefusal, DirectorSettings,

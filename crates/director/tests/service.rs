@@ -107,6 +107,10 @@ fn is_full(_: &str) -> Option<String> {
     whole("503 Service Unavailable", "Retry-After: 20\r\n", body)
 }
 
+fn is_full_for_minutes(_: &str) -> Option<String> {
+    whole("503 Service Unavailable", "", r#"{"error":"refused","retry_after_ms":200000}"#)
+}
+
 fn is_cut_off(_: &str) -> Option<String> {
     whole("503 Service Unavailable", "", r#"{"error":"refused","cause":"cut-off"}"#)
 }
@@ -774,6 +778,39 @@ fn other_nodes_are_told_to_the_node_and_to_the_player() {
 }
 
 /// The names of a director's metrics in a text, of histograms without what is behind.
+#[test]
+fn a_viewer_of_a_title_with_copies_elsewhere_makes_room_for_one_who_was_refused() {
+    // (viewers at the full node as it says, seconds after which the refused come again, orders)
+    let rows = [
+        ("{}", 200..=220, ["n0", "n0", "n0"]),
+        (r#"{"cold":4}"#, 200..=220, ["n0", "n0", "n0"]),
+        (r#"{"cold":2,"film":2}"#, 40..=40, ["n1", "n1", "n0"]),
+    ];
+    for (viewers, seconds, orders) in rows {
+        let (full, free) = (StubNode::start(is_full_for_minutes), StubNode::start(reserves));
+        let cluster = TestCluster::start(&[&full, &free]);
+        cluster.etcd.put("/tenuto/c/viewers/n0", viewers);
+        cluster.etcd.put("/tenuto/c/titles/cold", r#"{"rate":5000000,"size":1000}"#);
+        cluster.etcd.put("/tenuto/c/copies/cold/n0", r#"[{"disk":0,"state":"ready"}]"#);
+        let mut answer = String::new();
+        until(|| {
+            answer = cluster.get("/t/cold/master.m3u8");
+            status(&answer) == 503 && cause(&answer) == "full"
+        });
+        let order = |session: &str| {
+            let target = format!("/steer/film?node=n0&s={session}&ticket=T&names=0");
+            let manifest: Value = serde_json::from_str(body(&cluster.get(&target))).unwrap();
+            manifest["PATHWAY-PRIORITY"][0].clone()
+        };
+        let retry: u64 = field(&answer, "Retry-After").unwrap().parse().unwrap();
+        assert!(seconds.contains(&retry), "{viewers}: after {retry} s");
+        assert_eq!(["a", "a", "b"].map(order), orders, "{viewers}");
+        let metrics = cluster.get("/metrics");
+        let made = u8::from(orders[0] == "n1");
+        assert!(metrics.contains(&format!("\ntenuto_director_moves_total {made}\n")), "{metrics}");
+    }
+}
+
 fn metrics_in(text: &str) -> BTreeSet<&str> {
     let words = text.split(|char: char| !char.is_ascii_alphanumeric() && char != '_');
     let names = words.filter(|word| word.starts_with("tenuto_director_"));

@@ -165,8 +165,10 @@ impl AdmissionAttempt {
             }
             return AttemptState::Asking(place);
         }
+        let viewers = |_, other| Some(moves::expected_viewers(view, other));
         if self.moves.len() < settings.moves
-            && let Some(stream) = moves::find(&search, self.title, &self.moves, &mut self.chance)
+            && let Some(stream) =
+                moves::find(&search, self.title, &self.moves, viewers, &mut self.chance)
         {
             return AttemptState::Moving(stream);
         }

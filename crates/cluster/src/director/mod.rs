@@ -24,8 +24,10 @@ pub use moves::StreamMove;
 pub(crate) use ranking::room_for;
 
 use crate::books::{AdmissionClass, StreamNeed};
-use crate::view::TitleNumber;
+use crate::chance::Chance;
+use crate::view::{ClusterView, CopyPlace, TitleNumber};
 use std::time::Duration;
+use units::Moment;
 
 /// The answer of a node to a step of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +126,29 @@ impl Director {
         seed: u64,
     ) -> AdmissionAttempt {
         AdmissionAttempt::new(self.settings, title, need, class, seed)
+    }
+
+    /// A move that would make room for a viewer who was refused, of a title that has viewers there
+    /// as the node says; `None` where none is known, or where one would not help because what is
+    /// free is kept. For a director that cannot move
+    /// viewers within an attempt ([`DirectorSettings::moves`] is 0).
+    pub fn find_move(
+        &self,
+        view: &ClusterView,
+        title: TitleNumber,
+        need: StreamNeed,
+        class: AdmissionClass,
+        seed: u64,
+        now: Moment,
+    ) -> Option<StreamMove> {
+        let settings = &self.settings;
+        let is_new = class == AdmissionClass::New;
+        if is_new && settings.survive_node && !view.survives_a_node(need) {
+            return None;
+        }
+        let search = ranking::Search { view, need, class, settings, now };
+        let viewers = |from: CopyPlace, other| moves::known_viewers(view, from.node, other);
+        moves::find(&search, title, &[], viewers, &mut Chance::from_seed(seed))
     }
 
     /// Counts an attempt that has ended.

@@ -10,12 +10,13 @@
 //! ```
 //!
 //! The viewer who moves loses nothing: the new stream is reserved before the old one ends. A viewer
-//! moves one step only; moves of moves are not tried.
+//! moves one step only; moves of moves are not tried. A new viewer has others moved only to what new
+//! viewers may take.
 
 use super::ranking::Search;
 use crate::books::{AdmissionClass, StreamNeed};
 use crate::chance::Chance;
-use crate::view::{CopyPlace, TitleNumber};
+use crate::view::{ClusterView, CopyPlace, NodeNumber, TitleNumber};
 use units::float;
 
 /// A viewer who is steered to another copy of what is played.
@@ -31,12 +32,13 @@ pub struct StreamMove {
     pub to: CopyPlace,
 }
 
-/// A move that makes room for `title`: of the title that is expected to have most viewers on one of
-/// its disks, and that has a copy with room elsewhere. None of those that were tried.
+/// A move that makes room for `title`: of the title that has most `viewers` on one of its disks,
+/// and that has a copy with room elsewhere. None of those that were tried.
 pub(super) fn find(
     search: &Search<'_>,
     title: TitleNumber,
     tried: &[StreamMove],
+    viewers: impl Fn(CopyPlace, TitleNumber) -> Option<f64>,
     chance: &mut Chance,
 ) -> Option<StreamMove> {
     let view = search.view;
@@ -63,19 +65,33 @@ pub(super) fn find(
             if size.rate < search.need.disk || tried.iter().any(was_tried) {
                 continue;
             }
+            // Where most viewers are expected, there is one who can move.
+            let Some(viewers) = viewers(from, other) else { continue };
             let need = StreamNeed { disk: size.rate, network: size.rate, ..search.need };
-            let moved = Search { need, ..again };
+            let moved = Search { need, ..*search };
             let elsewhere = moved.best(view.staying_copies(other).0, chance, |to| to == from);
             let Some((to, _)) = elsewhere.filter(|(_, room)| *room > 0) else { continue };
-            // Where most viewers are expected, there is one who can move.
-            let viewers =
-                view.title(other).demand().viewers / float(view.ready_copies(other).len() as u64);
             if best.is_none_or(|(_, most)| viewers > most) {
                 best = Some((StreamMove { title: other, need, from, to }, viewers));
             }
         }
     }
     best.map(|(stream, _)| stream)
+}
+
+/// The viewers of a title that are expected at each of its copies.
+pub(super) fn expected_viewers(view: &ClusterView, title: TitleNumber) -> f64 {
+    view.title(title).demand().viewers / float(view.ready_copies(title).len() as u64)
+}
+
+/// The viewers of a title at a node, as that has said; `None`: it has said of none.
+pub(super) fn known_viewers(
+    view: &ClusterView,
+    node: NodeNumber,
+    title: TitleNumber,
+) -> Option<f64> {
+    let (_, viewers) = view.node(node).viewers().iter().find(|(of, _)| *of == title)?;
+    (*viewers > 0).then(|| f64::from(*viewers))
 }
 
 /// Disks of the wanted title that are looked at.

@@ -8,6 +8,7 @@
 //! ```
 
 use super::counters::{Cause, ServiceCounters};
+use super::moves::WantedMoves;
 use super::nodes::{Nodes, Question};
 use super::reply::{NodeReply, NodeVerdict};
 use super::steering;
@@ -34,6 +35,7 @@ pub(super) struct Admission {
     nodes: Nodes,
     director: Mutex<Director>,
     unmet: Arc<UnmetDemand>,
+    moves: WantedMoves,
     say: Say,
     /// Nodes of which it was said that they do not know this director.
     strangers: Mutex<BTreeSet<String>>,
@@ -99,6 +101,7 @@ impl Admission {
             director,
             say,
             unmet,
+            moves: WantedMoves::default(),
             strangers: Mutex::default(),
             with_other_clocks: Mutex::default(),
             seed,
@@ -160,7 +163,7 @@ impl Admission {
         let mut step = attempt.step(&view, self.watched.now());
         let mut asked = place(&view, step);
         let with_title =
-            steering::nodes_with(&view, number, self.watched.now(), &seed.to_le_bytes());
+            steering::nodes_with(&view, number, self.watched.now(), 0.0, &seed.to_le_bytes());
         drop(view);
         let mut location = String::new();
         loop {
@@ -174,7 +177,12 @@ impl Admission {
                     if matches!(refused.reason, RefusalReason::NoCopy | RefusalReason::Full) {
                         self.unmet.refused(title, viewer.client, Instant::now());
                     }
-                    return refusal(refused);
+                    let is_full =
+                        matches!(refused.reason, RefusalReason::Full | RefusalReason::Headroom);
+                    let moved = is_full.then(|| self.want_move(title, number, need, viewer, seed));
+                    let times = [refused.retry_after, moved.flatten()];
+                    let retry_after = times.into_iter().flatten().min();
+                    return refusal(DirectorRefusal { retry_after, ..refused });
                 }
                 (_, None) => NodeAnswer::Unreachable,
                 (_, Some(node)) => {
@@ -215,6 +223,41 @@ impl Admission {
             step = attempt.step(&view, now);
             asked = place(&view, step);
         }
+    }
+
+    /// Wants another viewer to move, so that there is room for one who was refused. The time within
+    /// which there is; `None`: nobody can move.
+    fn want_move(
+        &self,
+        title: &TitleName,
+        number: TitleNumber,
+        need: StreamNeed,
+        viewer: &Viewer<'_>,
+        seed: u64,
+    ) -> Option<Duration> {
+        let now = self.watched.now();
+        if let Some(known) = self.moves.recall(title, viewer.client, now) {
+            return known;
+        }
+        let view = self.watched.view();
+        let class = viewer.class;
+        let found = locked(&self.director).find_move(&view, number, need, class, seed, now);
+        let found = found.map(|found| {
+            (view.node(found.from.node).id().clone(), view.title(found.title).name().clone())
+        });
+        drop(view);
+        self.moves.want((title.clone(), viewer.client), found, now);
+        self.moves.recall(title, viewer.client, now).flatten()
+    }
+
+    /// The moves that are wanted.
+    pub(super) fn moves(&self) -> &WantedMoves {
+        &self.moves
+    }
+
+    /// The part of what nodes guarantee that new viewers leave free.
+    pub(super) fn kept(&self) -> f64 {
+        locked(&self.director).settings().kept
     }
 
     /// Asks a node; the reply itself where the viewer gets it.

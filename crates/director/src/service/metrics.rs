@@ -83,6 +83,8 @@ impl Collector for DirectorScrape {
         counter("content_misses", help, director.content_misses)?;
         let help = "Viewers whom the node that was best did not accept";
         counter("health_misses", help, director.health_misses)?;
+        let help = "Viewers told to go on at another node, to make room for others";
+        counter("moves", help, state.admission.moves().made())?;
         counter("lists", "Lists of all records", watched.lists())?;
         let help = "Records that could not be used";
         counter("unusable_records", help, watched.unusable())?;

@@ -8,12 +8,14 @@
 //!   player of RTSP ──▶ ConnectionService ──▶ rtsp
 //! ```
 //!
-//! A director has no state but its view and its counters. Any number of them run beside each other,
-//! with nothing between them, and a director that has stopped is replaced by another at once.
+//! A director has no state but its view, its counters, and what it wishes for the next minute
+//! (`moves`). Any number of them run beside each other, with nothing between them, and a director
+//! that has stopped is replaced by another at once.
 
 mod admission;
 mod counters;
 mod metrics;
+mod moves;
 mod nodes;
 mod pages;
 mod reply;
@@ -148,7 +150,7 @@ impl DirectorService {
         let settings = DirectorSettings {
             survive_node: config.survive_loss,
             kept: config.keep_free,
-            // Viewers are not moved: a node answers questions about its own viewers only.
+            // Players move when they ask where to be, which is long after an attempt (`moves`).
             moves: 0,
             ..DirectorSettings::default()
         };

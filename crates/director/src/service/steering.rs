@@ -12,14 +12,18 @@
 //! its own, in which a node is first in proportion to what it has free.
 //!
 //! A viewer stays where the viewer is while that node answers: its reservation is there. Only
-//! viewers of a node that is drained leave it, in groups, as the planner orders ([`has_its_turn`]);
-//! one whom no other node takes comes back. The answer follows from what etcd has and the request
-//! alone, so that any director gives it. Each address at another node is given by itself, because
+//! viewers of a node that is drained leave it, in groups, as the planner orders ([`has_its_turn`]),
+//! and single ones where that makes room for others (`moves`); one whom no other node takes comes
+//! back. But for these moves, the answer follows from what etcd has and the request alone, so that
+//! any director gives it. Each address at another node is given by itself, because
 //! players change no port with the host: the node has put the names of its media playlists, the
 //! session and its ticket into the address of the steering manifest.
 
 use super::ServiceState;
-use cluster::{ClusterView, ContentTag, CopyState, NodeId, NodeView, TitleName, TitleNumber};
+use cluster::{
+    CapacityShare, ClusterView, ContentTag, CopyState, NodeId, NodeView, TitleName, TitleNumber,
+    kept_of,
+};
 use http_service::{HttpRequest, HttpResponse};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use ring::digest;
@@ -37,15 +41,18 @@ pub(super) struct TitleNode {
     content: Option<ContentTag>,
     /// Free rate of its disk with the copy, or of its network if that has less.
     free: u64,
+    /// What of that new viewers may take.
+    free_for_new: u64,
     is_drained: bool,
 }
 
 /// The nodes with a ready copy of a title that answer, in the order of the viewer with this `salt`;
-/// those that are drained come last.
+/// those that are drained come last. `kept`: the part that new viewers leave free.
 pub(super) fn nodes_with(
     view: &ClusterView,
     title: TitleNumber,
     now: Moment,
+    kept: f64,
     salt: &[u8],
 ) -> Vec<TitleNode> {
     let mut found: BTreeMap<&str, TitleNode> = BTreeMap::new();
@@ -53,17 +60,21 @@ pub(super) fn nodes_with(
     for copy in copies.take(LOOKED_AT) {
         let node = view.node(copy.place.node);
         let Some(digest) = node.digest().filter(|_| node.answers(now)) else { continue };
-        let disk = digest.disks.get(usize::from(copy.place.disk.0)).map_or(0, |disk| disk.free);
-        let free = disk.min(digest.network.free);
+        let disk = digest.disks.get(usize::from(copy.place.disk.0));
+        let free = disk.map_or(0, |disk| disk.free.min(digest.network.free));
+        let for_new = |of: &CapacityShare| of.free.saturating_sub(kept_of(of.guaranteed, kept));
+        let free_for_new = disk.map_or(0, |disk| for_new(disk).min(for_new(&digest.network)));
         let with = || TitleNode {
             name: node.id().to_string(),
             content: copy.content,
             address: digest.address.trim_end_matches('/').to_owned(),
             free,
+            free_for_new,
             is_drained: node.is_drained(),
         };
         let known = found.entry(node.id().as_str()).or_insert_with(with);
         known.free = known.free.max(free);
+        known.free_for_new = known.free_for_new.max(free_for_new);
     }
     let mut found: Vec<TitleNode> = found.into_values().collect();
     found.sort_by(|a, b| {
@@ -126,7 +137,8 @@ pub(super) fn manifest(
         return HttpResponse::problem(404, "no-title", "no node has this title", json!({}));
     };
     let session = request.raw_query("s").unwrap_or_default();
-    let mut nodes = nodes_with(&view, number, now, session.as_bytes());
+    let kept = state.admission.kept();
+    let mut nodes = nodes_with(&view, number, now, kept, session.as_bytes());
     let first = request.query("node").unwrap_or_default();
     let present = request.query("_HLS_pathway").unwrap_or_else(|| first.clone());
     let present = present.trim_matches('"');
@@ -141,7 +153,12 @@ pub(super) fn manifest(
         let rate = view.title(number).size().map_or(BitRate(0), |size| size.rate);
         let is_leaving = leaving(here, number, title)
             .is_some_and(|(leave, of)| has_its_turn(leave, of, session.as_bytes(), now));
-        next = is_leaving.then(|| with_room(&nodes, present, rate)).flatten();
+        let moves = state.admission.moves();
+        next = match is_leaving {
+            true => with_room(&nodes, present, rate, |node| node.free),
+            false => with_room(&nodes, present, rate, |node| node.free_for_new)
+                .filter(|_| moves.leaves(here.id(), title, session, now)),
+        };
     }
     drop(view);
     let names = request.query("names").unwrap_or_default();
@@ -183,7 +200,7 @@ fn is_plain(text: &str) -> bool {
 fn without_copy(node: &NodeView) -> Option<TitleNode> {
     let address = node.digest()?.address.trim_end_matches('/').to_owned();
     let (name, is_drained) = (node.id().to_string(), node.is_drained());
-    Some(TitleNode { name, address, content: None, free: 0, is_drained })
+    Some(TitleNode { name, address, content: None, free: 0, free_for_new: 0, is_drained })
 }
 
 /// How many of a title's viewers should leave a drained node now, and of how many.
@@ -202,13 +219,18 @@ fn has_its_turn(leave: u32, of: u32, salt: &[u8], now: Moment) -> bool {
 
 /// The first node that has room for a viewer of this rate who leaves `present`, and for another
 /// one: half of what is free is left to new viewers.
-fn with_room(nodes: &[TitleNode], present: &str, rate: BitRate) -> Option<String> {
+fn with_room(
+    nodes: &[TitleNode],
+    present: &str,
+    rate: BitRate,
+    free: impl Fn(&TitleNode) -> u64,
+) -> Option<String> {
     let content = nodes.iter().find(|node| node.name == present).and_then(|node| node.content);
     let has_room = |node: &&TitleNode| {
         node.name != present
             && !node.is_drained
             && (content.is_none() || node.content.is_none() || node.content == content)
-            && node.free >= rate.0.saturating_mul(2)
+            && free(node) >= rate.0.saturating_mul(2)
     };
     nodes.iter().find(has_room).map(|node| node.name.clone())
 }
@@ -267,7 +289,7 @@ mod tests {
 
     fn node(name: &str, address: &str) -> TitleNode {
         let (name, address) = (name.to_owned(), address.to_owned());
-        TitleNode { name, address, content: None, free: 0, is_drained: false }
+        TitleNode { name, address, content: None, free: 0, free_for_new: 0, is_drained: false }
     }
 
     #[test]
@@ -346,7 +368,7 @@ mod tests {
             (&all, 6, None, "n1 n2 n3"),
             (&all[..4], 5, Some("n2"), "n2 n3 n4 n1"),
         ] {
-            let found = with_room(nodes, "n1", BitRate(rate));
+            let found = with_room(nodes, "n1", BitRate(rate), |node| node.free);
             assert_eq!(found.as_deref(), next);
             let listed = Playlists { names: Vec::new(), path: String::new(), query: String::new() };
             let list = steered(nodes, "n1", "n1", next, &listed);
