@@ -401,6 +401,17 @@ pub struct MediaRequest {
     pub parts: Vec<Part>,
 }
 
+/// Where a request stands in the response that it is for, which may be made of several requests. By
+/// default it is the whole response.
+#[derive(Clone, Debug, Default)]
+pub struct ResponsePlace {
+    /// The request before it in the response.
+    pub before: Option<RequestId>,
+    /// Where the response ends in each of its tracks, the same for all its requests. A player that
+    /// asks for what follows goes on with the response, although not all of it was requested yet.
+    pub ends: Arc<[(TrackNumber, u64)]>,
+}
+
 /// A range of one track's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {

@@ -17,7 +17,7 @@ use super::sessions::{DetachedTransfer, NextBytes, RequestState, Session};
 use super::stream::StreamId;
 use super::{
     Action, DeclineReason, Engine, MediaRequest, Part, ReadId, ReadOutcome, Refusal, RequestId,
-    SessionId, TitleKey, TrackNumber,
+    ResponsePlace, SessionId, TitleKey, TrackNumber,
 };
 use scheduler::SEND_WINDOW;
 use std::collections::BTreeSet;
@@ -35,7 +35,7 @@ enum PieceState {
 
 impl Engine {
     /// Registers a request, and serves as much of it as is in memory.
-    pub(super) fn begin_request(&mut self, now: Moment, media: MediaRequest) {
+    pub(super) fn begin_request(&mut self, now: Moment, media: MediaRequest, place: ResponsePlace) {
         let MediaRequest { request, session, parts } = media;
         if self.requests.contains_key(&request) || !self.is_valid_request(session, &parts) {
             self.streams.actions.push(Action::Failed { request, outcome: ReadOutcome::Failed });
@@ -49,9 +49,11 @@ impl Engine {
         }
         // Also a refused request shows that a player is there, so the longer time limit applies.
         state.asked = true;
-        state.requests.push(request);
         // Before the seek, which counts this request among the open ones of its session.
-        self.requests.begin(request, session, parts);
+        let number = self.requests.begin(request, session, parts, place);
+        let is_younger = |other: &RequestId| self.requests[other].number > number;
+        let at = state.requests.iter().position(is_younger).unwrap_or(state.requests.len());
+        state.requests.insert(at, request);
         match self.readmit_where_not_contiguous(now, request) {
             Ok(()) => self.serve(now, request),
             Err(refusal) => {
@@ -358,7 +360,7 @@ impl Engine {
         let session_id = self.requests[&request].session;
         let id = self.stream_of(session_id, next.track).expect("found through it");
         let piece = self.streams[&id].piece_at(next.offset);
-        if !self.has_send_memory(session_id, next.track, len) {
+        if !self.has_send_memory(request, next.track, len) {
             return false;
         }
         let session = &mut self.sessions[&session_id];
@@ -384,19 +386,34 @@ impl Engine {
         true
     }
 
-    // Whether the sockets of a session may hold a buffer of so many bytes more. The whole buffer
-    // counts, however little of it is sent: all of it stays pinned.
+    // Whether the sockets of a request's session may hold a buffer of so many bytes more. The whole
+    // buffer counts, however little of it is sent: all of it stays pinned.
     //
     // A further piece of a track leaves room for one of each other track. A player whom the server
     // paces holds a piece of sound for as long as many pieces of pictures, and must get those
-    // meanwhile.
-    fn has_send_memory(&self, session: SessionId, track: TrackNumber, len: u64) -> bool {
-        let session = &self.sessions[&session];
+    // meanwhile. And a request leaves room for one piece of each older one for the same track: a
+    // player that asks for the next segment before it has read this one takes nothing of it till
+    // then.
+    fn has_send_memory(&self, request: RequestId, track: TrackNumber, len: u64) -> bool {
+        let session = &self.sessions[&self.requests[&request].session];
         let kept = match self.unsent_of(session, track) {
             0 => 0,
             _ => self.kept_for_first_pieces(session, Some(track)),
         };
+        let kept = kept + self.kept_for_older(session, request, track);
         session.unsent + kept + len <= session.reserve
+    }
+
+    // Memory for a piece of each older request for the same track whose socket holds nothing.
+    fn kept_for_older(&self, session: &Session, request: RequestId, track: TrackNumber) -> u64 {
+        // In the order of their numbers.
+        let older = session.requests.iter().take_while(|other| **other != request);
+        let waits = |state: &&RequestState| {
+            state.unsent.is_empty() && state.next().is_some_and(|next| next.track == track)
+        };
+        let waiting = older.map(|other| &self.requests[other]).filter(|other| !other.over);
+        let piece = u64::from(session.layout.tracks[usize::from(track)].piece);
+        waiting.filter(waits).count() as u64 * piece
     }
 
     /// The least memory that the sockets of a session get along with: what they hold, and room for

@@ -291,10 +291,17 @@ impl Engine {
     /// `Complete`; or `Refused`, `Declined`, or `Failed` (also for a session or range that does not
     /// exist).
     pub fn request(&mut self, now: Moment, media: MediaRequest) {
+        self.request_for(now, ResponsePlace::default(), media);
+    }
+
+    /// As [`Engine::request`], for one of several requests of one response. It is as old as the one
+    /// before it, if that is still known: of two responses the one that began earlier goes first,
+    /// however many requests they are made of.
+    pub fn request_for(&mut self, now: Moment, place: ResponsePlace, media: MediaRequest) {
         // Before time advances: a stream that expires in this very tick is kept by its request.
         let tracks = media.parts.iter().map(|part| part.track).collect();
         self.note_activity(now, media.session, &tracks);
-        self.input(now, |engine| engine.begin_request(now, media));
+        self.input(now, |engine| engine.begin_request(now, media, place));
     }
 
     /// The socket has taken everything that was delivered to `request` out of buffer `read` by the

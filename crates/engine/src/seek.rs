@@ -53,12 +53,16 @@ impl Engine {
         let state = &self.requests[&request];
         let continues = |(track, bytes): &Unserved| {
             let stream = self.stream_of(state.session, *track);
-            stream.is_some_and(|id| self.streams[&id].is_contiguous(bytes.start))
-                && !self.is_unavailable(state.session, *track, bytes.start)
+            stream.is_some_and(|id| {
+                state.goes_on(*track) || self.streams[&id].is_contiguous(bytes.start)
+            }) && !self.is_unavailable(state.session, *track, bytes.start)
         };
         let (continued, seeks): (Vec<Unserved>, _) =
             state.unserved().into_iter().partition(continues);
-        let session = state.session;
+        let (session, goes_on) = (state.session, |track| state.goes_on(track));
+        // A response is noted to its end by its first request.
+        let continued: Vec<Unserved> =
+            continued.into_iter().filter(|(track, _)| !goes_on(*track)).collect();
         if !seeks.is_empty() {
             self.readmit(now, request, &seeks)?;
         }

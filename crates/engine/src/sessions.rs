@@ -4,7 +4,10 @@
 use super::bookings::Placement;
 use super::stream::StreamId;
 use super::table::Table;
-use super::{FillFor, Layout, Part, Priority, ReadId, RequestId, SessionId, TitleKey, TrackNumber};
+use super::{
+    FillFor, Layout, Part, Priority, ReadId, RequestId, ResponsePlace, SessionId, TitleKey,
+    TrackNumber,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
@@ -23,6 +26,7 @@ pub(super) struct Session {
     /// The tracks that are booked, or were when the booking was released for silence.
     pub(super) tracks: Vec<TrackNumber>,
     pub(super) streams: Vec<StreamId>,
+    /// Oldest first.
     pub(super) requests: Vec<RequestId>,
     /// Bytes of memory reserved for its sockets; at least `unsent` while a stream is booked.
     pub(super) reserve: u64,
@@ -68,9 +72,21 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub(super) fn begin(&mut self, id: RequestId, session: SessionId, parts: Vec<Part>) {
-        self.live.insert(id, RequestState::new(session, self.next_number, parts));
+    /// Adds a request, which is as old as the one before it in its response, if that is still
+    /// known; its number.
+    pub(super) fn begin(
+        &mut self,
+        id: RequestId,
+        session: SessionId,
+        parts: Vec<Part>,
+        place: ResponsePlace,
+    ) -> u64 {
+        let before = place.before.and_then(|before| self.live.get(&before));
+        let before = before.filter(|before| before.session == session).map(|before| before.number);
+        let number = before.unwrap_or(self.next_number);
+        self.live.insert(id, RequestState::new(session, number, parts, place));
         self.next_number += 1;
+        number
     }
 }
 
@@ -92,8 +108,9 @@ impl DerefMut for Requests {
 #[derive(Clone, Debug)]
 pub(super) struct RequestState {
     pub(super) session: SessionId,
-    /// Younger requests have larger ones.
+    /// Younger requests have larger ones; those of one response have the same.
     pub(super) number: u64,
+    place: ResponsePlace,
     parts: Vec<Part>,
     at: usize,
     offset: u64,
@@ -125,11 +142,16 @@ pub(super) struct NextBytes {
 }
 
 impl RequestState {
-    pub(super) fn new(session: SessionId, number: u64, parts: Vec<Part>) -> Self {
+    pub(super) fn new(
+        session: SessionId,
+        number: u64,
+        parts: Vec<Part>,
+        place: ResponsePlace,
+    ) -> Self {
         let offset = parts[0].bytes.start;
         let unsent = VecDeque::new();
         let (over, detached) = (false, None);
-        Self { session, number, parts, at: 0, offset, unsent, over, detached }
+        Self { session, number, place, parts, at: 0, offset, unsent, over, detached }
     }
 
     /// What is to be handed over next; `None` when all has been.
@@ -147,7 +169,13 @@ impl RequestState {
         }
     }
 
-    /// Per track, what has not been served: from its first byte to the end of its last part.
+    /// Whether it goes on in a track with what an earlier request of its response has begun.
+    pub(super) fn goes_on(&self, track: TrackNumber) -> bool {
+        self.place.before.is_some() && self.place.ends.iter().any(|(of, _)| *of == track)
+    }
+
+    /// Per track of its parts, what has not been served: from its first byte to the end of its last
+    /// part, or of the response.
     pub(super) fn unserved(&self) -> Vec<(TrackNumber, Range<u64>)> {
         let mut unserved: Vec<(TrackNumber, Range<u64>)> = Vec::new();
         for (number, part) in self.parts.iter().enumerate().skip(self.at) {
@@ -156,6 +184,10 @@ impl RequestState {
                 Some((_, bytes)) => bytes.end = bytes.end.max(part.bytes.end),
                 None => unserved.push((part.track, from..part.bytes.end)),
             }
+        }
+        for (track, bytes) in &mut unserved {
+            let end = self.place.ends.iter().find(|(of, _)| of == track).map_or(0, |(_, end)| *end);
+            bytes.end = bytes.end.max(end);
         }
         unserved
     }
@@ -205,7 +237,12 @@ mod tests {
     #[test]
     fn a_request_walks_through_its_parts() {
         let part = |track, bytes| Part { track, bytes };
-        let mut request = RequestState::new(SessionId(1), 1, vec![part(0, 5..30), part(1, 0..10)]);
+        let mut request = RequestState::new(
+            SessionId(1),
+            1,
+            vec![part(0, 5..30), part(1, 0..10)],
+            ResponsePlace::default(),
+        );
         let mut walk = Vec::new();
         while let Some(next) = request.next() {
             let bytes = (next.end - next.offset).min(20);
@@ -220,7 +257,7 @@ mod tests {
     fn what_was_not_served_starts_where_serving_stopped() {
         let part = |track, bytes| Part { track, bytes };
         let parts = vec![part(0, 5..30), part(1, 0..10), part(0, 30..60)];
-        let mut request = RequestState::new(SessionId(1), 1, parts);
+        let mut request = RequestState::new(SessionId(1), 1, parts, ResponsePlace::default());
         request.advance(20);
         assert_eq!(request.unserved(), [(0, 25..60), (1, 0..10)]);
         request.advance(5);

@@ -132,16 +132,28 @@ impl Fixture {
         }
     }
 
-    fn want(&mut self, session: SessionId, pieces: std::ops::Range<u32>) -> RequestId {
+    fn next(&mut self) -> RequestId {
         self.next_request += 1;
-        let request = RequestId(self.next_request);
-        let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
-        self.engine.request(
-            self.now,
-            MediaRequest { request, session, parts: vec![Part { track: 0, bytes }] },
-        );
-        self.drain();
+        RequestId(self.next_request)
+    }
+
+    fn want(&mut self, session: SessionId, pieces: std::ops::Range<u32>) -> RequestId {
+        let request = self.next();
+        self.want_for(session, request, ResponsePlace::default(), pieces);
         request
+    }
+
+    fn want_for(
+        &mut self,
+        session: SessionId,
+        request: RequestId,
+        place: ResponsePlace,
+        pieces: std::ops::Range<u32>,
+    ) {
+        let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
+        let parts = vec![Part { track: 0, bytes }];
+        self.engine.request_for(self.now, place, MediaRequest { request, session, parts });
+        self.drain();
     }
 
     /// Time passes: reads end within their slot, sockets take what they are given.

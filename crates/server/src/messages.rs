@@ -21,7 +21,8 @@ use device::SharedBuffer;
 use device::sockets::{ConnectionId, Waker};
 use engine::{
     CutShort, DeclineReason, Disconnection, DiskGuarantee, DiskNumber, Engine, FillFor, MaxWait,
-    MediaRequest, ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, SessionId,
+    MediaRequest, ReadId, ReadOutcome, RecordingId, Refusal, RequestId, Resource, ResponsePlace,
+    SessionId,
 };
 use media::TextForm;
 use scheduler::WriteJob;
@@ -121,7 +122,7 @@ pub(crate) enum Event {
     Disconnected { session: SessionId, how: Disconnection },
     /// A player requests bytes. Answered with [`WorkerMessage::Accepted`] or
     /// [`WorkerMessage::RequestFailed`].
-    Request { caller: Caller, request: MediaRequest },
+    Request { caller: Caller, place: ResponsePlace, request: MediaRequest },
     /// The socket has taken a delivered piece.
     Sent { request: RequestId, read: ReadId },
     /// The player disconnected during a request.

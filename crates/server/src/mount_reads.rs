@@ -307,7 +307,7 @@ impl EngineReader {
         if !parts.is_empty() {
             let (caller, session) = (self.place.caller(), self.session.id);
             let request = MediaRequest { request, session, parts };
-            self.core().send(Event::Request { caller, request });
+            self.core().send(Event::Request { caller, place: <_>::default(), request });
         }
         for slice in wanted.slices() {
             let written = match slice {

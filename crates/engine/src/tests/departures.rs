@@ -141,8 +141,7 @@ fn a_byte_every_ten_seconds_holds_no_place() {
     let holder = fixture.admit(1).unwrap();
     let mut seconds = 0;
     while fixture.admit(2).is_err() {
-        fixture.next_request += 1;
-        let request = RequestId(fixture.next_request);
+        let request = fixture.next();
         let parts = vec![Part { track: 0, bytes: 0..1 }];
         fixture.engine.request(fixture.now, MediaRequest { request, session: holder, parts });
         fixture.pass(10_000);

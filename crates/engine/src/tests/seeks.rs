@@ -23,8 +23,7 @@ fn want_both(fixture: &mut Fixture, session: SessionId, pieces: std::ops::Range<
 }
 
 fn want_each(fixture: &mut Fixture, session: SessionId, pieces: [std::ops::Range<u32>; 2]) {
-    fixture.next_request += 1;
-    let request = RequestId(fixture.next_request);
+    let request = fixture.next();
     let bytes = pieces.map(|of| u64::from(of.start * PIECE)..u64::from(of.end * PIECE));
     let parts = (0..).zip(bytes).map(|(track, bytes)| Part { track, bytes }).collect();
     fixture.engine.request(fixture.now, MediaRequest { request, session, parts });
@@ -185,6 +184,48 @@ fn two_requests_for_two_renditions_are_served_beside_each_other_where_both_fit()
     }
 }
 
+// As FFmpeg does: the next segment is asked for before this one is read. A response is made of
+// several requests.
+#[test]
+fn a_response_whose_socket_takes_nothing_does_not_hold_up_an_older_one() {
+    for buffers in [100, 11] {
+        let mut fixture = Fixture::new(config(8, buffers));
+        let viewer = fixture.admit(1).unwrap();
+        let first = fixture.next();
+        let ends = Arc::from([(0, u64::from(20 * PIECE))]);
+        let place = ResponsePlace { before: None, ends };
+        fixture.want_for(viewer, first, place.clone(), 0..10);
+        let younger = fixture.want(viewer, 20..40);
+        let (mut second, mut stuck) = (None, 0);
+        let mut said = Vec::new();
+        for _ in 0..60 {
+            fixture.read_all(ReadOutcome::Good);
+            said.extend(fixture.take_log(""));
+            if second.is_none() && said.contains(&format!("complete {}", first.0)) {
+                let request = fixture.next();
+                let place = ResponsePlace { before: Some(first), ..place.clone() };
+                fixture.want_for(viewer, request, place, 10..20);
+                second = Some(request);
+            }
+            for (request, read) in std::mem::take(&mut fixture.unsent) {
+                match request == younger {
+                    true => stuck += 1,
+                    false => fixture.engine.sent(fixture.now, request, read),
+                }
+            }
+            fixture.now = fixture.engine.next_wakeup();
+            fixture.engine.tick(fixture.now);
+            fixture.drain();
+        }
+        said.extend(fixture.take_log(""));
+        let second = second.unwrap_or_else(|| panic!("{buffers}: {said:?}"));
+        assert!(said.contains(&format!("complete {}", second.0)), "{buffers}: {said:?}");
+        assert!(stuck > 0, "{buffers}: then the younger gets its bytes: {said:?}");
+        let sought = said.iter().filter(|text| text.starts_with("Readmitted")).count();
+        assert_eq!(sought, 0, "{buffers}: nobody has sought: {said:?}");
+    }
+}
+
 #[test]
 fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
     let mut fixture = Fixture::new(config(2, 30));
@@ -266,8 +307,7 @@ fn want_of(
     track: u16,
     pieces: std::ops::Range<u32>,
 ) -> RequestId {
-    fixture.next_request += 1;
-    let request = RequestId(fixture.next_request);
+    let request = fixture.next();
     let bytes = u64::from(pieces.start * PIECE)..u64::from(pieces.end * PIECE);
     let parts = vec![Part { track, bytes }];
     fixture.engine.request(fixture.now, MediaRequest { request, session, parts });

@@ -219,7 +219,9 @@ impl Core {
             Event::End { session } => self.engine.end(now, session),
             Event::Connected { session } => self.session_connected(session),
             Event::Disconnected { session, how } => self.session_disconnected(now, session, how),
-            Event::Request { caller, request } => self.request_media(now, caller, request),
+            Event::Request { caller, place, request } => {
+                self.request_media(now, caller, place, request);
+            }
             Event::Sent { request, read } => self.engine.sent(now, request, read),
             Event::Cancel { request } => {
                 self.engine.cancel(now, request);

@@ -9,7 +9,7 @@
 use super::Core;
 use crate::messages::{Caller, RequestError, WorkerMessage};
 use crate::sessions::PlayerSession;
-use engine::{MediaRequest, ReadId, RequestId, SessionId};
+use engine::{MediaRequest, ReadId, RequestId, ResponsePlace, SessionId};
 use std::ops::Range;
 use std::time::SystemTime;
 use units::Moment;
@@ -25,7 +25,13 @@ pub(super) struct PendingRequest {
 
 impl Core {
     /// Passes a request to the engine and tells the HTTP thread whether it was accepted.
-    pub(super) fn request_media(&mut self, now: Moment, caller: Caller, media: MediaRequest) {
+    pub(super) fn request_media(
+        &mut self,
+        now: Moment,
+        caller: Caller,
+        place: ResponsePlace,
+        media: MediaRequest,
+    ) {
         let request = media.request;
         let Some(open) = self.sessions.get_mut(&media.session) else {
             return self.send_request_error(caller, request, RequestError::SessionEnded);
@@ -34,7 +40,7 @@ impl Core {
         open.requests.insert(request);
         self.requests
             .insert(request, PendingRequest { caller, session: media.session, sought: None });
-        self.engine.request(now, media);
+        self.engine.request_for(now, place, media);
         // A refusal is among the engine's actions. It must reach the HTTP thread instead of
         // `Accepted`, not after it: the response head is sent on acceptance.
         self.execute_actions();

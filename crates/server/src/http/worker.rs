@@ -427,8 +427,8 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let ConnectionState::SendingBody(_, transfer) = &mut connection.state else { return };
         let caller = Caller { worker: self.number, connection: id };
-        while let Some(request) = transfer.next_request(next_request_id) {
-            self.core.send(Event::Request { caller, request });
+        while let Some((place, request)) = transfer.next_request(next_request_id) {
+            self.core.send(Event::Request { caller, place, request });
         }
         let was_idle = !transfer.is_sending();
         let Ok(outgoing) = transfer.outgoing() else {

@@ -71,7 +71,7 @@ pub(super) trait PlaybackThread {
         let caller = self.caller(id);
         let requests = self.playback(id).map(|it| it.requests(next_request_id));
         for request in requests.into_iter().flatten() {
-            self.core().send(Event::Request { caller, request });
+            self.core().send(Event::Request { caller, place: <_>::default(), request });
         }
     }
 }

@@ -65,7 +65,7 @@ fn play(body: &Arc<Body>, range: Range<u64>, seed: u64) -> Viewer {
     let (mut requests, mut reads) = (0, 0);
     let mut open: Vec<(MediaRequest, bool)> = Vec::new();
     while !viewer.transfer.is_done() {
-        while let Some(request) = viewer.transfer.next_request(|| {
+        while let Some((_, request)) = viewer.transfer.next_request(|| {
             requests += 1;
             RequestId(requests)
         }) {
@@ -242,7 +242,8 @@ fn nothing_is_sent_before_the_engine_accepts_the_first_window() {
 fn the_next_window_is_requested_when_the_previous_one_is_delivered() {
     let (body, _) = body(&[stored_slice(0, 0..LONGEST)]);
     let mut transfer = whole(&body);
-    let request = transfer.next_request(|| RequestId(1)).unwrap();
+    let (place, request) = transfer.next_request(|| RequestId(1)).unwrap();
+    assert_eq!(place.before, None);
     assert_eq!(request.parts, [Part { track: 0, bytes: 0..WINDOW_BYTES }]);
     assert!(transfer.next_request(|| RequestId(2)).is_none());
     transfer.accepted(RequestId(1));
@@ -252,14 +253,15 @@ fn the_next_window_is_requested_when_the_previous_one_is_delivered() {
         let buffer = pool.take(1 << 20).unwrap().freeze();
         transfer.deliver(RequestId(1), ReadId(read), buffer, 0..1 << 20);
     }
-    assert!(transfer.next_request(|| RequestId(2)).is_some());
+    let (place, _) = transfer.next_request(|| RequestId(2)).unwrap();
+    assert_eq!(place.before, Some(RequestId(1)));
 }
 
 #[test]
 fn the_parts_of_a_window_are_limited() {
     let slices: Vec<Slice> = (0..1000).map(|i| stored_slice((i % 2) as u16, i..i + 1)).collect();
     let (body, _) = body(&slices);
-    let request = whole(&body).next_request(|| RequestId(1)).unwrap();
+    let (_, request) = whole(&body).next_request(|| RequestId(1)).unwrap();
     assert_eq!(request.parts.len(), WINDOW_PARTS);
 }
 
@@ -267,7 +269,8 @@ fn the_parts_of_a_window_are_limited() {
 fn packets_wait_for_the_socket() {
     let (body, _) = body(&transport_segment());
     let mut transfer = whole(&body);
-    let request = transfer.next_request(|| RequestId(1)).unwrap();
+    let (place, request) = transfer.next_request(|| RequestId(1)).unwrap();
+    assert_eq!(place.before, None);
     let stored: u64 = request.parts.iter().map(|part| part.bytes.end - part.bytes.start).sum();
     let stored = usize::try_from(stored).unwrap();
     let pool = Pool::new(ByteCount::mib(16), ByteCount::mib(4));
