@@ -1,7 +1,7 @@
 //! Players receive the same frames that were ingested.
 
 use crate::client::playlist_uris;
-use crate::fixture::{TestStore, media};
+use crate::fixture::{TestStore, eventually, media};
 use std::path::Path;
 use std::process::Command;
 
@@ -94,6 +94,33 @@ fn playlists_list_all_segments_and_a_segment_has_the_same_bytes_each_time() {
             assert_eq!((unchanged.status, unchanged.body.len()), (304, 0), "{piece}");
         }
     }
+}
+
+// As FFmpeg does, which reads the answer to the second request after that to the first.
+#[test]
+fn the_next_segment_may_be_asked_for_before_this_one_is_read() {
+    let fixture = TestStore::with(&[&media().heavy]);
+    let serving = fixture.serve_with(|config| config.segment = std::time::Duration::from_secs(2));
+    for (master, kind) in [("master.m3u8", ".m4s"), ("master-ts.m3u8", ".ts")] {
+        let at = format!("/t/heavy/{master}");
+        let (mut older, mut younger) = (serving.client(), serving.client());
+        let list = playlist_uris(older.get(&at).text(), &at).remove(0);
+        let mut segments = playlist_uris(older.get(&list).text(), &list);
+        segments.retain(|segment| segment.contains(kind));
+        let get = |segment: &str| format!("GET {segment} HTTP/1.1\r\nHost: s\r\n\r\n");
+        let before = serving.status("/sent_bytes");
+        older.send(get(&segments[0]).as_bytes());
+        eventually("the first is under way", || serving.status("/sent_bytes") > before + 100_000);
+        younger.send(get(&segments[1]).as_bytes());
+        eventually("both are open", || serving.status("/connections") >= 3);
+        for (client, segment) in [(&mut older, &segments[0]), (&mut younger, &segments[1])] {
+            let answer = client.read_response(true).expect("the whole answer");
+            assert_eq!(answer.status, 200, "{segment}");
+            // More than a request to the engine has.
+            assert!(answer.body.len() > 8 << 20, "{segment}: {} bytes", answer.body.len());
+        }
+    }
+    assert_eq!(serving.status("/deadline_misses"), 0);
 }
 
 #[test]
