@@ -224,6 +224,11 @@ impl Membership {
         }
     }
 
+    /// Whether orders for copies are carried out.
+    pub(crate) fn has_source(&self) -> bool {
+        self.has_source
+    }
+
     /// How far the clock of etcd is ahead of the server's; `None` where etcd did not say its time.
     pub(crate) fn clock_difference(&self) -> Option<ClockDifference> {
         self.lock().as_ref().and_then(|member| member.status().clock)

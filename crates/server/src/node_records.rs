@@ -35,7 +35,7 @@ pub(crate) fn join(
     let Some(cluster) = config.cluster.clone() else { return Ok(()) };
     // The threads of the server own its state; the member looks at it while it is there.
     let (seen, told) = (Arc::downgrade(shared), Arc::downgrade(shared));
-    let mut records = NodeRecords::new(cluster, config);
+    let mut records = NodeRecords::new(cluster, membership.has_source(), config);
     membership.start(move || records.now(&seen), move |message| tell(&told, &message))
 }
 
@@ -54,6 +54,8 @@ fn tell(shared: &Weak<Shared>, message: &MemberMessage) {
 /// What the server shows of itself.
 struct NodeRecords {
     cluster: ClusterConfig,
+    /// Whether it can write copies: it has a bucket.
+    takes_copies: bool,
     policy: PolicyKind,
     slot: Duration,
     startup: Duration,
@@ -78,21 +80,32 @@ struct NodeCatalogue {
 }
 
 impl NodeRecords {
-    fn new(cluster: ClusterConfig, config: &ServerConfig) -> Self {
+    fn new(cluster: ClusterConfig, takes_copies: bool, config: &ServerConfig) -> Self {
         let ServerConfig { policy, slot, startup, network, .. } = *config;
         let guaranteed = vec![None; config.stores.len()];
         let (startup, as_disk) = (startup.max(slot * 2), config.as_disk.clone());
         let catalogue = NodeCatalogue::default();
-        Self { cluster, policy, slot, startup, network, as_disk, guaranteed, catalogue }
+        Self {
+            cluster,
+            takes_copies,
+            policy,
+            slot,
+            startup,
+            network,
+            as_disk,
+            guaranteed,
+            catalogue,
+        }
     }
 
     /// The records at this moment; of a server that ends, that nothing is free.
     fn now(&mut self, shared: &Weak<Shared>) -> MemberRecords {
         let ClusterConfig { address, rack, .. } = &self.cluster;
+        let disks = u32::try_from(self.guaranteed.len()).unwrap_or(u32::MAX);
         let mut digest = NodeDigest {
             address: address.clone(),
             rack: rack.clone(),
-            weight: u32::try_from(self.guaranteed.len()).unwrap_or(u32::MAX),
+            weight: if self.takes_copies { disks } else { 0 },
             lease: 0,
             disks: vec![CapacityShare::default(); self.guaranteed.len()],
             network: CapacityShare::default(),

@@ -108,13 +108,17 @@ pub fn plan(
     PlacementPlan { orders, copies: changed }
 }
 
-/// The titles with a ready copy on a node that are not listed where titles of record are.
+/// The titles of the cluster that are not listed where titles of record are. Of some all nodes may
+/// be away.
 pub fn unlisted_titles(
     view: &ClusterView,
     is_listed: impl Fn(&TitleName) -> bool,
 ) -> UnlistedTitles {
-    let here = view.titles().filter(|(number, _)| !view.ready_copies(*number).is_empty());
-    let names = here.map(|(_, title)| title.name()).filter(|name| !is_listed(name));
+    let is_known = |number, title: &TitleView| {
+        title.size().is_some() || !view.ready_copies(number).is_empty()
+    };
+    let known = view.titles().filter(|(number, title)| is_known(*number, title));
+    let names = known.map(|(_, title)| title.name()).filter(|name| !is_listed(name));
     let names: BTreeSet<&TitleName> = names.collect();
     UnlistedTitles {
         count: u32::try_from(names.len()).unwrap_or(u32::MAX),

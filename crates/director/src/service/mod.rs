@@ -185,7 +185,8 @@ impl DirectorService {
             thread: "viewer",
             open: Arc::clone(&state.open),
             largest_body: 0,
-            fields_of_all: "Access-Control-Allow-Origin: *\r\n",
+            fields_of_all: "Access-Control-Allow-Origin: *\r\n\
+                            Access-Control-Expose-Headers: Retry-After\r\n",
             tls,
         };
         let of_requests = Arc::clone(&state);

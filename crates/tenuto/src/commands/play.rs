@@ -210,7 +210,7 @@ fn page(report: &PlayReport) -> String {
     }
     if totals.failovers > 0 {
         let viewers = count(totals.viewers_with_failovers, "viewer");
-        lines.push(("failovers", format!("{} of {viewers}, to another node", totals.failovers)));
+        lines.push(("failovers", format!("{}, of {viewers}, to another node", totals.failovers)));
     }
     if totals.refused_speeds > 0 {
         let refused = totals.refused_speeds;
@@ -259,7 +259,7 @@ fn stalls(totals: &Totals) -> String {
         return "none".to_owned();
     }
     format!(
-        "{} of {}, {:.1} % of the time",
+        "{}, seen by {}, {:.1} % of the time",
         totals.stalls,
         count(totals.viewers_with_stalls, "viewer"),
         totals.stall_ratio * 100.0

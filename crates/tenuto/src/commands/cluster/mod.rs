@@ -65,6 +65,8 @@ struct NodeReport {
     name: String,
     registered: bool,
     drained: bool,
+    /// It has no bucket, so that copies cannot be ordered.
+    takes_no_copies: bool,
     address: Option<String>,
     rack: Option<String>,
     /// Bits per second of all disks.
@@ -119,13 +121,15 @@ impl NotInBucket {
             return String::new();
         }
         let (verb, them) = if self.count == 1 { ("is", "it") } else { ("are", "them") };
-        let is_all = usize::try_from(self.count).is_ok_and(|count| count >= on_nodes);
+        let away = self.titles.iter().filter(|title| title.nodes.is_empty()).count();
+        let here = usize::try_from(self.count).unwrap_or(usize::MAX) - away;
+        let is_all = here > 0 && here >= on_nodes;
         let doubt = match is_all {
             true => "  it has none of the cluster's titles: is the director's --bucket right?\n",
             false => "",
         };
         format!(
-            "{} on nodes {verb} not in the bucket and {}: {}\n{doubt}  to keep {them} for \
+            "{} of nodes {verb} not in the bucket and {}: {}\n{doubt}  to keep {them} for \
              good, push {them} into the bucket (tenuto bucket push); to free the space, remove \
              {them} on\n  each of these nodes (tenuto rm STORE TITLE)\n",
             count(u64::from(self.count), "title"),
@@ -151,7 +155,8 @@ fn different(view: &ClusterView, wanted: CopyVersion) -> Vec<TitleOnNodes> {
 fn named(titles: &[TitleOnNodes], count: u64) -> String {
     let name = |title: &TitleOnNodes| {
         let nodes: Vec<&str> = title.nodes.iter().map(String::as_str).collect();
-        format!("{} ({})", title.title, nodes.join(", "))
+        let nodes = if nodes.is_empty() { "its nodes are away".to_owned() } else { nodes.join(", ") };
+        format!("{} ({nodes})", title.title)
     };
     let named: Vec<String> = titles.iter().take(NAMED).map(name).collect();
     let more = match count.saturating_sub(named.len() as u64) {
@@ -202,6 +207,7 @@ impl NodeReport {
             name: node.id().to_string(),
             registered: digest.is_some(),
             drained: node.is_drained(),
+            takes_no_copies: digest.is_some_and(|digest| digest.weight == 0),
             address: digest.map(|digest| digest.address.clone()),
             rack: digest.and_then(|digest| digest.rack.clone()),
             disks: digest.map(|digest| sum(&digest.disks)).unwrap_or_default(),
@@ -216,6 +222,7 @@ impl NodeReport {
 
     fn state(&self) -> &'static str {
         match (self.registered, self.drained) {
+            (true, false) if self.takes_no_copies => "has no --bucket",
             (true, false) => "",
             (true, true) => "drained",
             (false, false) => "away",
@@ -310,6 +317,10 @@ fn drain(args: &ClusterDrainArgs) -> Result<(), Failure> {
         let message = "no director plans placement, so that nobody would move the copies";
         let hint = "start a director with --bucket; titles must be in the bucket to be moved";
         return Err(Failure::new(message).hint(hint));
+    }
+    if *undo && !named.is_some_and(|number| view.node(number).is_drained()) {
+        let message = format!("no node '{node}' is drained in '{}'", cluster.cluster_name);
+        return Err(Failure::new(message).hint("`tenuto cluster nodes` lists the nodes"));
     }
     let stop = stop_on_signals()?;
     records.set_drained(node, !undo)?;
