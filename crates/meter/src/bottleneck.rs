@@ -76,11 +76,19 @@ impl PathStage {
     }
 }
 
-/// The stage that limits the path. `held` is in the order of the path.
-pub(crate) fn bottleneck(held: &[StageCapacity]) -> Bottleneck {
+/// The stage that limits the path. `held` is in the order of the path; `is_whole`: to its end.
+pub(crate) fn bottleneck(held: &[StageCapacity], is_whole: bool) -> Bottleneck {
     let Some(last) = held.last() else {
         return Bottleneck { stage: None, sentence: "nothing was measured".to_owned() };
     };
+    if !is_whole {
+        let held = count(last.streams, "stream");
+        let sentence = format!(
+            "not known: it was stopped before the whole path was measured; {} holds {held}",
+            last.stage.adds()
+        );
+        return Bottleneck { stage: None, sentence };
+    }
     let enough = f64::from(last.streams) * NO_MORE;
     let ends = |held: &&StageCapacity| !held.at_least && f64::from(held.streams) <= enough;
     let Some(end) = held.iter().find(ends) else {
@@ -118,7 +126,7 @@ mod tests {
     /// Stages with their number of streams and whether they may hold more.
     type Counts<'a> = &'a [(PathStage, u32, bool)];
 
-    fn ladder(counts: Counts<'_>) -> Bottleneck {
+    fn ladder(counts: Counts<'_>, is_whole: bool) -> Bottleneck {
         let held = |(stage, streams, at_least): &(PathStage, u32, bool)| StageCapacity {
             stage: *stage,
             streams: *streams,
@@ -126,7 +134,7 @@ mod tests {
             at_least: *at_least,
             first: None,
         };
-        bottleneck(&counts.iter().map(held).collect::<Vec<_>>())
+        bottleneck(&counts.iter().map(held).collect::<Vec<_>>(), is_whole)
     }
 
     #[test]
@@ -151,10 +159,11 @@ mod tests {
             (&[], None),
         ];
         for (counts, limit) in cases {
-            let found = ladder(counts);
+            let found = ladder(counts, true);
             assert_eq!(found.stage, limit, "{counts:?}: {}", found.sentence);
+            assert_eq!(ladder(counts, false).stage, None, "{counts:?}: stopped");
         }
-        let found = ladder(&[(Client, 4096, true), (Cached, 900, false), (Cold, 30, false)]);
+        let found = ladder(&[(Client, 4096, true), (Cached, 900, false), (Cold, 30, false)], true);
         let wanted =
             "the storage itself is full first, at 30 streams; without it there would be 900";
         assert_eq!(found.sentence, wanted);

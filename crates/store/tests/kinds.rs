@@ -518,6 +518,11 @@ fn chapters_tags_and_time_codes_are_named_when_they_are_left_out() {
         ("f.mp3", "-vn -c:a libmp3lame", &["2 chapters", "the tags title, artist"]),
         ("g.ts", "-metadata service_name=News", &["the tag service_name"]),
         ("h.ts", "-metadata title=", &[]),
+        (
+            "i.webm",
+            "-an -c:v libvpx-vp9 -pix_fmt yuva420p -deadline realtime -auto-alt-ref 0",
+            &["2 chapters", "the tags title, artist", "the transparency of the video"],
+        ),
     ] {
         let file = dir.ffmpeg(&format!("{common} {more}"), name);
         assert_eq!(take(&store, &file).unwrap().left_out, wanted, "{name}");

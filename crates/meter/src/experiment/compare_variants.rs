@@ -140,7 +140,7 @@ fn compare_stages(
     }
     record::prepare(search.out.as_deref())?;
     let mut searches: Vec<StageSearch> = Vec::new();
-    let mut stages = VecDeque::from([PathStage::Client]);
+    let (mut stages, mut is_whole) = (VecDeque::from([PathStage::Client]), true);
     while let Some(stage) = stages.pop_front() {
         let runs = on_stage(&runs, stage);
         let target = runs.open(search.max_streams, observer)?;
@@ -153,11 +153,13 @@ fn compare_stages(
         searches.push(StageSearch { held, found, method: method.unwrap_or_default() });
         // The stages until here are reported; the verdict names what ended the comparison.
         if ends {
+            is_whole = false;
             break;
         }
     }
     let held: Vec<StageCapacity> = searches.iter().map(|search| search.held.clone()).collect();
-    let report = StageReport { runs: &runs, searches: &searches, bottleneck: bottleneck(&held) };
+    let bottleneck = bottleneck(&held, is_whole);
+    let report = StageReport { runs: &runs, searches: &searches, bottleneck };
     let summary = report.summary();
     let saved = record::save(search.out.as_deref(), &summary, || report.page(), observer);
     let text = report.text();

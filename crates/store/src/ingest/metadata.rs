@@ -3,7 +3,7 @@
 use super::probe::{ProbeOutput, ProbedProgram, tag};
 use media::{LduIndex, TextTrack, TrackDescription};
 
-/// What is left out of the file's chapters, tags, track titles and time code, in words. `tracks`
+/// What is left out of the file's chapters, tags, track titles, alpha and time code, in words. `tracks`
 /// and `texts` have the titles that are kept.
 pub(super) fn left_out(
     found: &ProbeOutput,
@@ -39,6 +39,10 @@ pub(super) fn left_out(
     let titles: Vec<&str> = titles.filter(|title| !kept(title)).collect();
     if !titles.is_empty() {
         left_out.push(format!("track titles ({})", titles.join(", ")));
+    }
+    // The alpha of VP8 and VP9 is beside the pictures, in Matroska alone.
+    if found.streams.iter().any(|stream| tag(&stream.tags, "alpha_mode") == Some("1")) {
+        left_out.push("the transparency of the video".to_owned());
     }
     let all = found.streams.iter().map(|stream| &stream.tags);
     let mut tags = std::iter::once(&found.format.tags).chain(all);

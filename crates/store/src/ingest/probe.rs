@@ -289,7 +289,7 @@ const ASK: &[&str] = &[
      stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,\
      duration_ts,nb_frames,has_b_frames,pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
      stream_disposition=default,attached_pic,timed_thumbnails,still_image,forced,hearing_impaired:\
-     stream_tags=language,enc_key_id,title,artist,album,album_artist,composer,performer,comment,\
+     stream_tags=language,enc_key_id,alpha_mode,title,artist,album,album_artist,composer,performer,comment,\
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
      program=program_id:program_tags=service_name:program_stream=index:\
