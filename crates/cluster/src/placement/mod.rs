@@ -114,9 +114,8 @@ pub fn unlisted_titles(
     view: &ClusterView,
     is_listed: impl Fn(&TitleName) -> bool,
 ) -> UnlistedTitles {
-    let is_known = |number, title: &TitleView| {
-        title.size().is_some() || !view.ready_copies(number).is_empty()
-    };
+    let is_known =
+        |number, title: &TitleView| title.size().is_some() || !view.ready_copies(number).is_empty();
     let known = view.titles().filter(|(number, title)| is_known(*number, title));
     let names = known.map(|(_, title)| title.name()).filter(|name| !is_listed(name));
     let names: BTreeSet<&TitleName> = names.collect();

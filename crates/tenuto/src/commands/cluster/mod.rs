@@ -155,7 +155,8 @@ fn different(view: &ClusterView, wanted: CopyVersion) -> Vec<TitleOnNodes> {
 fn named(titles: &[TitleOnNodes], count: u64) -> String {
     let name = |title: &TitleOnNodes| {
         let nodes: Vec<&str> = title.nodes.iter().map(String::as_str).collect();
-        let nodes = if nodes.is_empty() { "its nodes are away".to_owned() } else { nodes.join(", ") };
+        let nodes =
+            if nodes.is_empty() { "its nodes are away".to_owned() } else { nodes.join(", ") };
         format!("{} ({nodes})", title.title)
     };
     let named: Vec<String> = titles.iter().take(NAMED).map(name).collect();
