@@ -29,14 +29,14 @@ struct Moves {
     /// By node and title: viewers of the title who should leave the node, until when.
     wanted: BTreeMap<(NodeId, TitleName), (u32, Moment)>,
     /// For whom a move was looked for lately: for each viewer one at a time, however often it asks.
-    asked: BTreeMap<(TitleName, IpAddr), Asked>,
+    asked: BTreeMap<(TitleName, IpAddr), MoveSearch>,
     /// By session: which node a viewer was told to leave, and when.
     told: BTreeMap<String, (NodeId, Moment)>,
     made: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct MoveSearch {
     at: Moment,
     is_wanted: bool,
 }
@@ -69,7 +69,7 @@ impl WantedMoves {
         now: Moment,
     ) {
         let mut moves = locked(&self.0);
-        moves.asked.insert(refused, Asked { at: now, is_wanted: found.is_some() });
+        moves.asked.insert(refused, MoveSearch { at: now, is_wanted: found.is_some() });
         moves.wanted.retain(|_, (_, until)| *until > now);
         if let Some(found) = found {
             let wanted = moves.wanted.entry(found).or_insert((0, now));

@@ -3,8 +3,8 @@
 use super::probe::{ProbeOutput, ProbedProgram, tag};
 use media::{LduIndex, TextTrack, TrackDescription};
 
-/// What is left out of the file's chapters, tags, track titles, alpha and time code, in words. `tracks`
-/// and `texts` have the titles that are kept.
+/// What is left out of the file's chapters, tags, track titles, alpha and time code, in words.
+/// `tracks` and `texts` have the titles that are kept.
 pub(super) fn left_out(
     found: &ProbeOutput,
     tracks: &[(TrackDescription, LduIndex)],

@@ -65,7 +65,7 @@ struct NodeReport {
     name: String,
     registered: bool,
     drained: bool,
-    /// It has no bucket, so that copies cannot be ordered.
+    /// Whether the node has no bucket, so that copies cannot be ordered.
     takes_no_copies: bool,
     address: Option<String>,
     rack: Option<String>,
