@@ -45,7 +45,8 @@ pub(crate) struct Starts {
     /// Slots by which the last candidate of this slot was delayed that starts although all slots
     /// are taken; `None`: there was none.
     pub(crate) last_latest: Option<u32>,
-    /// Slots for which a candidate of this slot would wait on the empty disk, once it was asked for.
+    /// Slots for which a candidate of this slot would wait on the empty disk; `None`: nobody has
+    /// asked.
     pub(crate) alone: Option<u32>,
     queue: Option<Queue>,
     /// When the last viewers came, at most [`FEW`].

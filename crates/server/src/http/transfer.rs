@@ -227,7 +227,8 @@ impl Transfer {
             && self.sending.is_empty()
     }
 
-    /// The next request for bytes, if one is due, and its place in this body; call until `None`. `name` makes request numbers.
+    /// The next request for bytes, if one is due, and its place in this body; call until `None`.
+    /// `name` makes request numbers.
     pub(crate) fn next_request(
         &mut self,
         mut name: impl FnMut() -> RequestId,
@@ -265,9 +266,9 @@ impl Transfer {
         }
         None
     }
-
-    // Where the rest of the body ends in each track: of a segment, which players ask for the next of
-    // before they have read it. Not looked for in a file, of as many parts as a film is long, nor
+    // Where the rest of the body ends in each track: of a segment, because players ask for the next
+    // one before they have read it. Not looked for in a file, of as many parts as a film is long,
+    // nor where parts are not in the order of their track.
     // where parts are not in the order of their track.
     fn look_for_ends(&self) -> Arc<[(TrackNumber, u64)]> {
         let rest = self.body.range(self.rest.clone());
