@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The viewer who moves loses nothing: the new stream is reserved before the old one ends. A viewer
-//! moves one step only; moves of moves are not tried. A new viewer has others moved only to what new
-//! viewers may take.
+//! moves one step only; moves of moves are not tried. A new viewer has others moved only to what
+//! new viewers may take.
 
 use super::ranking::Search;
 use crate::books::{AdmissionClass, StreamNeed};

@@ -266,10 +266,10 @@ impl Transfer {
         }
         None
     }
+
     // Where the rest of the body ends in each track: of a segment, because players ask for the next
     // one before they have read it. Not looked for in a file, of as many parts as a film is long,
     // nor where parts are not in the order of their track.
-    // where parts are not in the order of their track.
     fn look_for_ends(&self) -> Arc<[(TrackNumber, u64)]> {
         let rest = self.body.range(self.rest.clone());
         if !self.ends.is_empty() || rest.slices().len() > SEGMENT_SLICES {
