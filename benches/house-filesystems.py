@@ -2,7 +2,7 @@
 """Paced players, recorders, removals and a scrub: a store beside file systems on one emulated disk.
 
     benches/house-filesystems.py FOLDER [--systems store,ext4:2560,xfs:2560,btrfs:2560,ext2:2560,ext4:128]
-                                 [--tests paced,mixed,play] [--tenuto target/release/tenuto]
+                                 [--tests paced,play,mixed,search] [--tenuto target/release/tenuto]
 
 `tenuto disk emulate` makes a disk with the times of a model. Each system gets the same titles of one
 constant rate in the same order, contiguous because they are written one after another: the store by
@@ -10,9 +10,9 @@ constant rate in the same order, contiguous because they are written one after a
 
     paced   the largest number of players, each of a title of its own from its beginning, of which
             none is late; it is searched. The store admits or refuses, and is asked for all at once
-    mixed   two players to a recorder, 9/10 of the players that the store admitted, a title of those
-            that nobody plays removed every four seconds, and a reader of everything (scrub)
-    search  the largest mixed house in which nothing is late
+    mixed   two players to a recorder, 9/10 of the players that the store admitted (--house), a title of
+            those that nobody plays removed every four seconds, and a reader of everything (scrub)
+    search  the largest mixed house in which nothing is late; for file systems
     play    the players over HTTP by `tenuto play`; for the store only
 
 A player is the same for all: `read` of 256 KiB at a time in a thread. It begins to play when it has
@@ -24,10 +24,11 @@ a power cut but for its last second. The scrub of files is a reader with the pri
 the store is `tenuto check --scrub`.
 
 Memory: --memory of the server's buffers, or a control group of this size with the players, and so
-the page cache of files. For each run files are mounted anew, or the server is started anew. Needs root, FUSE, loop devices, ffmpeg, and
-the programs that make the file systems; and in FOLDER the size of the disk (titles x length x rate,
-and a quarter). No ageing (benches/ageing-filesystems.py), no unpaced reading (`tenuto reproduce
-park-figures --emulated`), and no crash. Ends with Ctrl-C; the disk and its file are then removed.
+the page cache of files. For each run files are mounted anew, or the server is started anew. Needs
+root, FUSE, loop devices, ffmpeg, and the programs that make the file systems; and in FOLDER the size
+of the disk (titles x length x rate, and a quarter). No ageing (benches/ageing-filesystems.py), no
+unpaced reading (`tenuto reproduce park-figures --emulated`), no crash, and no search of the store's
+mixed house, which its admission limits. Ends with Ctrl-C; the disk and its file are then removed.
 """
 import argparse, ctypes, errno, json, os, random, re, shutil, signal, subprocess, sys, threading, time
 import urllib.request
@@ -387,7 +388,6 @@ class Store:
     def start(self, group):
         command = [self.args.tenuto, "serve", self.disk.device, "--listen", f"127.0.0.1:{self.args.port}"]
         command += ["--memory", str(self.args.memory), "--mount", self.mounts, "--grace", "2s"]
-        command += ["--admission", "none"] if self.name == "store:none" else []
         command += self.args.serve.split()
         log = open(os.path.join(self.args.folder, "house-serve.log"), "a")
         self.server = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
@@ -459,7 +459,8 @@ class House:
             others += [title for title in titles if title not in played]
             spec = {
                 "rate": args.rate / 8, "seconds": args.seconds, "seed": args.seed, "players": played,
-                "recorders": [system.new(number) for number in range(recorders)], "recorder": system.recorder and system.recorder + (system.kept if kept else []),
+                "recorders": [system.new(number) for number in range(recorders)],
+                "recorder": system.recorder and system.recorder + (system.kept if kept else []),
                 "removals": others if works else [], "scrub": [], "first_late": first_late, "film": args.recorded,
                 "reserve": system.reserve, "sync": args.sync, "folder": args.folder,
             }
@@ -515,13 +516,13 @@ def search(held, first, most, step):
 
 
 def measure(args, disk, name, known):
-    system = (Store if name.startswith("store") else Files)(args, disk, name)
+    system = (Store if name == "store" else Files)(args, disk, name)
     try:
         disk.delay(True)
         say(f"{name}: {args.titles} titles are there")
         house, tests = House(args, disk, system), args.tests.split(",")
         if "paced" in tests:
-            if name == "store":  # admission decides
+            if name == "store":
                 for _ in range(args.rounds):
                     known.setdefault("admitted", []).append(house.run(args.titles)["player"]["admitted"])
                 known["players"] = min(known["admitted"])
@@ -531,7 +532,7 @@ def measure(args, disk, name, known):
                     return all(nothing_late(house.run(number, first_late=True)) for _ in range(args.rounds))
                 low, high = search(held, args.first, args.titles, args.step)
                 say(f"{name}: {low} players without a late block, {high} not")
-        if "play" in tests and isinstance(system, Store):
+        if "play" in tests and name == "store":
             play(args, house)
         whole = int(0.9 * (args.house or known.get("players", 0)))
         if "mixed" in tests:
@@ -539,7 +540,7 @@ def measure(args, disk, name, known):
             if name == "store":
                 say("store: the same without a rate for recorders")
                 house.run(whole - whole // 3, whole // 3, works=True, kept=False)
-        if "search" in tests:
+        if "search" in tests and name != "store":
             def held(number):
                 return nothing_late(house.run(number - number // 3, number // 3, first_late=True, works=True))
             low, high = search(held, whole * 2 // 3, args.titles, args.step)
@@ -595,7 +596,8 @@ def make_film(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
-    parser.add_argument("--systems", default="store,store:none,ext4:2560,xfs:2560,btrfs:2560,ext2:2560,ext4:128,xfs:128,btrfs:128,ext2:128")
+    files = ",".join(f"{system}:{size}" for size in (2560, 128) for system in MAKE)
+    parser.add_argument("--systems", default=f"store,{files}")
     parser.add_argument("--tests", default="paced,mixed,search,play")
     parser.add_argument("--disk", default="hdd-20tb", help="the model")
     parser.add_argument("--titles", type=int, default=96)
@@ -618,6 +620,7 @@ def main():
     args = parser.parse_args()
     args.folder, args.tenuto = os.path.abspath(args.folder), os.path.abspath(args.tenuto)
     args.size = args.titles * args.length * args.rate // 8 * 5 // 4 // 4096 * 4096
+    os.makedirs(args.folder, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     if len(args.systems.split(",")) > 1 and (args.keep or os.path.exists(os.path.join(args.folder, "house.img"))):
         sys.exit("--keep and a disk that was kept are for one system")
