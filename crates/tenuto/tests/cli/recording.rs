@@ -139,6 +139,19 @@ fn a_file_and_a_pipe_are_recorded_picture_by_picture() {
     assert_eq!(source.len(), 250);
     assert_eq!(file, source);
     assert_eq!(pipe, [source.clone(), source].concat());
+    let words = "-i live.ts -map 0 -map 0 -c copy -program program_num=1:title=One:st=0:st=1 \
+                 -program program_num=7:title=Seven:st=2:st=3 -f mpegts";
+    assert!(ffmpeg(&dir, words).arg(dir.path("two.ts")).status().unwrap().success());
+    dir.ok("record a.store seven two.ts --program 7");
+    // Also from a pipe, which can be read only once.
+    dir.fails("record a.store nine two.ts --program 9", 1, "it has: 1 (One), 7 (Seven)");
+    let mut command = program(&dir.path(""));
+    command.args(["record", "a.store", "nine", "-", "--program", "9"]);
+    let two = fs::File::open(dir.path("two.ts")).unwrap();
+    let refused = command.stdin(two).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && said.contains("no programme 9"), "{said}");
+    dir.fails("record a.store nine file.mp4 --program 9", 1, "it has no programmes");
     let said = dir.ok("record a.store short live.ts --duration 4s");
     assert!(said.starts_with("'short' is in the store: 4.") && !said.contains("failed"), "{said}");
     assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
