@@ -321,10 +321,27 @@ fn a_served_store_records_and_serves() {
         assert!(Instant::now() < until, "{disk}");
         std::thread::sleep(Duration::from_millis(200));
     }
+    // A signal ends a recording with its report, as of a store that is not served.
+    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
+    let mut command = program(&dir.path(""));
+    command.args(["record", "a.store", "lobby", "pipe", "--silence", "60s", "--json"]);
+    let mut stopped = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut pipe = fs::OpenOptions::new().write(true).open(dir.path("pipe")).unwrap();
+    pipe.write_all(&dir.read("live.ts")).unwrap();
+    while dir.json("info a.store")["recordings"].as_array().map_or(0, Vec::len) < 2 {
+        assert!(Instant::now() < until, "it is not listed");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    stopped.signal("INT");
+    let mut report = String::new();
+    stopped.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+    assert_eq!(stopped.0.wait().unwrap().code(), Some(0));
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!((&report["end"], &report["error"]), (&json!("stopped"), &json!(null)));
     // The server makes the title when it ends.
     assert_eq!(server.stop(), Some(0));
     assert_eq!(recording.0.wait().unwrap().code(), Some(0));
-    assert_eq!(dir.ok("ls a.store"), "hall\nstage\n");
+    assert_eq!(dir.ok("ls a.store"), "hall\nlobby\nstage\n");
     assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
 }
 
@@ -778,14 +795,13 @@ fn parts_of_an_input_that_comes_again_have_every_picture_once() {
         let mut told = String::new();
         let mut out = recording.0.stdout.take().expect("piped");
         out.read_to_string(&mut told).expect("text");
-        assert_eq!((recorded, recording.0.wait().unwrap().success()), (8, server.is_none()));
+        assert_eq!((recorded, recording.0.wait().unwrap().success()), (8, true));
+        let report: serde_json::Value = serde_json::from_str(&told).expect(&told);
+        let wanted = json!([folder, 8, 0, "stopped"]);
+        let fields = ["folder", "parts", "removed", "end"];
+        assert_eq!(json!(fields.map(|name| report[name].clone())), wanted, "{report}");
         if let Some(server) = server {
             assert_eq!(server.stop(), Some(0));
-        } else {
-            let report: serde_json::Value = serde_json::from_str(&told).expect(&told);
-            let wanted = json!(["hall", 8, 0, "stopped"]);
-            let fields = ["folder", "parts", "removed", "end"];
-            assert_eq!(json!(fields.map(|name| report[name].clone())), wanted, "{report}");
         }
         let parts = parts(&dir, &folder);
         assert_eq!(parts.len(), 8, "{parts:?}");
