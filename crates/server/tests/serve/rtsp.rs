@@ -584,7 +584,14 @@ fn each_bad_request_has_its_status_and_reserves_nothing() {
         assert_eq!(reply.status, status, "{method} {path} {fields}: {reply:?}");
     }
     let mut player = Player::connect(&server);
-    player.set_up("film", &[interleaved(0), interleaved(1)]);
+    player.set_up("film", &[interleaved(0)]);
+    // The channels of another track are not given a second time; its own are.
+    for (track, wanted, given) in [(1, "0-1", "2-3"), (1, "1-2", "2-3"), (0, "0-1", "0-1")] {
+        let fields = format!("Transport: RTP/AVP/TCP;unicast;interleaved={wanted}\r\n");
+        let reply = player.ask("SETUP", &format!("/t/film/trackID={track}"), &fields);
+        let transport = reply.field("Transport");
+        assert!(transport.contains(&format!(";interleaved={given};")), "{wanted}: {transport}");
+    }
     for (method, path, fields, status) in [
         ("PLAY", "/t/film/", "Range: npt=7-\r\n", 457),
         ("PLAY", "/t/film/", "Range: npt=3-2\r\n", 457),
