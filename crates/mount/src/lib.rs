@@ -182,21 +182,11 @@ impl StoreMount {
     /// # Errors
     /// That of the kernel.
     pub fn detach(&self) -> io::Result<()> {
-        // Ends the connection, so that no request waits any more.
-        let _ = rustix::mount::unmount(&self.at, UnmountFlags::FORCE);
-        self.take_off(UnmountFlags::DETACH)
+        if self.is_mounted() { detach(&self.at) } else { Ok(()) }
     }
 
     fn take_off(&self, how: UnmountFlags) -> io::Result<()> {
-        if !self.is_mounted() {
-            return Ok(());
-        }
-        match rustix::mount::unmount(&self.at, how) {
-            // Another program has unmounted it.
-            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
-            Err(Errno::PERM) => helper(&self.at, how.contains(UnmountFlags::DETACH)),
-            Err(error) => Err(error.into()),
-        }
+        if self.is_mounted() { take_off(&self.at, how) } else { Ok(()) }
     }
 
     /// Waits until the last request is answered, and what was written is in the store.
@@ -217,6 +207,26 @@ fn read_ahead(at: &Path) {
     let (major, minor) = (rustix::fs::major(about.st_dev), rustix::fs::minor(about.st_dev));
     let setting = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
     let _ = std::fs::write(setting, (titles_fs::READ_AHEAD >> 10).to_string());
+}
+
+/// As [`StoreMount::detach`], of what this process has mounted on a directory: for its end, when
+/// nothing else is waited for.
+///
+/// # Errors
+/// That of the kernel.
+pub fn detach(at: &Path) -> io::Result<()> {
+    // Ends the connection, so that no request waits any more.
+    let _ = rustix::mount::unmount(at, UnmountFlags::FORCE);
+    take_off(at, UnmountFlags::DETACH)
+}
+
+fn take_off(at: &Path, how: UnmountFlags) -> io::Result<()> {
+    match rustix::mount::unmount(at, how) {
+        // Another program has unmounted it.
+        Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+        Err(Errno::PERM) => helper(at, how.contains(UnmountFlags::DETACH)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Unmounts what a killed process has left on a directory; nothing else. Where that is refused, the

@@ -115,6 +115,8 @@ pub(crate) enum Event {
     Close { session: SessionId },
     /// The player has ended its session.
     End { session: SessionId },
+    /// An operator ends the session that is listed with this number.
+    EndListed { number: SessionId },
     /// A connection carries its first request of a session.
     Connected { session: SessionId },
     /// A connection that carried requests of a session has ended, or its peer has closed its side
@@ -254,6 +256,8 @@ pub(crate) struct PlayRequest {
     pub(crate) permit: Permit,
     /// Where it is sent, if an operator has named an address.
     pub(crate) sent_to: Option<SocketAddr>,
+    /// The number by which operators know it, where that is of an earlier session.
+    pub(crate) listed_as: Option<SessionId>,
     /// Whether it is read as a file of a mount.
     pub(crate) in_mount: bool,
     /// Whether a director asks for the viewer.
@@ -292,6 +296,7 @@ impl PlayRequest {
             fill: None,
             permit: Permit::default(),
             sent_to: None,
+            listed_as: None,
             in_mount: false,
             is_directed: false,
             failover: None,

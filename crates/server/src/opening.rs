@@ -39,11 +39,12 @@ pub(crate) struct PreparedStore {
 }
 
 /// Opens a store for this process alone and chooses its disk's guarantee. `memory`: the store's
-/// share of the read buffers.
+/// share of the read buffers. `sessions_wait`: a disk is not measured while they do.
 pub(crate) fn open(
     path: &Path,
     config: &ServerConfig,
     memory: ByteCount,
+    sessions_wait: bool,
 ) -> Result<PreparedStore, Reason> {
     let failed = |reason| not_served(path, reason);
     let options = OpenOptions {
@@ -75,7 +76,7 @@ pub(crate) fn open(
     }
     let calibration = match slowdown.calibration {
         Some(calibration) => calibration,
-        None => stored_or_measured(&store, config, &mut notes, path)?,
+        None => stored_or_measured(&store, config, &mut notes, path, sessions_wait)?,
     }
     .in_slots(config.slot);
     let size = store.device().geometry().size;
@@ -255,19 +256,22 @@ fn arithmetic(config: &ServerConfig, size: ByteCount) -> Option<Calibration> {
 }
 
 /// The calibration stored with the store, or that of a short measurement, which is then stored. A
-/// provisional calibration is replaced when more is stored than it was measured on.
+/// provisional calibration is replaced when more is stored than it was measured on. While sessions
+/// wait, what the server before had goes on: only a calibration that admits nobody is replaced.
 fn stored_or_measured(
     store: &Store,
     config: &ServerConfig,
     notes: &mut Vec<String>,
     path: &Path,
+    sessions_wait: bool,
 ) -> Result<Calibration, Reason> {
     let name = path.display();
     let size = store.device().geometry().size;
     let stored = store.calibration();
     if let Some(calibration) = &stored
         && !(calibration.is_provisional()
-            && (worth_measuring_again(store, calibration) || stood_still(calibration, config)))
+            && (!sessions_wait && worth_measuring_again(store, calibration)
+                || stood_still(calibration, config)))
     {
         notes.extend(provisional_note(path, calibration));
         return Ok(calibration.clone());
@@ -277,6 +281,13 @@ fn stored_or_measured(
         notes.push(format!(
             "{name}: is empty, so its disk could not be measured; it is treated as a hard disk until \
              `tenuto calibrate` has run"
+        ));
+        return Ok(hard_disk(config.slot, size));
+    }
+    if sessions_wait && stored.is_none() {
+        notes.push(format!(
+            "{name}: its disk has not been measured; it is treated as a hard disk until it is, when \
+             nobody has played for some minutes"
         ));
         return Ok(hard_disk(config.slot, size));
     }

@@ -134,7 +134,7 @@ impl Server {
         let secured = |files| ServerTls::new(files, config.http2, &log);
         let tls = config.tls.as_ref().map(secured).transpose()?;
         notes.extend(tls.iter().flat_map(|tls| tls.notes(SystemTime::now())));
-        let mut opened = open_stores(&config, memory)?;
+        let mut opened = open_stores(&config, memory, before.is_some())?;
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
 
@@ -477,11 +477,17 @@ fn listen(
     Ok((listener, address))
 }
 
-fn open_stores(config: &ServerConfig, memory: ByteCount) -> Result<Vec<PreparedStore>, Reason> {
+/// `sessions_wait`: those of a server before this one are to go on.
+fn open_stores(
+    config: &ServerConfig,
+    memory: ByteCount,
+    sessions_wait: bool,
+) -> Result<Vec<PreparedStore>, Reason> {
     // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
     // follow from this choice.
     let share = ByteCount(memory.0 / config.stores.len() as u64);
-    let opened = config.stores.iter().map(|path| opening::open(path, config, share));
+    let open = |path| opening::open(path, config, share, sessions_wait);
+    let opened = config.stores.iter().map(|path| open(path));
     let opened = opened.collect::<Result<Vec<_>, _>>()?;
     opening::refuse_copies(&config.stores, &opened)?;
     Ok(opened)

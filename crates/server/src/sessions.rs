@@ -64,6 +64,8 @@ pub(crate) struct PlayerSession {
     pub(crate) client: ClientAddress,
     /// Where it is sent, if an operator has named an address.
     pub(crate) sent_to: Option<SocketAddr>,
+    /// The number by which operators know it, where that is of an earlier session.
+    pub(crate) listed_as: Option<SessionId>,
     /// Whether it is read as a file of a mount.
     pub(crate) in_mount: bool,
     /// Whether a director asked for it: its player comes with its token at once.

@@ -96,6 +96,14 @@ pub enum StoreError {
         /// The damage and its position.
         what: String,
     },
+    /// Another store, which is needed for this one, cannot be used.
+    #[error("cannot use {}: {source}", path.display())]
+    OtherStore {
+        /// The other store.
+        path: PathBuf,
+        /// The reason.
+        source: Box<StoreError>,
+    },
     /// Another process has the store open.
     #[error("{} is in use by another process", path.display())]
     Owned {
@@ -254,6 +262,10 @@ impl Hinted for StoreError {
                 return Some(format!("did you mean '{}'?", title.escape_debug()));
             }
             Self::NoTitle { nearest: None, .. } => "`tenuto ls` lists the titles",
+            Self::OtherStore { source, .. } if source.is_damage() => {
+                "leave that store out of the command"
+            }
+            Self::OtherStore { source, .. } => return source.hint(),
             Self::NotAStore { .. } => "`tenuto format` makes one",
             Self::Version { .. } => "use the version of Tenuto that made it",
             Self::Shrunk { .. } => "give the device or file its old length back",
@@ -312,6 +324,7 @@ impl StoreError {
             Self::SizeNeeded { .. } => "size-needed",
             Self::WouldDestroy { .. } => "would-destroy",
             Self::Damaged { .. } => "damaged",
+            Self::OtherStore { source, .. } => source.code(),
             Self::Owned { .. } => "owned",
             Self::NoTitle { .. } => "no-title",
             Self::Exists { .. } => "exists",
@@ -337,7 +350,10 @@ impl StoreError {
 
     /// Whether the error means that bytes on the disk differ from what was written.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Damaged { .. } | Self::DataDamaged { .. })
+        match self {
+            Self::OtherStore { source, .. } => source.is_damage(),
+            _ => matches!(self, Self::Damaged { .. } | Self::DataDamaged { .. }),
+        }
     }
 }
 

@@ -47,7 +47,13 @@ pub(crate) fn ask_and_hear(
     let until = Instant::now() + WHILE_A_SERVER_STARTS;
     let owner = loop {
         if let Some(mut client) = connect(&identity)? {
-            return Ok(client.call(request, show)?);
+            // What a recording has is worth a report. Others leave nothing: the server cleans up
+            // when this process has disconnected.
+            let cancel = match request {
+                Request::Record { .. } => stop_on_signals()?,
+                _ => Arc::default(),
+            };
+            return Ok(client.call_until(request, &cancel, show)?);
         }
         match open(path, request) {
             // A server that starts has the store, and measures its disk before it has a socket.
@@ -55,8 +61,7 @@ pub(crate) fn ask_and_hear(
             opened => break Unserved(opened.map_err(not_opened)?),
         }
     };
-    // Without a server, an interrupted command must clean up by itself. With one, the server
-    // cleans up when this process has disconnected.
+    // Without a server, an interrupted command must clean up by itself.
     let long = request.copies()
         || matches!(request, Request::Check { .. } | Request::Repair { .. } | Request::Trim);
     let cancel = if long { stop_on_signals()? } else { Arc::default() };

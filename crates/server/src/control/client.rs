@@ -3,7 +3,9 @@
 use super::{Line, Reply, Request, is_safe, socket_directory, socket_path};
 use crate::wire;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::StoreIdentity;
 use units::{Hinted, Reason};
 use uuid::Uuid;
@@ -89,6 +91,17 @@ impl Client {
     pub fn call(
         &mut self,
         request: &Request,
+        on_progress: impl FnMut(wire::Progress),
+    ) -> Result<Reply, ControlError> {
+        self.call_until(request, &AtomicBool::new(false), on_progress)
+    }
+
+    /// Sends a last request, as [`Client::call`] does. When `cancel` is set, the server is to end
+    /// it, and its reply is waited for.
+    pub fn call_until(
+        &mut self,
+        request: &Request,
+        cancel: &AtomicBool,
         mut on_progress: impl FnMut(wire::Progress),
     ) -> Result<Reply, ControlError> {
         // Paths are the only part of a request that may have no form in JSON.
@@ -104,7 +117,14 @@ impl Client {
                 return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
             }
             match serde_json::from_str(&line).map_err(protocol)? {
-                Line::Progress(progress) => on_progress(progress),
+                Line::Progress(progress) => {
+                    on_progress(progress);
+                    if cancel.load(Ordering::Relaxed) {
+                        // It cancels the request, as the end of the connection does, and can reply.
+                        // One that has gone meanwhile says nothing more.
+                        let _ = self.stream.get_ref().shutdown(Shutdown::Write);
+                    }
+                }
                 Line::Reply(reply) => return Ok(*reply),
                 Line::Failed(failure) => return Err(ControlError::Failed(failure)),
             }

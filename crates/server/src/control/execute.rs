@@ -123,7 +123,12 @@ fn others(
     owner: &dyn StoreOwner,
     paths: &[PathBuf],
 ) -> Result<Vec<Arc<dyn TitleOwner>>, StoreError> {
-    paths.iter().map(|path| owner.other_store(path)).collect()
+    let open = |path: &PathBuf| {
+        owner
+            .other_store(path)
+            .map_err(|error| StoreError::OtherStore { path: path.clone(), source: Box::new(error) })
+    };
+    paths.iter().map(open).collect()
 }
 
 /// Keeps with a store how much damage was found, or left, when all of it was read.

@@ -190,9 +190,11 @@ pub struct RecordingSeries {
 }
 
 impl Request {
-    /// Whether it is work that takes long, and is lost if the server ends.
+    /// Whether it is work that takes long, and is lost if the server ends. A recording is not lost:
+    /// it becomes a title of what had arrived.
     pub(crate) fn takes_long(&self) -> bool {
-        self.copies()
+        let is_recording = matches!(self, Self::Record { .. });
+        self.copies() && !is_recording
             || matches!(
                 self,
                 Self::Check { .. } | Self::Repair { .. } | Self::Calibrate { .. } | Self::Trim

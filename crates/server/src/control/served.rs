@@ -386,10 +386,13 @@ impl StoreOwner for ServedStore {
     }
 
     fn end_session(&self, session: u64) -> Result<(), wire::Failure> {
-        if self.sessions(Some(session))?.sessions.is_empty() {
+        let number = SessionId(session);
+        // A channel may have no session now, and begin again.
+        let is_channel = self.shared.channels.end(number);
+        if !is_channel && self.sessions(Some(session))?.sessions.is_empty() {
             return Err(wire::Failure::no_session(session));
         }
-        self.core.send(Event::End { session: SessionId(session) });
+        self.core.send(Event::EndListed { number });
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use super::socket::{BindError, ControlSocket};
 use super::{Client, Line, Reply, Request, socket_path};
 use crate::opening::{copy_of, not_served};
 use crate::wire;
+use rustix::net::RecvFlags;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
@@ -146,8 +147,8 @@ fn serve_client(stream: &UnixStream, served: &ServedStore, closed: &AtomicBool) 
     }
 }
 
-/// Executes one request, and sends its progress. Cancels it when the client has disconnected or the
-/// server ends.
+/// Executes one request, and sends its progress. Cancels it when the client has closed its side or
+/// the server ends.
 fn execute_for(
     stream: &UnixStream,
     served: &ServedStore,
@@ -162,8 +163,9 @@ fn execute_for(
         }
         if sent_at.elapsed() > PROGRESS_INTERVAL || progress.event.is_some() {
             sent_at = Instant::now();
-            // A client that has disconnected is noticed only by a write that fails.
-            if write_line(stream, &Line::Progress(progress)).is_err() {
+            // A client that has gone is noticed only by a write that fails.
+            let sent = write_line(stream, &Line::Progress(progress));
+            if sent.is_err() || asks_no_more(stream) {
                 cancel.store(true, Ordering::Relaxed);
             }
         }
@@ -172,6 +174,12 @@ fn execute_for(
         Ok(reply) => Line::Reply(Box::new(reply)),
         Err(failure) => Line::Failed(failure),
     }
+}
+
+/// Whether a client has closed its side: it may wait for the reply to a request that it ends so.
+fn asks_no_more(stream: &UnixStream) -> bool {
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    rustix::net::recv(stream, &mut [0_u8], flags).is_ok_and(|(got, _)| got == 0)
 }
 
 fn write_line(mut stream: &UnixStream, line: &Line) -> io::Result<()> {

@@ -176,6 +176,7 @@ impl Core {
             client: ClientAddress::of(record.client),
             // Channels and the files of mounts are not handed over.
             sent_to: None,
+            listed_as: None,
             in_mount: false,
             is_directed: record.is_directed,
             failover: None,

@@ -217,6 +217,7 @@ impl Core {
                 self.end_session(session, RequestError::SessionEnded);
             }
             Event::End { session } => self.engine.end(now, session),
+            Event::EndListed { number } => self.engine.end(now, self.listed(number)),
             Event::Connected { session } => self.session_connected(session),
             Event::Disconnected { session, how } => self.session_disconnected(now, session, how),
             Event::Request { caller, place, request } => {

@@ -144,7 +144,7 @@ impl Core {
         let PlayRequest { title, presentation, name, format, tracks, .. } = request;
         let PlayRequest { start, max_wait, replaces, fill, permit, sent_to, in_mount, .. } =
             request;
-        let PlayRequest { is_directed, failover, token, .. } = request;
+        let PlayRequest { is_directed, failover, token, listed_as, .. } = request;
         if self.withdrawn.contains(&title.key) {
             return Err(AdmissionError::TitleRemoved);
         }
@@ -192,6 +192,7 @@ impl Core {
                     permit,
                     client,
                     sent_to,
+                    listed_as,
                     in_mount,
                     is_directed,
                     failover,
@@ -340,10 +341,20 @@ impl Core {
         let now = self.clock.now();
         let statuses = match only {
             None => self.engine.sessions(now, SESSIONS_LISTED),
-            Some(session) => self.engine.session(now, session).into_iter().collect(),
+            Some(number) => self.engine.session(now, self.listed(number)).into_iter().collect(),
         };
         let sessions = statuses.iter().filter_map(|status| self.session_report(status)).collect();
         wire::SessionList { total: self.sessions.len() as u64, sessions }
+    }
+
+    /// The session that is listed with this number.
+    pub(super) fn listed(&self, number: SessionId) -> SessionId {
+        if self.sessions.contains_key(&number) {
+            return number;
+        }
+        let mut all = self.sessions.iter();
+        let found = all.find(|(_, open)| open.session.listed_as == Some(number));
+        found.map_or(number, |(session, _)| *session)
     }
 
     fn session_report(&self, status: &SessionStatus) -> Option<wire::SessionReport> {
@@ -352,7 +363,7 @@ impl Core {
         let progress = progress.filter(|_| !player.is_fill());
         let store = &self.shared.content.stores[usize::from(disk.0)].path;
         Some(wire::SessionReport {
-            session: session.0,
+            session: player.listed_as.unwrap_or(*session).0,
             fill: player.is_fill(),
             title: player.name.clone(),
             sent_to: player.sent_to.map(|to| to.to_string()),

@@ -30,7 +30,7 @@ use crate::telemetry::Protocol;
 use crate::tls::ClientSockets;
 use crossbeam_channel::{Receiver, Sender};
 use device::sockets::ConnectionId;
-use engine::MaxWait;
+use engine::{MaxWait, SessionId};
 use media::rtp::{Packetizer, PayloadFormat};
 use media::{ConstantRate, TransportCounters};
 use serde_json::json;
@@ -66,6 +66,8 @@ struct Channel {
     socket: UdpSocket,
     /// The only one.
     setup: Vec<TrackSetup>,
+    /// The number of its first session, by which operators know it, once it has begun.
+    number: Option<SessionId>,
     /// Until it has begun.
     answer: Option<Sender<Result<u64, ChannelError>>>,
     state: ChannelState,
@@ -145,6 +147,7 @@ impl Channel {
             repeats,
             socket,
             setup: vec![setup],
+            number: None,
             answer: Some(answer),
             state: ChannelState::Asking,
             filled,
@@ -384,6 +387,7 @@ impl ChannelWorker {
         let request = Box::new(PlayRequest {
             tracks: Some(channel.tracks.clone()),
             sent_to: Some(channel.to),
+            listed_as: channel.number,
             protocol: Protocol::Channel,
             ..PlayRequest::new(title, presentation, name, format, wait)
         });
@@ -454,16 +458,21 @@ impl ChannelWorker {
         self.stop_playing(id);
         let Some(channel) = self.channels.remove(&id) else { return };
         self.count_active();
+        channel.number.into_iter().for_each(|number| self.shared.channels.forget(number));
         let (to, title) = (channel.to, channel.name);
         self.shared.log.line(|| {
             json!({ "event": "channel-ended", "title": title, "to": to.to_string(), "why": why })
         });
     }
 
-    /// Ends channels whose sessions were ended, and asks again for those that rest.
+    /// Ends channels that were ended, or whose sessions were, and asks again for those that rest.
     fn check(&mut self, now: Instant) {
         let (mut ended, mut rested) = (Vec::new(), Vec::new());
         for (id, channel) in &self.channels {
+            if channel.number.is_some_and(|number| self.shared.channels.is_to_end(number)) {
+                ended.push(*id);
+                continue;
+            }
             match &channel.state {
                 ChannelState::Resting(until) if *until <= now => rested.push(*id),
                 ChannelState::Starting(playback) | ChannelState::Playing(playback) => {
@@ -497,7 +506,10 @@ impl PlaybackThread for ChannelWorker {
         match std::mem::replace(&mut channel.state, ChannelState::Asking) {
             ChannelState::Starting(playback) if playback.is_accepted() => {
                 if let Some(answer) = channel.answer.take() {
-                    let _ = answer.send(Ok(playback.session.id.0));
+                    let number = playback.session.id;
+                    channel.number = Some(number);
+                    self.shared.channels.begin(number);
+                    let _ = answer.send(Ok(number.0));
                     let (to, title) = (channel.to, &channel.name);
                     self.shared.log.line(|| {
                         json!({ "event": "channel-begun", "title": title, "to": to.to_string() })

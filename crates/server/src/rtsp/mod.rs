@@ -42,7 +42,11 @@ pub(crate) use channels::serve as serve_channels;
 pub(crate) use offered::{OfferedStream, described};
 pub(crate) use worker::{RtspLimits, serve};
 
+use engine::SessionId;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use units::locked;
 
 /// Counters of the thread that sends channels.
 #[derive(Debug, Default)]
@@ -52,6 +56,28 @@ pub(crate) struct ChannelCounters {
     pub(crate) sent_bytes: AtomicU64,
     /// Datagrams that the kernel did not take.
     pub(crate) dropped: AtomicU64,
+    /// The channels by the numbers that operators have for them, and whether each is to end: one
+    /// that repeats has another session each time through, and none in between.
+    numbers: Mutex<BTreeMap<SessionId, bool>>,
+}
+
+impl ChannelCounters {
+    fn begin(&self, number: SessionId) {
+        locked(&self.numbers).insert(number, false);
+    }
+
+    /// The channel of this number is to end; false if there is none.
+    pub(crate) fn end(&self, number: SessionId) -> bool {
+        locked(&self.numbers).get_mut(&number).map(|ends| *ends = true).is_some()
+    }
+
+    fn is_to_end(&self, number: SessionId) -> bool {
+        locked(&self.numbers).get(&number).is_some_and(|ends| *ends)
+    }
+
+    fn forget(&self, number: SessionId) {
+        locked(&self.numbers).remove(&number);
+    }
 }
 
 /// Counters of the RTSP thread.

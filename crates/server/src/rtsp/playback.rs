@@ -49,7 +49,7 @@ pub(super) struct SentUnit {
     pub(super) sync: bool,
     /// Whether it is the first of its track in the playback.
     pub(super) is_first: bool,
-    /// Whether it is the last of its track in the title.
+    /// Whether it is the last of its track in the title, of those that are sent.
     pub(super) is_last: bool,
 }
 
@@ -94,6 +94,10 @@ struct Cursor {
     is_video: bool,
     /// When the last LDU that was sent is shown.
     last_shown: Option<MediaTime>,
+    /// Where pictures are left out, the last LDU at which decoding may start, and when it is shown.
+    last_sync: Option<(usize, MediaTime)>,
+    /// A picture that may be the last one from which others are decoded: only what follows tells.
+    held: Option<(SentUnit, Vec<u8>)>,
     bytes: TrackBytes,
 }
 
@@ -277,19 +281,27 @@ impl Playback {
         let stamp = from_first(stamp_of(&next, setup.format.clock_rate, speed), setup);
         let is_chosen = next.shown >= cursor.shown_from && cursor.is_chosen(&next, frames);
         let leaves_out = cursor.is_video && frames == FrameChoice::Predicted;
+        let count = packaging.ldu_count(cursor.track);
         let outgoing = SentUnit {
             stamp,
             shown: next.shown,
             sync: next.sync,
             is_first: cursor.last_shown.is_none(),
-            is_last: cursor.number + 1 == packaging.ldu_count(cursor.track),
+            is_last: !leaves_out && cursor.is_last(&next, frames, count),
         };
+        let is_held = leaves_out && cursor.is_near_end();
         let size = usize::try_from(next.bytes.end - next.bytes.start).unwrap_or(usize::MAX);
-        let (i, mut is_sent) = (cursor.setup, false);
+        let (i, mut is_sent, mut held) = (cursor.setup, false, cursor.held.take());
         let taken = cursor.bytes.take(size, |ldu| {
             is_sent = is_chosen && !(leaves_out && setup.format.is_discardable(ldu));
             if is_sent {
-                send(i, setup, outgoing, ldu);
+                if let Some((outgoing, before)) = held.take() {
+                    send(i, setup, outgoing, &before);
+                }
+                match is_held {
+                    true => held = Some((outgoing, ldu.to_vec())),
+                    false => send(i, setup, outgoing, ldu),
+                }
             }
         });
         if is_sent {
@@ -297,6 +309,12 @@ impl Playback {
         }
         cursor.number += 1;
         cursor.load(packaging);
+        if cursor.next.is_none()
+            && let Some((outgoing, ldu)) = held.take()
+        {
+            send(i, setup, SentUnit { is_last: cursor.number == count, ..outgoing }, &ldu);
+        }
+        cursor.held = held;
         let mut all = taken;
         all.extend(cursor.gather());
         all
@@ -440,9 +458,24 @@ impl Cursor {
             _ => MediaTime(i64::MIN),
         };
         let bytes = TrackBytes::new(track, bytes);
-        let (next, last_shown) = (None, None);
-        let mut cursor =
-            Self { setup, track, next, number, count, shown_from, is_video, last_shown, bytes };
+        let last = packaging.ldu_count(track).checked_sub(1).and_then(at);
+        let end = last.map_or(MediaTime::ZERO, |last| last.decoded.max(last.shown));
+        let leaves_out = is_video && plan.replay.frames != FrameChoice::All;
+        let last_sync = leaves_out.then(|| packaging.entry(track, end)).flatten();
+        let last_sync = last_sync.and_then(|ldu| Some((ldu, at(ldu)?.shown)));
+        let mut cursor = Self {
+            setup,
+            track,
+            next: None,
+            number,
+            count,
+            shown_from,
+            is_video,
+            last_shown: None,
+            last_sync,
+            held: None,
+            bytes,
+        };
         cursor.load(packaging);
         cursor
     }
@@ -457,6 +490,22 @@ impl Cursor {
             // Which pictures others are decoded from, their bytes tell.
             _ => true,
         }
+    }
+
+    /// Whether no later LDU of the title, which has `count` of this track, is chosen after this
+    /// one, at which the cursor is.
+    fn is_last(&self, ldu: &PushedLdu, frames: FrameChoice, count: usize) -> bool {
+        match (frames, self.last_sync) {
+            (FrameChoice::Intra(distance), Some((number, shown))) if self.is_video => {
+                self.number >= number || shown < ldu.shown + time(distance)
+            }
+            _ => self.number + 1 == count,
+        }
+    }
+
+    /// Whether the cursor is in the last group of pictures of the title.
+    fn is_near_end(&self) -> bool {
+        self.last_sync.is_none_or(|(number, _)| self.number >= number)
     }
 
     /// Looks up the LDU at which the cursor is.

@@ -109,14 +109,17 @@ impl RtspSession {
         matches!(self.state, SessionState::Playing(_))
     }
 
-    /// The channels for a further track that does not name its own.
-    pub(super) fn free_channels(&self) -> (u8, u8) {
+    /// The channels for a further track: those that it names, unless they are another's.
+    pub(super) fn channels(&self, wanted: Option<(u8, u8)>) -> (u8, u8) {
         let taken = |channel: u8| {
             self.tracks.iter().any(|track| match track.wire {
                 Wire::Interleaved { rtp, rtcp } => channel == rtp || channel == rtcp,
                 Wire::Udp(_) | Wire::Named => false,
             })
         };
+        if let Some((rtp, rtcp)) = wanted.filter(|(rtp, rtcp)| !taken(*rtp) && !taken(*rtcp)) {
+            return (rtp, rtcp);
+        }
         let free = (0..=254).step_by(2).find(|first| !taken(*first) && !taken(first + 1));
         // There are as many pairs of channels as there can be tracks set up.
         free.map_or((0, 1), |first| (first, first + 1))

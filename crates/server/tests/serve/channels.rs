@@ -121,12 +121,14 @@ fn a_title_in_rtp_repeats_until_its_session_is_ended() {
     let payload: Vec<u8> = once.iter().flat_map(|it| it[12..].to_vec()).collect();
     let streams = testkit::ts::check(&between_tables(&payload)).unwrap();
     assert!(!streams[0].packets.is_empty());
-    let now = sessions(&api)["sessions"][0]["session"].as_u64().unwrap();
-    assert!(now > first, "each time through is a session of its own");
-    let ended = api.ask("DELETE", &format!("/api/v1/sessions/{now}"), "", b"");
-    assert_eq!(ended.status, 204);
+    // Each time through is a session of its own, and has the number of the first one.
+    let number = format!("/api/v1/sessions/{first}");
+    eventually("it is listed", || sessions(&api)["sessions"][0]["session"] == first);
+    eventually("it is found", || api.ask("GET", &number, "", b"").status == 200);
+    assert_eq!(api.ask("DELETE", &number, "", b"").status, 204);
     eventually("it is over", || {
         let metrics = api.ask("GET", "/metrics", "", b"");
         metrics.text().contains("tenuto_channels 0\n") && sessions(&api)["total"] == 0
     });
+    assert_eq!(api.ask("DELETE", &number, "", b"").status, 404);
 }

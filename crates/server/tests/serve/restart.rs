@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use store::Store;
-use units::Reason;
+use store::{FormatOptions, Store};
+use units::{ByteCount, Reason};
 
 /// The addresses of a player's segments of its first rendition, and its connection.
 fn player(serving: &TestServer) -> (Client, Vec<String>) {
@@ -96,6 +96,27 @@ fn sessions_go_on_and_no_connection_is_refused() {
         let log = std::fs::read_to_string(fixture.directory.join("log")).unwrap();
         log.matches("\"event\":\"restarted\"").count() == 2
     });
+}
+
+/// A disk that the server before could not measure, because the store was empty then.
+#[test]
+fn no_disk_is_measured_while_sessions_wait() {
+    let fixture = TestStore::with(&[]);
+    let empty = fixture.directory.join("empty.store");
+    let options = FormatOptions { size: Some(ByteCount::mib(128)), ..FormatOptions::default() };
+    Store::format(&empty, &options).unwrap();
+    std::fs::rename(&empty, &fixture.path).unwrap();
+    let serving = fixture.serve();
+    let min_read = |serving: &TestServer| serving.status("/disks/0/min_read");
+    let before = min_read(&serving);
+    let handover = serving.server.hand_over().unwrap();
+    fixture.add(&[&media().film]);
+    let next = TestServer { server: Server::take_over(handover, fixture.config()).unwrap() };
+    let notes = next.server.notes().join("\n");
+    assert!(notes.contains("its disk has not been measured"), "{notes}");
+    assert_eq!(min_read(&next), before);
+    drop(next);
+    assert!(Store::open(&fixture.path).unwrap().calibration().is_none(), "nothing was measured");
 }
 
 #[test]

@@ -584,7 +584,14 @@ fn each_bad_request_has_its_status_and_reserves_nothing() {
         assert_eq!(reply.status, status, "{method} {path} {fields}: {reply:?}");
     }
     let mut player = Player::connect(&server);
-    player.set_up("film", &[interleaved(0), interleaved(1)]);
+    player.set_up("film", &[interleaved(0)]);
+    // The channels of another track are not given a second time; its own are.
+    for (track, wanted, given) in [(1, "0-1", "2-3"), (1, "1-2", "2-3"), (0, "0-1", "0-1")] {
+        let fields = format!("Transport: RTP/AVP/TCP;unicast;interleaved={wanted}\r\n");
+        let reply = player.ask("SETUP", &format!("/t/film/trackID={track}"), &fields);
+        let transport = reply.field("Transport");
+        assert!(transport.contains(&format!(";interleaved={given};")), "{wanted}: {transport}");
+    }
     for (method, path, fields, status) in [
         ("PLAY", "/t/film/", "Range: npt=7-\r\n", 457),
         ("PLAY", "/t/film/", "Range: npt=3-2\r\n", 457),
@@ -760,6 +767,15 @@ fn replay_extension(packet: &[u8]) -> (u32, u32, u8, u8) {
     (word(16), word(20), packet[24], packet[25])
 }
 
+/// The packets of the last picture alone are marked as those of the end of the track.
+fn assert_only_the_last_is_marked(packets: &[Vec<u8>], what: &str) {
+    let last = timestamp(packets.last().unwrap());
+    for packet in packets {
+        let marks = if timestamp(packet) == last { 0x50 } else { 0 };
+        assert_eq!(replay_extension(packet).2 & 0x50, marks, "{what}");
+    }
+}
+
 /// Packets without the extension, as other players have them.
 fn plain(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     packets.iter().map(|packet| [&packet[..12], &packet[28..]].concat()).collect()
@@ -808,8 +824,8 @@ fn recordings_are_replayed_as_onvif_has_it() {
         ("Range: npt=0-\r\nFrames: intra\r\n", &[0, 1, 2, 3, 4, 5][..]),
         ("Range: npt=0-\r\nFrames: intra/2500\r\n", &[0, 3]),
     ] {
-        let (_, packets, _) = play(fields, &[1]);
-        assert!(!packets.contains_key(&2), "without sound");
+        let (_, packets, _) = play(fields, &[1, 3]);
+        assert!(!packets.contains_key(&2), "without sound, whose end is told");
         let shown: Vec<u32> = packets[&0]
             .iter()
             .filter(|packet| packet[1] & 0x80 != 0)
@@ -817,8 +833,10 @@ fn recordings_are_replayed_as_onvif_has_it() {
             .collect();
         assert_eq!(shown, times, "{fields}");
         assert!(packets[&0].iter().all(|packet| replay_extension(packet).2 & 0x80 != 0));
+        assert_only_the_last_is_marked(&packets[&0], fields);
     }
-    let (_, packets, _) = play("Range: npt=0-\r\nFrames: predicted\r\n", &[1]);
+    let (_, packets, _) = play("Range: npt=0-\r\nFrames: predicted\r\n", &[1, 3]);
+    assert_only_the_last_is_marked(&packets[&0], "predicted");
     let units = received_units(&plain(&packets[&0]));
     let slices = units.iter().filter(|unit| matches!(unit[0] & 0x1f, 1 | 5));
     let (kept, dropped): (Vec<_>, Vec<_>) = slices.partition(|unit| unit[0] & 0x60 != 0);
@@ -833,7 +851,7 @@ fn recordings_are_replayed_as_onvif_has_it() {
     };
     let thousandths = ((u64::from(fraction) + 1) * 1000) >> 32;
     let range = format!("Range: clock={}.4Z-\r\nFrames: intra\r\n", at(seconds + 2));
-    let (reply, packets, _) = play(&range, &[1]);
+    let (reply, packets, _) = play(&range, &[1, 3]);
     let began = format!("clock={}.{thousandths:03}Z-", at(seconds + 2));
     assert!(reply.field("Range").starts_with(&began), "{began}: {reply:?}");
     assert_eq!(replay_extension(&packets[&0][0]).0, seconds + 2);

@@ -10,10 +10,10 @@
 //! receiver and the remuxer there is a bounded queue: it holds what arrives while the streams are
 //! found, or while the disk is slow.
 
-use super::heard::{Heard, WITH_LEVELS, listen};
+use super::heard::{Heard, WITH_LEVELS, WITH_PROGRAMS, listen};
 use super::live::{RecordingInput, RecordingOptions};
 use super::parts::{PartKeeper, PartsSink};
-use super::plan::{RemuxPlan, SelectedStream};
+use super::plan::{RemuxPlan, SelectedStream, no_program};
 use super::probe::{self, ProbeFailure, ProbeOutput, ProbedStream};
 use super::process::{Process, last_words, tail};
 use super::remux::{GLANCE, PIECES, arguments};
@@ -97,7 +97,11 @@ pub(super) fn record(
         receiver.kill();
         let _ = receiver.wait();
         listening.join().expect("it does not panic");
-        let Heard { errors, unknown, later, .. } = std::mem::take(&mut *locked(&heard));
+        let heard = std::mem::take(&mut *locked(&heard));
+        if let (Ok(None), Some(reason)) = (&recorded, absent_program(options.program, &heard)) {
+            return Err(LiveError::Input(reason));
+        }
+        let Heard { errors, unknown, later, .. } = heard;
         let said = last_words(&errors);
         // What FFmpeg says when nobody reads on, because the recording has its length.
         let of_input = said.split("; ").filter(|words| !words.ends_with("Broken pipe"));
@@ -127,14 +131,32 @@ pub(super) fn notes(said: &str) -> Vec<String> {
     note.into_iter().collect()
 }
 
+/// Why there is nothing of the programme that is wanted, if FFmpeg says so.
+fn absent_program(wanted: Option<u32>, heard: &Heard) -> Option<Reason> {
+    let wanted = wanted.filter(|_| heard.errors.contains(NO_STREAMS))?;
+    if heard.has_program(wanted) {
+        let message = format!("nothing to record was found in its programme {wanted}");
+        return Some(Reason::new(message, HINT));
+    }
+    Some(no_program(wanted, &heard.program_names()))
+}
+
 /// The arguments of the process that reads the input.
 fn receiving(source: Vec<OsString>, options: &RecordingOptions) -> Vec<OsString> {
-    let mut words: Vec<OsString> = WITH_LEVELS.iter().map(OsString::from).collect();
+    let told = if options.program.is_some() { WITH_PROGRAMS } else { WITH_LEVELS };
+    let mut words: Vec<OsString> = told.iter().map(OsString::from).collect();
     let analysis = ANALYSIS.as_micros().to_string();
     let before = ["-fflags", "+genpts", "-analyzeduration", &analysis];
     words.extend(before.map(OsString::from));
     words.extend(source);
     let of = options.program.map_or(String::new(), |program| format!("p:{program}:"));
+    if let Some(program) = options.program {
+        // Fails where there is nothing of this programme: of maps that may find nothing alone,
+        // FFmpeg would take what it chooses. Taken back at once, so that those below say what.
+        for map in [format!("0:p:{program}:u"), format!("-0:p:{program}:u")] {
+            words.extend(["-map".into(), map.into()]);
+        }
+    }
     for kind in ["v", "a"] {
         // Only streams with what a header needs to say of them: a transport stream may announce
         // others, of which nothing comes.
@@ -586,6 +608,9 @@ const LIVE: &[&str] = &[
 const GO_ON: &str = "record it with --reconnect: what follows is a title of its own";
 
 const HINT: &str = "try it with `ffprobe INPUT`";
+
+/// What FFmpeg says where a map finds nothing.
+const NO_STREAMS: &str = "matches no streams";
 
 /// The time for which FFmpeg looks at an input before it passes it on.
 const ANALYSIS: Duration = Duration::from_secs(3);

@@ -1,5 +1,6 @@
-//! What FFmpeg says while it reads a live input: errors, for the user, and which streams it passes
-//! over. It says the latter in warnings only, of which there are many others.
+//! What FFmpeg says while it reads a live input: errors, for the user, which streams it passes
+//! over, and which programmes there are. It says the streams in warnings, and the programmes in its
+//! description of the input, of which only that is kept.
 
 use std::io::Read;
 use std::sync::Mutex;
@@ -7,6 +8,10 @@ use units::locked;
 
 /// The options that make FFmpeg say it, each message with its level.
 pub(super) const WITH_LEVELS: &[&str] = &["-nostdin", "-hide_banner", "-v", "level+warning"];
+
+/// As [`WITH_LEVELS`], with the description of the input, which names its programmes.
+pub(super) const WITH_PROGRAMS: &[&str] =
+    &["-nostdin", "-hide_banner", "-nostats", "-v", "level+info"];
 
 /// What FFmpeg has said of an input so far.
 #[derive(Debug, Default)]
@@ -17,6 +22,8 @@ pub(super) struct Heard {
     pub(super) unknown: Vec<String>,
     /// The streams that have come since, and are not recorded either.
     pub(super) later: Vec<String>,
+    /// The programmes of the input, each with its name if it has one.
+    programs: Vec<(u32, Option<String>)>,
     /// Whether the message before was an error: it may have further lines.
     is_error: bool,
 }
@@ -24,12 +31,15 @@ pub(super) struct Heard {
 impl Heard {
     /// Takes a line.
     fn take(&mut self, line: &str) {
-        let with_level = |level: &str| Some((level != WARNING, line.split_once(level)?.1));
-        match [WARNING, "[error] ", "[fatal] ", "[panic] "].into_iter().find_map(with_level) {
-            Some((is_error, text)) => {
-                self.is_error = is_error;
-                if is_error {
+        let with_level = |level| Some((level, line.split_once(level)?.1));
+        let levels = ["[error] ", "[fatal] ", "[panic] ", WARNING, INFO];
+        match levels.into_iter().find_map(with_level) {
+            Some((level, text)) => {
+                self.is_error = ![WARNING, INFO].contains(&level);
+                if self.is_error {
                     self.add_error(text);
+                } else if level == INFO {
+                    self.take_description(text.trim());
                 } else if let Some(stream) = unknown_stream(text) {
                     push(&mut self.unknown, format!("{stream}, whose form was not found in time"));
                 } else if let Some(stream) = later_stream(text) {
@@ -39,6 +49,34 @@ impl Heard {
             None if self.is_error => self.add_error(line),
             None => {}
         }
+    }
+
+    /// `Program 1`, and among what follows it `service_name    : One`.
+    fn take_description(&mut self, text: &str) {
+        if let Some(number) = text.strip_prefix("Program ").and_then(|rest| rest.parse().ok()) {
+            if self.programs.len() < MOST_PROGRAMS {
+                self.programs.push((number, None));
+            }
+        } else if let Some(("service_name", name)) =
+            text.split_once(':').map(|(key, name)| (key.trim(), name.trim()))
+            && let Some((_, known)) = self.programs.last_mut()
+        {
+            known.get_or_insert_with(|| name.to_owned());
+        }
+    }
+
+    /// The programmes for the user.
+    pub(super) fn program_names(&self) -> Vec<String> {
+        let named = |(number, name): &(u32, Option<String>)| match name {
+            Some(name) => format!("{number} ({name})"),
+            None => number.to_string(),
+        };
+        self.programs.iter().map(named).collect()
+    }
+
+    /// Whether the input has this programme, as far as it is described.
+    pub(super) fn has_program(&self, wanted: u32) -> bool {
+        self.programs.iter().any(|(number, _)| *number == wanted)
     }
 
     fn add_error(&mut self, text: &str) {
@@ -100,12 +138,15 @@ fn push(list: &mut Vec<String>, stream: String) {
 }
 
 const WARNING: &str = "[warning] ";
+const INFO: &str = "[info] ";
 
 /// The bytes of errors, and those of a line, that are kept: more than a message has.
 const MOST_ERRORS: usize = 8 << 10;
 const MOST_LINE: usize = 4 << 10;
 /// The streams that are named: an input may have any number of them.
 const MOST_STREAMS: usize = 32;
+/// The programmes that are named: more than a transponder has.
+const MOST_PROGRAMS: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -153,6 +194,27 @@ and more of it";
                  tcp://10.0.0.1:9: Connection refused\nand more of it\n"
             );
         }
+    }
+
+    #[test]
+    fn programmes_are_named_as_the_input_is_described() {
+        let said = "\
+[info] Input #0, mpegts, from 'two.ts':
+[info]   Program 1\x20
+[info]     Metadata:
+[info]       service_name    : One: first
+[info]       service_provider: FFmpeg
+[info]   Stream #0:0[0x100]: Video: h264 (High) ([27][0][0][0] / 0x001B), 320x180
+[info]   Program 7\x20
+[error] it fails
+[info]   Program x
+";
+        let heard = Mutex::new(Heard::default());
+        listen(std::io::Cursor::new(said), &heard);
+        let heard = heard.into_inner().unwrap();
+        assert_eq!(heard.program_names(), ["1 (One: first)", "7"]);
+        assert_eq!([1, 7, 2].map(|wanted| heard.has_program(wanted)), [true, true, false]);
+        assert_eq!(heard.errors, "it fails\n");
     }
 
     #[test]

@@ -65,6 +65,17 @@ impl RemuxPlan {
     }
 }
 
+/// The refusal of an input that has these programmes, and not the one that is wanted.
+pub(super) fn no_program(wanted: u32, names: &[String]) -> Reason {
+    match names {
+        [] => Reason::new("it has no programmes", "leave --program out"),
+        _ => {
+            let message = format!("it has no programme {wanted}");
+            Reason::new(message, format!("it has: {}", names.join(", ")))
+        }
+    }
+}
+
 impl ProbeOutput {
     /// Makes the plan for a file of `size` bytes, from one of its programmes if it has several;
     /// `Err` is the reason for which the file is refused.
@@ -128,19 +139,17 @@ impl ProbeOutput {
             let in_brackets = name.map_or(String::new(), |name| format!(" ({name})"));
             format!("{}{in_brackets}", program.program_id)
         };
-        let all = || programs.iter().map(|program| named(&program)).collect::<Vec<_>>().join(", ");
+        let names = || programs.iter().map(|program| named(&program)).collect::<Vec<_>>();
         let Some(wanted) = wanted else {
             if programs.len() > 1 {
-                let message = format!("it has {} programmes: {}", programs.len(), all());
+                let message =
+                    format!("it has {} programmes: {}", programs.len(), names().join(", "));
                 return Err(Reason::new(message, "take one in with --program NUMBER"));
             }
             return Ok(self.streams.iter().collect());
         };
         let chosen = programs.iter().find(|program| program.program_id == wanted);
-        let chosen = chosen.ok_or_else(|| match programs.len() {
-            0 => Reason::new("it has no programmes", "leave --program out"),
-            _ => Reason::new(format!("it has no programme {wanted}"), format!("it has: {}", all())),
-        })?;
+        let chosen = chosen.ok_or_else(|| no_program(wanted, &names()))?;
         let others = programs.iter().filter(|program| program.program_id != wanted);
         left_out.extend(others.map(|program| format!("programme {}", named(&program))));
         let of_it = |stream: &&ProbedStream| chosen.streams.iter().any(|s| s.index == stream.index);

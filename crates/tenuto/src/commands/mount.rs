@@ -3,17 +3,20 @@
 use crate::access::not_opened;
 use crate::args::stores::MountArgs;
 use crate::args::viewing::ServeArgs;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::out;
-use mount::{StoreMount, StoreMountOptions, take_off_dead};
+use mount::{StoreMount, StoreMountOptions, detach, take_off_dead};
 use serde_json::json;
 use server::Server;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use store::{SoleOwner, Store, StoreAccess};
+use units::locked;
 
 pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
@@ -75,16 +78,64 @@ fn tell(args: &MountArgs, titles: u64) {
     ));
 }
 
+/// The directories on which a server's stores are mounted now.
+type MountPoints = Arc<Mutex<BTreeSet<PathBuf>>>;
+
+/// Stops a server with mounted stores: the flag is set by the first signal, and a second one ends
+/// the process, with nothing mounted that it leaves behind.
+pub(crate) struct MountedStop {
+    flag: Arc<AtomicBool>,
+    points: MountPoints,
+}
+
+impl MountedStop {
+    /// Handles SIGINT and SIGTERM from here on.
+    pub(crate) fn on_signals() -> Result<Self, Failure> {
+        let failed =
+            |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
+        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+        let (flag, points) = (Arc::new(AtomicBool::new(false)), MountPoints::default());
+        let (told, mounted) = (Arc::clone(&flag), Arc::clone(&points));
+        // A thread instead of a signal handler, in which nothing can be unmounted.
+        let wait = move || {
+            for _ in &mut signals {
+                if told.swap(true, Ordering::Relaxed) {
+                    for at in locked(&mounted).iter() {
+                        // There is no further remedy.
+                        let _ = detach(at);
+                    }
+                    std::process::exit(Code::Failed as i32);
+                }
+            }
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(failed)?;
+        Ok(Self { flag, points })
+    }
+
+    /// The flag that the first signal sets.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
+}
+
 /// The mounted stores of a server.
-pub(crate) struct ServedMounts(Vec<StoreMount>);
+pub(crate) struct ServedMounts {
+    mounts: Vec<(PathBuf, StoreMount)>,
+    points: MountPoints,
+}
 
 impl ServedMounts {
     /// Mounts each store of a server in the directory of `--mount`, on a directory named like its
     /// file; nothing without one.
-    pub(crate) fn start(server: &Server, args: &ServeArgs) -> Result<Self, Failure> {
-        let Some(directory) = &args.mount else { return Ok(Self(Vec::new())) };
+    pub(crate) fn start(
+        server: &Server,
+        args: &ServeArgs,
+        stop: Option<&MountedStop>,
+    ) -> Result<Self, Failure> {
         // On the way out with an error, those that are mounted by then are unmounted.
-        let mut mounts = Vec::new();
+        let (mut mounts, points) = (Vec::new(), MountPoints::default());
+        let points = stop.map_or(points, |stop| Arc::clone(&stop.points));
+        let Some(directory) = &args.mount else { return Ok(Self { mounts, points }) };
         for (store, owner) in server.title_owners() {
             let at = directory.join(store.file_name().unwrap_or_default());
             // A server that was killed is to start again without help.
@@ -99,16 +150,18 @@ impl ServedMounts {
                 rate: args.mount_rate,
                 tell: Arc::new(out::note),
             };
-            mounts.push(StoreMount::start(Arc::clone(owner), &at, options)?);
+            let mount = StoreMount::start(Arc::clone(owner), &at, options)?;
+            locked(&points).insert(at.clone());
             out::note(&format!("{} is mounted on {}", store.display(), at.display()));
+            mounts.push((at, mount));
         }
-        Ok(Self(mounts))
+        Ok(Self { mounts, points })
     }
 
     /// Unmounts them when the programs that use them have ended, at the latest after `patience`.
     pub(crate) fn end(self, patience: Duration) {
         let end = Instant::now() + patience;
-        for mount in self.0 {
+        for (at, mount) in self.mounts {
             while mount.unmount().is_err() {
                 if Instant::now() >= end {
                     out::note("a mounted store is in use: its users get errors from now on");
@@ -118,6 +171,7 @@ impl ServedMounts {
                 }
                 std::thread::sleep(LOOK_AGAIN);
             }
+            locked(&self.points).remove(&at);
             mount.join();
         }
     }

@@ -2,7 +2,7 @@
 //! SIGUSR2 lets the program start anew in its place.
 
 use crate::args::viewing::ServeArgs;
-use crate::commands::mount::ServedMounts;
+use crate::commands::mount::{MountedStop, ServedMounts};
 use crate::failure::Failure;
 use crate::successor::Successor;
 use crate::{config_file, limits, out};
@@ -39,7 +39,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         return Ok(());
     }
     // Before the start: a signal during it stops the server right after.
-    let stop = stop_on_signals()?;
+    let mounted = args.mount.as_ref().map(|_| MountedStop::on_signals()).transpose()?;
+    let stop = mounted.as_ref().map_or_else(stop_on_signals, |stop| Ok(stop.flag()))?;
     let restart = noted(SIGUSR2)?;
     // A terminal that closes sends it, too: a server that was started there ends with it.
     let reload = match std::io::stdin().is_terminal() {
@@ -49,7 +50,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let successor = Successor::of_this_process()?;
     limits::raise_open_files();
     let mut server = begin(args, &config, &successor)?;
-    let mut mounts = ServedMounts::start(&server, args)?;
+    let mut mounts = ServedMounts::start(&server, args, mounted.as_ref())?;
     while !stop.load(Ordering::Relaxed) && server.is_running() {
         if reload.swap(false, Ordering::Relaxed) {
             tell_reloaded(server.reload());
@@ -62,7 +63,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         if server.is_to_restart() {
             mounts.end(BEFORE_A_RESTART);
             server = replace(server, &config, &successor)?;
-            mounts = ServedMounts::start(&server, args)?;
+            mounts = ServedMounts::start(&server, args, mounted.as_ref())?;
         }
         server.take_notices().iter().for_each(|line| out::note(line));
         std::thread::sleep(LOOK_FOR_SIGNALS);

@@ -99,6 +99,20 @@ fn copies_repair_each_other_served_or_not() {
     dir.ok("ingest a.store film.mkv --replica b.store");
     dir.fails("check a.store --repair", 2, "--repair needs a store with copies of the titles");
     dir.fails("check a.store --repair --rebuild", 2, "--rebuild works on one store");
+    // A store that cannot be opened is named, also where another one needs it.
+    let whole = dir.read("a.store");
+    let mut dead = whole.clone();
+    let end = dead.len();
+    dead[..200_000].fill(7);
+    dead[end - (2 << 20)..].fill(7);
+    dir.write("a.store", dead);
+    let run = dir.run("check a.store --replica b.store --repair");
+    assert_eq!(run.code, Some(4), "{}", run.err);
+    for words in ["error: a.store: ", "leave it out of the command", "error: b.store: cannot use /"]
+    {
+        assert!(run.err.contains(words), "{words}: {}", run.err);
+    }
+    dir.write("a.store", whole);
     let track = &dir.json("info a.store film")["track_list"][0];
     let place = track["extents"][0]["start"].as_u64().unwrap() << 20;
     let damage = || {

@@ -513,5 +513,23 @@ fn a_served_store_is_mounted_beside_its_viewers() {
     assert_eq!(titles["titles"].as_array().unwrap().len(), 1, "{titles}");
     assert_eq!(server.stop(), Some(0));
     assert!(!Path::new(&at("sunday.mp4")).exists(), "it is unmounted");
+    // A second signal waits for nobody, and leaves nothing mounted.
+    let mut command = program(&dir.path(""));
+    command.stderr(Stdio::piped());
+    let mut server = dir.serve_by(command, "--mount mnt --grace 1min");
+    while !Path::new(&at("sunday.mp4")).exists() {
+        assert!(start.elapsed().as_secs() < 60, "it is mounted soon after the start");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let open = fs::File::open(at("sunday.mp4")).unwrap();
+    let id = server.child.id().to_string();
+    run(&["kill", "-INT", &id]);
+    let said = BufReader::new(server.child.stderr.take().unwrap());
+    let waits = said.lines().any(|line| line.unwrap().contains("stopping: "));
+    assert!(waits, "it has taken the first signal");
+    run(&["kill", "-INT", &id]);
+    assert_eq!(server.child.wait().unwrap().code(), Some(1));
+    assert_eq!(fs::read_dir(dir.path("mnt/a.store")).unwrap().count(), 0, "it is unmounted");
+    drop(open);
     dir.ok("check a.store --scrub");
 }

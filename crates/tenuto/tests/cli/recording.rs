@@ -139,6 +139,19 @@ fn a_file_and_a_pipe_are_recorded_picture_by_picture() {
     assert_eq!(source.len(), 250);
     assert_eq!(file, source);
     assert_eq!(pipe, [source.clone(), source].concat());
+    let words = "-i live.ts -map 0 -map 0 -c copy -program program_num=1:title=One:st=0:st=1 \
+                 -program program_num=7:title=Seven:st=2:st=3 -f mpegts";
+    assert!(ffmpeg(&dir, words).arg(dir.path("two.ts")).status().unwrap().success());
+    dir.ok("record a.store seven two.ts --program 7");
+    // Also from a pipe, which can be read only once.
+    dir.fails("record a.store nine two.ts --program 9", 1, "it has: 1 (One), 7 (Seven)");
+    let mut command = program(&dir.path(""));
+    command.args(["record", "a.store", "nine", "-", "--program", "9"]);
+    let two = fs::File::open(dir.path("two.ts")).unwrap();
+    let refused = command.stdin(two).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && said.contains("no programme 9"), "{said}");
+    dir.fails("record a.store nine file.mp4 --program 9", 1, "it has no programmes");
     let said = dir.ok("record a.store short live.ts --duration 4s");
     assert!(said.starts_with("'short' is in the store: 4.") && !said.contains("failed"), "{said}");
     assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
@@ -308,10 +321,27 @@ fn a_served_store_records_and_serves() {
         assert!(Instant::now() < until, "{disk}");
         std::thread::sleep(Duration::from_millis(200));
     }
+    // A signal ends a recording with its report, as of a store that is not served.
+    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
+    let mut command = program(&dir.path(""));
+    command.args(["record", "a.store", "lobby", "pipe", "--silence", "60s", "--json"]);
+    let mut stopped = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut pipe = fs::OpenOptions::new().write(true).open(dir.path("pipe")).unwrap();
+    pipe.write_all(&dir.read("live.ts")).unwrap();
+    while dir.json("info a.store")["recordings"].as_array().map_or(0, Vec::len) < 2 {
+        assert!(Instant::now() < until, "it is not listed");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    stopped.signal("INT");
+    let mut report = String::new();
+    stopped.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+    assert_eq!(stopped.0.wait().unwrap().code(), Some(0));
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!((&report["end"], &report["error"]), (&json!("stopped"), &json!(null)));
     // The server makes the title when it ends.
     assert_eq!(server.stop(), Some(0));
     assert_eq!(recording.0.wait().unwrap().code(), Some(0));
-    assert_eq!(dir.ok("ls a.store"), "hall\nstage\n");
+    assert_eq!(dir.ok("ls a.store"), "hall\nlobby\nstage\n");
     assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
 }
 
@@ -765,14 +795,13 @@ fn parts_of_an_input_that_comes_again_have_every_picture_once() {
         let mut told = String::new();
         let mut out = recording.0.stdout.take().expect("piped");
         out.read_to_string(&mut told).expect("text");
-        assert_eq!((recorded, recording.0.wait().unwrap().success()), (8, server.is_none()));
+        assert_eq!((recorded, recording.0.wait().unwrap().success()), (8, true));
+        let report: serde_json::Value = serde_json::from_str(&told).expect(&told);
+        let wanted = json!([folder, 8, 0, "stopped"]);
+        let fields = ["folder", "parts", "removed", "end"];
+        assert_eq!(json!(fields.map(|name| report[name].clone())), wanted, "{report}");
         if let Some(server) = server {
             assert_eq!(server.stop(), Some(0));
-        } else {
-            let report: serde_json::Value = serde_json::from_str(&told).expect(&told);
-            let wanted = json!(["hall", 8, 0, "stopped"]);
-            let fields = ["folder", "parts", "removed", "end"];
-            assert_eq!(json!(fields.map(|name| report[name].clone())), wanted, "{report}");
         }
         let parts = parts(&dir, &folder);
         assert_eq!(parts.len(), 8, "{parts:?}");

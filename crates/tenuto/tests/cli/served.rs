@@ -3,6 +3,7 @@
 use crate::copies::status;
 use crate::program::{Served, TestDir, program};
 use serde_json::{Value, json};
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -216,6 +217,20 @@ fn a_restart_keeps_the_process_and_its_viewers() {
     let file = |lines: &str| dir.write("serve.toml", format!("access-log = \"log\"\n{lines}"));
     file("");
     let server = dir.serve("--config serve.toml");
+    // A recording, which the restart ends.
+    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().expect("mkfifo runs").success());
+    let recording = program(&dir.path(""))
+        .args("record a.store live pipe --silence 60s --json".split(' '))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("tenuto records");
+    let mut pipe = std::fs::OpenOptions::new().write(true).open(dir.path("pipe")).expect("read");
+    pipe.write_all(&dir.read("film.mkv")).expect("it is read");
+    let start = Instant::now();
+    while dir.json("info a.store")["recordings"][0]["bytes"].as_u64().unwrap_or(0) == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing is recorded");
+        std::thread::sleep(Duration::from_millis(100));
+    }
     // So little is buffered that segments are fetched before and after the restart.
     let viewer = format!("play {}/t/film/master.m3u8 --buffer 1s --json", server.origin);
     let viewer = program(&dir.path(""))
@@ -235,6 +250,11 @@ fn a_restart_keeps_the_process_and_its_viewers() {
     let line = restarted(&dir, &server, "restarted");
     assert_eq!((&line["sessions"], &line["sessions_ended"]), (&json!(1), &json!(0)), "{line}");
     assert_eq!(status(&server.origin)["slot"], json!(0.25), "the option has its new value");
+    let recorded = recording.wait_with_output().expect("it ends");
+    assert_eq!(recorded.status.code(), Some(0));
+    let recorded: Value = serde_json::from_slice(&recorded.stdout).expect("a report");
+    assert_eq!((&recorded["end"], &recorded["title"]["name"]), (&json!("stopped"), &json!("live")));
+    drop(pipe);
     let report = viewer.wait_with_output().expect("it ends");
     let report: Value = serde_json::from_slice(&report.stdout).expect("a report");
     assert_eq!(report["complete"], json!(true), "{report}");

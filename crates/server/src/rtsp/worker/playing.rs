@@ -109,13 +109,13 @@ impl RtspWorker {
         let mut position = Duration::ZERO;
         if let SessionState::Playing(playback) = &session.state {
             let now = Instant::now();
-            for setup in &playback.plan.setups {
-                let track = &session.tracks[*setup];
+            // Also those of which nothing is sent: a player may wait for the end of each.
+            for (setup, track) in session.tracks.iter().enumerate() {
                 if track.is_raw() {
                     continue;
                 }
                 let last = goodbye(&report(track, playback.report(now, track)));
-                out.add(*setup, &track.wire, true, &last, &[]);
+                out.add(setup, &track.wire, true, &last, &[]);
             }
             position = playback.plan.stop.unwrap_or_default();
         }

@@ -492,7 +492,7 @@ fn add_stream(
     }
     let wire = match spec {
         TransportSpec::Interleaved { channels } => {
-            let (rtp, rtcp) = channels.unwrap_or_else(|| session.free_channels());
+            let (rtp, rtcp) = session.channels(channels);
             Wire::Interleaved { rtp, rtcp }
         }
         // Never elsewhere than to the peer of the connection (`destination` is ignored).
