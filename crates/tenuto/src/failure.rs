@@ -58,6 +58,17 @@ impl Failure {
         self
     }
 
+    /// The failure of one of several stores: where it is dead, the others are used without it.
+    pub(crate) fn of_one_store(self) -> Self {
+        match self {
+            Self { code: Code::Damage, hint: None, .. } => self.hint(
+                "leave it out of the command; a new store in its place gets the titles of the \
+                 others",
+            ),
+            _ => self,
+        }
+    }
+
     pub(crate) fn code(mut self, code: Code) -> Self {
         self.code = code;
         self

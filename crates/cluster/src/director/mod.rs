@@ -130,8 +130,8 @@ impl Director {
 
     /// A move that would make room for a viewer who was refused, of a title that has viewers there
     /// as the node says; `None` where none is known, or where one would not help because what is
-    /// free is kept. For a director that cannot move
-    /// viewers within an attempt ([`DirectorSettings::moves`] is 0).
+    /// free is kept. For a director that cannot move viewers within an attempt
+    /// ([`DirectorSettings::moves`] is 0).
     pub fn find_move(
         &self,
         view: &ClusterView,

@@ -162,8 +162,8 @@ impl Admission {
         let mut attempt = locked(&self.director).begin(number, need, viewer.class, seed);
         let mut step = attempt.step(&view, self.watched.now());
         let mut asked = place(&view, step);
-        let with_title =
-            steering::nodes_with(&view, number, self.watched.now(), 0.0, &seed.to_le_bytes());
+        let (now, salt) = (self.watched.now(), seed.to_le_bytes());
+        let with_title = steering::nodes_with(&view, number, now, self.kept(), &salt);
         drop(view);
         let mut location = String::new();
         loop {

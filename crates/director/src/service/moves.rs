@@ -33,12 +33,27 @@ struct Moves {
     /// By session: which node a viewer was told to leave, and when.
     told: BTreeMap<String, (NodeId, Moment)>,
     made: u64,
+    /// When what is over was last looked for.
+    looked: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct MoveSearch {
     at: Moment,
     is_wanted: bool,
+}
+
+impl Moves {
+    /// Forgets what is over, once a second: everybody who is refused, or steered, comes by here.
+    fn forget(&mut self, now: Moment) {
+        if now.since(self.looked) < FORGOTTEN_EVERY {
+            return;
+        }
+        self.looked = now;
+        self.asked.retain(|_, asked| now.since(asked.at) < WANTED);
+        self.wanted.retain(|_, (_, until)| *until > now);
+        self.told.retain(|_, (_, at)| now.since(*at) < SETTLED);
+    }
 }
 
 impl WantedMoves {
@@ -51,11 +66,12 @@ impl WantedMoves {
         now: Moment,
     ) -> Option<Option<Duration>> {
         let mut moves = locked(&self.0);
-        moves.asked.retain(|_, asked| now.since(asked.at) < WANTED);
+        moves.forget(now);
         if moves.asked.len() >= MOST {
             return Some(None);
         }
-        let asked = moves.asked.get(&(title.clone(), client))?;
+        let asked = moves.asked.get(&(title.clone(), client));
+        let asked = asked.filter(|asked| now.since(asked.at) < WANTED)?;
         let left = MOVED_WITHIN.saturating_sub(now.since(asked.at));
         Some((asked.is_wanted && !left.is_zero()).then_some(left))
     }
@@ -70,10 +86,10 @@ impl WantedMoves {
     ) {
         let mut moves = locked(&self.0);
         moves.asked.insert(refused, MoveSearch { at: now, is_wanted: found.is_some() });
-        moves.wanted.retain(|_, (_, until)| *until > now);
         if let Some(found) = found {
             let wanted = moves.wanted.entry(found).or_insert((0, now));
-            *wanted = (wanted.0 + 1, now + WANTED);
+            let viewers = if wanted.1 > now { wanted.0 } else { 0 };
+            *wanted = (viewers + 1, now + WANTED);
         }
     }
 
@@ -87,8 +103,9 @@ impl WantedMoves {
         now: Moment,
     ) -> bool {
         let mut moves = locked(&self.0);
-        moves.told.retain(|_, (_, at)| now.since(*at) < SETTLED);
-        if let Some((from, at)) = moves.told.get(session) {
+        moves.forget(now);
+        let told = moves.told.get(session).filter(|(_, at)| now.since(*at) < SETTLED);
+        if let Some((from, at)) = told {
             return from == node && now.since(*at) < WANTED;
         }
         let is_session = !session.is_empty() && session.len() <= LONGEST_SESSION;
@@ -117,6 +134,8 @@ const MOVED_WITHIN: Duration = Duration::from_secs(40);
 const WANTED: Duration = Duration::from_secs(60);
 /// A viewer is moved once in this time.
 const SETTLED: Duration = Duration::from_secs(600);
+/// Time between two looks for what is over.
+const FORGOTTEN_EVERY: Duration = Duration::from_secs(1);
 /// Viewers for whom a move is wanted at a time: more are too many for moves to help.
 const MOST: usize = 1000;
 /// Characters of a session's name: those of nodes have 32.
@@ -144,7 +163,6 @@ mod tests {
         moves.want(refused(3), None, at(0));
         let known = [recall(1, 0), recall(1, 30), recall(1, 50), recall(3, 1), recall(4, 1)];
         assert_eq!(known, [Some(40), Some(10), Some(0), Some(0), None]);
-        assert_eq!(recall(1, 60), None, "the wish is over");
         // (session, node, title, second, whether it leaves)
         let rows = [
             ("a", &n1, &cold, 1, false),
@@ -161,6 +179,7 @@ mod tests {
             assert_eq!(is_so, leaves, "{session} at {node} after {second} s");
         }
         assert_eq!(moves.made(), 2);
+        assert_eq!(recall(1, 60), None, "the wish is over");
         moves.want(refused(5), Some((n1.clone(), hot.clone())), at(100));
         assert!(!moves.leaves(&n1, &hot, "a", at(101)), "it was moved not long ago");
         assert!(!moves.leaves(&n1, &hot, "c", at(161)), "too late");

@@ -97,7 +97,7 @@ fn check_several(args: &CheckArgs) -> Result<(), Failure> {
     let mut repairs = Vec::new();
     if args.repair {
         args.stores.each(|store| {
-            let report = repair(args, store).map_err(without_dead)?;
+            let report = repair(args, store).map_err(Failure::of_one_store)?;
             repairs.push(Repaired { store: store.to_owned(), report });
             Ok(())
         })?;
@@ -106,7 +106,7 @@ fn check_several(args: &CheckArgs) -> Result<(), Failure> {
     let mut titles: BTreeMap<String, Vec<Held>> = BTreeMap::new();
     let failed = args.stores.each(|store| {
         // Checked before its titles are listed: a list of a damaged store may be incomplete.
-        let report = look(args, store).map_err(without_dead)?;
+        let report = look(args, store).map_err(Failure::of_one_store)?;
         let all = Request::Ls(TitleSelection::default());
         let Reply::Titles(here) = ask(store, &all)? else { mismatched() };
         for wire::ListedTitle { name, content, tracks, bytes, .. } in here.titles {
@@ -145,16 +145,6 @@ fn repair(args: &CheckArgs, store: &Path) -> Result<wire::RepairReport, Failure>
     let request = Request::Repair { from: others.collect::<Result<_, _>>()? };
     let Reply::Repaired(report) = ask(store, &request)? else { mismatched() };
     Ok(report)
-}
-
-/// The failure of one of several stores: the others can be used without it.
-fn without_dead(failure: Failure) -> Failure {
-    match failure {
-        Failure { code: Code::Damage, hint: None, .. } => failure.hint(
-            "leave it out of the command; a new store in its place gets the titles of the others",
-        ),
-        other => other,
-    }
 }
 
 /// Refuses a store that is named twice, before a check that may read for hours.

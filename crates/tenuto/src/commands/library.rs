@@ -55,11 +55,7 @@ impl LibraryMember {
     fn look(path: &Path, leaves: bool) -> Result<Self, Failure> {
         let about = |failure: Failure| Failure {
             sentence: format!("{}: {}", path.display(), failure.sentence),
-            hint: failure.hint.or_else(|| {
-                let is_dead = failure.code == Code::Damage;
-                is_dead.then(|| "leave a dead store out of the command".to_owned())
-            }),
-            ..failure
+            ..failure.of_one_store()
         };
         let Reply::Store(info) = ask(path, &Request::Info { title: None }).map_err(about)? else {
             mismatched()

@@ -306,7 +306,7 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
     fleet.dir.ok("ingest n3.store own.mkv");
     eventually("it is known", || fleet.nodes()["not_in_bucket"]["count"] == 1);
     let told = fleet.run(&format!("cluster nodes {}", fleet.cluster())).out;
-    assert!(told.contains("1 title of nodes is not in the bucket and stays: own (n3)"), "{told}");
+    assert!(told.contains("1 title on nodes is not in the bucket and stays: own (n3)"), "{told}");
     let own = director.json("/titles")["titles"][1].take();
     assert_eq!((&own["name"], &own["in_bucket"]), (&"own".into(), &false.into()));
 

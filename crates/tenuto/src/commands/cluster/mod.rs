@@ -129,7 +129,7 @@ impl NotInBucket {
             false => "",
         };
         format!(
-            "{} of nodes {verb} not in the bucket and {}: {}\n{doubt}  to keep {them} for \
+            "{} on nodes {verb} not in the bucket and {}: {}\n{doubt}  to keep {them} for \
              good, push {them} into the bucket (tenuto bucket push); to free the space, remove \
              {them} on\n  each of these nodes (tenuto rm STORE TITLE)\n",
             count(u64::from(self.count), "title"),
@@ -221,9 +221,10 @@ impl NodeReport {
         }
     }
 
-    fn state(&self) -> &'static str {
+    /// In words; `is_planned`: a director orders copies.
+    fn state(&self, is_planned: bool) -> &'static str {
         match (self.registered, self.drained) {
-            (true, false) if self.takes_no_copies => "has no --bucket",
+            (true, false) if is_planned && self.takes_no_copies => "has no --bucket",
             (true, false) => "",
             (true, true) => "drained",
             (false, false) => "away",
@@ -274,7 +275,7 @@ fn nodes(args: &ClusterNodesArgs) -> Result<(), Failure> {
                 ByteCount(node.space.guaranteed).to_string(),
                 node.copies.to_string(),
                 (node.fills_ordered + node.filling as u64).to_string(),
-                node.state().to_owned(),
+                node.state(report.planner.is_some()).to_owned(),
             ]);
         }
         let planner = report.planner.as_ref().map_or_else(
