@@ -186,6 +186,11 @@ impl Engine {
         if !self.requests.contains_key(&request) {
             return;
         }
+        let state = &self.requests[&request];
+        // The player may request the rest of the response again.
+        if state.over && state.is_latest_and_served() {
+            self.note_unserved(request);
+        }
         self.over(request);
         let state = &mut self.requests[&request];
         let session = state.session;
@@ -391,29 +396,17 @@ impl Engine {
     //
     // A further piece of a track leaves room for one of each other track. A player whom the server
     // paces holds a piece of sound for as long as many pieces of pictures, and must get those
-    // meanwhile. And a request leaves room for one piece of each older one for the same track: a
-    // player that asks for the next segment before it has read this one takes nothing of it till
-    // then.
+    // meanwhile. And it leaves room for one of the response that the player reads first: a player
+    // that asks for the next segments before it has read these takes nothing of those till then,
+    // of any track.
     fn has_send_memory(&self, request: RequestId, track: TrackNumber, len: u64) -> bool {
-        let session = &self.sessions[&self.requests[&request].session];
-        let kept = match self.unsent_of(session, track) {
-            0 => 0,
-            _ => self.kept_for_first_pieces(session, Some(track)),
+        let state = &self.requests[&request];
+        let session = &self.sessions[&state.session];
+        let kept = match self.read_first(session, track) {
+            (number, 0) if number == Some(state.number) => 0,
+            _ => self.kept_for_first_pieces(session, Some((state.number, track))),
         };
-        let kept = kept + self.kept_for_older(session, request, track);
         session.unsent + kept + len <= session.reserve
-    }
-
-    // Memory for a piece of each older request for the same track whose socket holds nothing.
-    fn kept_for_older(&self, session: &Session, request: RequestId, track: TrackNumber) -> u64 {
-        // In the order of their numbers.
-        let older = session.requests.iter().take_while(|other| **other != request);
-        let waits = |state: &&RequestState| {
-            state.unsent.is_empty() && state.next().is_some_and(|next| next.track == track)
-        };
-        let waiting = older.map(|other| &self.requests[other]).filter(|other| !other.over);
-        let piece = u64::from(session.layout.tracks[usize::from(track)].piece);
-        waiting.filter(waits).count() as u64 * piece
     }
 
     /// The least memory that the sockets of a session get along with: what they hold, and room for
@@ -423,22 +416,35 @@ impl Engine {
     }
 
     // Memory beside what the sockets of a session hold, so that they can hold a piece of each track
-    // but this one.
-    fn kept_for_first_pieces(&self, session: &Session, but: Option<TrackNumber>) -> u64 {
-        let others = session.tracks.iter().filter(|track| Some(**track) != but);
+    // of the response that is read first there; but not of this response and track.
+    fn kept_for_first_pieces(&self, session: &Session, but: Option<(u64, TrackNumber)>) -> u64 {
         let lacks = |track: &TrackNumber| {
             let piece = u64::from(session.layout.tracks[usize::from(*track)].piece);
-            piece.saturating_sub(self.unsent_of(session, *track))
+            let (number, held) = self.read_first(session, *track);
+            let is_excluded = but.is_some_and(|but| Some(but) == number.map(|it| (it, *track)));
+            if is_excluded { 0 } else { piece.saturating_sub(held) }
         };
-        others.map(lacks).sum()
+        session.tracks.iter().map(lacks).sum()
     }
 
-    // Bytes of the buffers of a track that the sockets of a session hold.
-    fn unsent_of(&self, session: &Session, track: TrackNumber) -> u64 {
-        let reads = session.requests.iter().flat_map(|request| &self.requests[request].unsent);
-        let buffers = reads.map(|read| self.streams.buffers.get(*read).expect("pinned"));
-        let of_track = buffers.filter(|buffer| buffer.key.track == track);
-        of_track.map(|buffer| u64::from(buffer.place.len)).sum()
+    // The number of the response of which the player reads a track first, if there is one, and the
+    // bytes of the track's buffers that its socket holds.
+    fn read_first(&self, session: &Session, track: TrackNumber) -> (Option<u64>, u64) {
+        let (mut first, mut held) = (None, 0);
+        // In the order of their numbers.
+        for state in session.requests.iter().map(|request| &self.requests[request]) {
+            if first.is_some_and(|number| number != state.number) {
+                break;
+            }
+            let buffers = state.unsent.iter().map(|read| self.streams.buffers.get(*read));
+            let of_track = buffers.flatten().filter(|buffer| buffer.key.track == track);
+            let of_request: u64 = of_track.map(|buffer| u64::from(buffer.place.len)).sum();
+            if of_request > 0 || state.waits_for(track) {
+                first = Some(state.number);
+            }
+            held += of_request;
+        }
+        (first, held)
     }
 
     fn complete(&mut self, request: RequestId) {
@@ -460,8 +466,16 @@ impl Engine {
         if std::mem::replace(&mut state.over, true) {
             return;
         }
+        // The rest of a response is requested when this part of it was served.
+        if state.next().is_some() {
+            self.note_unserved(request);
+        }
+    }
+
+    // The player may request again what it does not get of a response, and that is no seek.
+    fn note_unserved(&mut self, request: RequestId) {
+        let state = &self.requests[&request];
         let (session, unserved) = (state.session, state.unserved());
-        // The player may request the rest again, and that is no seek.
         for (track, bytes) in unserved {
             if let Some(id) = self.stream_of(session, track) {
                 self.streams.note_cancelled(id, &bytes);

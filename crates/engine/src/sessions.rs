@@ -81,10 +81,12 @@ impl Requests {
         parts: Vec<Part>,
         place: ResponsePlace,
     ) -> u64 {
-        let before = place.before.and_then(|before| self.live.get(&before));
-        let before = before.filter(|before| before.session == session).map(|before| before.number);
-        let number = before.unwrap_or(self.next_number);
-        self.live.insert(id, RequestState::new(session, number, parts, place));
+        let before = place.before.and_then(|before| self.live.get_mut(&before));
+        let mut before = before.filter(|before| before.session == session);
+        before.iter_mut().for_each(|before| before.is_continued = true);
+        let before = before.map(|before| (before.number, before.reached.clone()));
+        let (number, reached) = before.unwrap_or((self.next_number, Vec::new()));
+        self.live.insert(id, RequestState::new(session, number, parts, (place.ends, reached)));
         self.next_number += 1;
         number
     }
@@ -110,7 +112,14 @@ pub(super) struct RequestState {
     pub(super) session: SessionId,
     /// Younger requests have larger ones; those of one response have the same.
     pub(super) number: u64,
-    place: ResponsePlace,
+    /// Where its response ends in each track, if that is known.
+    ends: Arc<[(TrackNumber, u64)]>,
+    /// Tracks of the requests before it in its response.
+    begun: Vec<TrackNumber>,
+    /// Where it ends, or they, in each track so far.
+    reached: Vec<(TrackNumber, u64)>,
+    /// Its response was continued by another request.
+    is_continued: bool,
     parts: Vec<Part>,
     at: usize,
     offset: u64,
@@ -142,16 +151,34 @@ pub(super) struct NextBytes {
 }
 
 impl RequestState {
+    /// A request for `parts` in a response that ends there and was requested to there.
     pub(super) fn new(
         session: SessionId,
         number: u64,
         parts: Vec<Part>,
-        place: ResponsePlace,
+        (ends, mut reached): (Arc<[(TrackNumber, u64)]>, Vec<(TrackNumber, u64)>),
     ) -> Self {
-        let offset = parts[0].bytes.start;
-        let unsent = VecDeque::new();
-        let (over, detached) = (false, None);
-        Self { session, number, place, parts, at: 0, offset, unsent, over, detached }
+        let begun = reached.iter().map(|(track, _)| *track).collect();
+        for part in &parts {
+            match reached.iter_mut().find(|(track, _)| *track == part.track) {
+                Some((_, end)) => *end = part.bytes.end.max(*end),
+                None => reached.push((part.track, part.bytes.end)),
+            }
+        }
+        Self {
+            session,
+            number,
+            ends,
+            begun,
+            reached,
+            is_continued: false,
+            offset: parts[0].bytes.start,
+            parts,
+            at: 0,
+            unsent: VecDeque::new(),
+            over: false,
+            detached: None,
+        }
     }
 
     /// What is to be handed over next; `None` when all has been.
@@ -171,7 +198,25 @@ impl RequestState {
 
     /// Whether it goes on in a track with what an earlier request of its response has begun.
     pub(super) fn goes_on(&self, track: TrackNumber) -> bool {
-        self.place.before.is_some() && self.place.ends.iter().any(|(of, _)| *of == track)
+        self.begun.contains(&track)
+    }
+
+    /// Whether its response still brings data of a track.
+    pub(super) fn waits_for(&self, track: TrackNumber) -> bool {
+        let mut rest = self.parts.iter().skip(self.at);
+        let mut is_requested = || rest.any(|part| part.track == track);
+        let end = self.ends.iter().find(|(of, _)| *of == track).map_or(0, |(_, end)| *end);
+        !self.over && (self.reached(track).unwrap_or(0) < end || is_requested())
+    }
+
+    /// Whether it was served whole and is the last request so far of its response.
+    pub(super) fn is_latest_and_served(&self) -> bool {
+        self.next().is_none() && !self.is_continued
+    }
+
+    /// Where what was requested of its response ends in a track.
+    fn reached(&self, track: TrackNumber) -> Option<u64> {
+        self.reached.iter().find(|(of, _)| *of == track).map(|(_, end)| *end)
     }
 
     /// Per track of its parts, what has not been served: from its first byte to the end of its last
@@ -185,9 +230,14 @@ impl RequestState {
                 None => unserved.push((part.track, from..part.bytes.end)),
             }
         }
-        for (track, bytes) in &mut unserved {
-            let end = self.place.ends.iter().find(|(of, _)| of == track).map_or(0, |(_, end)| *end);
-            bytes.end = bytes.end.max(end);
+        for &(track, end) in &*self.ends {
+            match unserved.iter_mut().find(|(of, _)| *of == track) {
+                Some((_, bytes)) => bytes.end = bytes.end.max(end),
+                None => {
+                    let rest = self.reached(track).map(|reached| reached..end);
+                    unserved.extend(rest.filter(|rest| !rest.is_empty()).map(|rest| (track, rest)));
+                }
+            }
         }
         unserved
     }
@@ -241,7 +291,7 @@ mod tests {
             SessionId(1),
             1,
             vec![part(0, 5..30), part(1, 0..10)],
-            ResponsePlace::default(),
+            Default::default(),
         );
         let mut walk = Vec::new();
         while let Some(next) = request.next() {
@@ -257,7 +307,7 @@ mod tests {
     fn what_was_not_served_starts_where_serving_stopped() {
         let part = |track, bytes| Part { track, bytes };
         let parts = vec![part(0, 5..30), part(1, 0..10), part(0, 30..60)];
-        let mut request = RequestState::new(SessionId(1), 1, parts, ResponsePlace::default());
+        let mut request = RequestState::new(SessionId(1), 1, parts, Default::default());
         request.advance(20);
         assert_eq!(request.unserved(), [(0, 25..60), (1, 0..10)]);
         request.advance(5);

@@ -227,6 +227,36 @@ fn a_response_whose_socket_takes_nothing_does_not_hold_up_an_older_one() {
 }
 
 #[test]
+fn a_response_that_is_broken_off_between_two_requests_continues_there() {
+    for (from, continues) in [(10, true), (20, false)] {
+        let mut fixture = Fixture::new(config(8, 100));
+        let viewer = fixture.admit(1).unwrap();
+        let first = fixture.next();
+        let ends = Arc::from([(0, u64::from(20 * PIECE))]);
+        fixture.want_for(viewer, first, ResponsePlace { before: None, ends }, 0..10);
+        while fixture.take_log("complete").is_empty() {
+            fixture.read_all(ReadOutcome::Good);
+            let last = fixture.unsent.split_off(fixture.unsent.len().min(1));
+            for (request, read) in std::mem::replace(&mut fixture.unsent, last) {
+                fixture.engine.sent(fixture.now, request, read);
+                fixture.drain();
+            }
+            fixture.now = fixture.engine.next_wakeup();
+            fixture.engine.tick(fixture.now);
+            fixture.drain();
+        }
+        assert!(!fixture.unsent.is_empty(), "its socket holds something");
+        fixture.engine.cancel(fixture.now, first);
+        fixture.unsent.clear();
+        fixture.drain();
+        fixture.take_log("");
+        fixture.want(viewer, from..from + 5);
+        let sought = fixture.take_log("Readmitted").len();
+        assert_eq!(sought == 0, continues, "from piece {from}");
+    }
+}
+
+#[test]
 fn two_requests_far_apart_do_not_take_the_schedule_from_each_other_for_ever() {
     let mut fixture = Fixture::new(config(2, 30));
     let viewer = fixture.admit(1).unwrap();

@@ -392,13 +392,13 @@ impl Transfer {
     }
 
     /// Requests that the engine has not completed or that wait for the socket; to be cancelled when
-    /// the transfer ends early.
+    /// the transfer ends early. The latest first: nothing more is delivered for it meanwhile.
     pub(crate) fn open_requests(&self) -> Vec<RequestId> {
         let mut open: Vec<RequestId> =
             self.windows.iter().filter_map(|window| window.request).collect();
         open.extend(self.sending.iter().filter_map(|sending| Some(sending.piece?.0)));
         // A request may be in a window and, several times, in sends.
-        open.sort_unstable();
+        open.sort_unstable_by(|one, other| other.cmp(one));
         open.dedup();
         open
     }
