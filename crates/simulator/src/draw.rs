@@ -71,6 +71,12 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
             background.most_parts = [0, 1, 3][rng.usize(..3)];
         }
     }
+    if READ_AHEAD_AT.contains(&(seed % READ_AHEAD_EVERY)) {
+        let rng = &mut fastrand::Rng::with_seed(seed ^ READ_AHEAD_SALT);
+        let viewers = &mut scenario.viewers;
+        viewers.read_ahead = share(rng);
+        viewers.reads_per_request = [0, 1, 2, 3, 8][rng.usize(..5)];
+    }
     // Draws nothing, so that all else in these worlds is as it was without leads.
     scenario.titles.leads = LEADS_AT.contains(&(seed % LEADS_EVERY));
     scenario
@@ -359,6 +365,17 @@ const RECORDINGS_EVERY: u64 = 60;
 /// of them.
 const GROWING_AT: [u64; 12] = [0, 5, 6, 11, 14, 28, 31, 36, 51, 55, 57, 58];
 const GROWING_EVERY: u64 = 60;
+
+/// Viewers read ahead, and responses are made of several requests, in worlds with these seeds,
+/// modulo the number below; no seed of `ONCE_BROKEN` is one of them.
+const READ_AHEAD_AT: [u64; 32] = [
+    1, 9, 11, 12, 16, 24, 26, 28, 30, 35, 45, 49, 52, 56, 60, 63, 64, 67, 71, 72, 75, 80, 83, 87,
+    90, 97, 98, 101, 102, 107, 110, 115,
+];
+const READ_AHEAD_EVERY: u64 = 120;
+
+/// Separates the random stream of reading ahead.
+const READ_AHEAD_SALT: u64 = 0x04ea_da4e;
 
 /// Separates the random stream of titles that grow.
 const GROWING_SALT: u64 = 0x0006_2030;

@@ -141,6 +141,12 @@ pub struct Viewers {
     /// Share that once replaces its session by a new one that starts at the segment it needs next,
     /// as a player does that loads the manifest again for another part or speed of the title.
     pub replace: f64,
+    /// Share that asks for the next segment before it has read the one before, and leaves it in its
+    /// socket until then.
+    pub read_ahead: f64,
+    /// Reads of a track for which the engine is asked at a time: a response needs several such
+    /// requests. Zero: one request for each response.
+    pub reads_per_request: u32,
     /// Share of a low priority.
     pub low: f64,
     /// Share of a high priority, of those whose priority is not low.
@@ -410,6 +416,8 @@ impl Default for Viewers {
             hang_up: 0.0,
             end: 0.0,
             replace: 0.0,
+            read_ahead: 0.0,
+            reads_per_request: 0,
             low: 0.0,
             high: 0.0,
         }

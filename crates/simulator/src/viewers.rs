@@ -6,9 +6,10 @@
 
 use crate::scenario::Scenario;
 use crate::titles::Title;
-use engine::{Priority, ReadId, RequestId, SessionId, TrackNumber};
+use engine::{Part, Priority, ReadId, RequestId, ResponsePlace, SessionId, TrackNumber};
 use player::{Behaviour, Fetch, Player, TimedAction, ViewerAction};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 use units::{BitRate, Moment};
 
@@ -50,6 +51,8 @@ pub(crate) struct ViewerProfile {
     pub(crate) hangs_up: bool,
     /// The viewer ends its session first when it leaves.
     pub(crate) ends_session: bool,
+    /// The viewer asks for the next segment before it has read the one before.
+    pub(crate) reads_ahead: bool,
     pub(crate) priority: Priority,
 }
 
@@ -114,6 +117,7 @@ impl ViewerProfile {
                 (false, true) => Priority::High,
                 (false, false) => Priority::Normal,
             },
+            reads_ahead: rng.f64() < shares.read_ahead,
         };
         if titles[title].grows() {
             profile.live = rng.bool();
@@ -277,14 +281,83 @@ pub(crate) struct FetchRange {
 }
 
 impl FetchRange {
+    /// Whether it brings `fetch`.
+    pub(crate) fn includes(&self, fetch: Fetch) -> bool {
+        let pieces = self.first..self.first + self.ends.len();
+        self.row == fetch.track && pieces.contains(&fetch.piece)
+    }
+
     fn number(&self, number: usize) -> Fetch {
         Fetch { track: self.row, piece: self.first + number }
+    }
+}
+
+/// What the engine is asked for at a time of a response, in order, and what it was asked for last.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    /// Not requested yet.
+    rest: VecDeque<Vec<Part>>,
+    /// Where the response ends in each track.
+    ends: Arc<[(TrackNumber, u64)]>,
+    /// The requests so far.
+    pub(crate) requested: Vec<RequestId>,
+    /// The engine has delivered all that it was asked for.
+    pub(crate) delivered: bool,
+}
+
+impl Windows {
+    /// Divides a response into windows of `bytes` bytes. `ends`: where its fetches end; a window
+    /// ends with one of them where the response has `several` tracks, so that all of these are in
+    /// the first.
+    pub(crate) fn divide(parts: &[Part], bytes: u64, ends: &[u64], several: bool) -> Self {
+        let mut track_ends = BTreeMap::new();
+        for part in parts {
+            let end = track_ends.entry(part.track).or_insert(0);
+            *end = part.bytes.end.max(*end);
+        }
+        let (mut rest, mut window, mut place, mut cut) = (VecDeque::new(), Vec::new(), 0, bytes);
+        for part in parts {
+            let mut left = part.clone();
+            while !left.bytes.is_empty() {
+                let window_end = match several {
+                    true => ends.iter().copied().find(|end| *end >= cut).unwrap_or(u64::MAX),
+                    false => cut,
+                };
+                let end = left.bytes.end.min(left.bytes.start.saturating_add(window_end - place));
+                place += end - left.bytes.start;
+                window.push(Part { track: left.track, bytes: left.bytes.start..end });
+                left.bytes.start = end;
+                if place == window_end {
+                    rest.push_back(std::mem::take(&mut window));
+                    cut = place + bytes;
+                }
+            }
+        }
+        rest.extend((!window.is_empty()).then_some(window));
+        let ends = track_ends.into_iter().collect();
+        Self { rest, ends, requested: Vec::new(), delivered: true }
+    }
+
+    /// The next window and its place in the response.
+    pub(crate) fn next(&mut self, request: RequestId) -> Option<(ResponsePlace, Vec<Part>)> {
+        let parts = self.rest.pop_front()?;
+        let before = self.requested.last().copied();
+        self.requested.push(request);
+        self.delivered = false;
+        Some((ResponsePlace { before, ends: Arc::clone(&self.ends) }, parts))
+    }
+
+    /// Whether the engine was asked for the whole response.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.rest.is_empty()
     }
 }
 
 /// A delivery that the socket has not taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnsentBuffer {
+    /// The request that it was delivered for.
+    pub(crate) window: RequestId,
     pub(crate) read: ReadId,
     pub(crate) len: u32,
 }
@@ -293,6 +366,7 @@ pub(crate) struct UnsentBuffer {
 #[derive(Debug)]
 pub(crate) struct ViewerRequest {
     pub(crate) viewer: usize,
+    pub(crate) windows: Windows,
     pub(crate) session: SessionId,
     pub(crate) fetches: FetchRange,
     /// Number of its fetches that the player has asked for.
@@ -315,12 +389,19 @@ pub(crate) struct ViewerRequest {
 }
 
 impl ViewerRequest {
-    pub(crate) fn new(viewer: usize, session: SessionId, fetches: FetchRange, now: Moment) -> Self {
+    pub(crate) fn new(
+        viewer: usize,
+        session: SessionId,
+        fetches: FetchRange,
+        windows: Windows,
+        now: Moment,
+    ) -> Self {
         Self {
             viewer,
             session,
             fetches,
-            wanted: 1,
+            windows,
+            wanted: 0,
             arrived: 0,
             sent: 0,
             unsent: VecDeque::new(),
@@ -347,7 +428,8 @@ impl ViewerRequest {
     pub(crate) fn next_to_send(&self) -> Option<u32> {
         // A player that has enough does not read its socket. An abandoned request is read to its
         // end, because the buffers of the server are free only then.
-        let wants_more = self.abandoned || self.sent < self.fetches.ends[self.wanted - 1];
+        let wanted = self.wanted.checked_sub(1).map_or(0, |last| self.fetches.ends[last]);
+        let wants_more = self.abandoned || self.sent < wanted;
         let buffer = self.unsent.front().filter(|_| wants_more && !self.sending)?;
         Some(buffer.len)
     }
@@ -377,8 +459,23 @@ impl ViewerRequest {
         awaits.then(|| self.fetches.number(self.arrived))
     }
 
+    /// Whether the engine is to be asked for the next window, as the server does: when it has
+    /// delivered the one before, and the socket has little left.
+    pub(crate) fn may_request(&self) -> bool {
+        !self.closed && self.windows.delivered && self.unsent.len() <= SENDS_AHEAD
+    }
+
+    /// Requests that the engine has not completed, or of which the socket holds something.
+    pub(crate) fn open_windows(&self) -> BTreeSet<RequestId> {
+        let latest = self.windows.requested.last().filter(|_| !self.closed).copied();
+        self.unsent.iter().map(|buffer| buffer.window).chain(latest).collect()
+    }
+
     /// Whether nothing more can be delivered or sent.
     pub(crate) fn is_finished(&self) -> bool {
         self.closed && self.unsent.is_empty() && !self.sending
     }
 }
+
+/// The most deliveries in a socket with which the next window is requested, as in the server.
+const SENDS_AHEAD: usize = 8;

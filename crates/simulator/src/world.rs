@@ -151,7 +151,10 @@ struct World<'a> {
     viewers: Vec<Viewer>,
     /// Open sessions and their viewers.
     sessions: BTreeMap<SessionId, usize>,
+    /// Requests as the viewers made them, by the engine's first request for each.
     requests: BTreeMap<RequestId, ViewerRequest>,
+    /// The first request for the same response, by each later one.
+    responses: BTreeMap<RequestId, RequestId>,
     last_request: u64,
     /// Requests cancelled at this moment; actions about them may still be in the queue.
     cancelled: BTreeSet<RequestId>,
@@ -214,6 +217,7 @@ impl<'a> World<'a> {
             requests: BTreeMap::new(),
             last_request: 0,
             cancelled: BTreeSet::new(),
+            responses: BTreeMap::new(),
             permit_requests: BTreeMap::new(),
             permit_reads: BTreeMap::new(),
             parts: VecDeque::new(),

@@ -30,6 +30,10 @@ impl World<'_> {
             Action::Deliver { request, read, bytes } => self.deliver(request, read, &bytes),
             Action::Complete { request } => {
                 self.note("complete: request", [request.0, 0, 0, 0]);
+                let request = self.response(request);
+                if !self.window_delivered(request) {
+                    return self.advance_request(request);
+                }
                 self.deliveries.complete(request, &mut self.violations);
                 self.close_request(request);
             }
@@ -41,11 +45,11 @@ impl World<'_> {
                 let resource = refusal.resource.map_or(NO_RESOURCE as u64, |short| short as u64);
                 let wait = refusal.retry.after().unwrap_or(LONGEST_WAIT);
                 self.note("refused: request, resource, for", [request.0, resource, nanos(wait), 0]);
-                self.request_refused(request, wait);
+                self.request_refused(self.response(request), wait);
             }
             Action::Declined { request, .. } => {
                 self.note("declined: request", [request.0, 0, 0, 0]);
-                self.request_refused(request, Duration::ZERO);
+                self.request_refused(self.response(request), Duration::ZERO);
             }
             Action::Failed { request, outcome } => self.failed(request, outcome),
             Action::Rescheduled { session, change } => self.rescheduled(session, &change),
@@ -62,6 +66,11 @@ impl World<'_> {
             }
             Action::TitleIdle { title } => self.title_idle(title),
         }
+    }
+
+    /// The response that a request of the engine is for, named by its first request.
+    pub(super) fn response(&self, request: RequestId) -> RequestId {
+        self.responses.get(&request).copied().unwrap_or(request)
     }
 
     /// Probes a lost disk, as the server does; a disk that answers is restored.
@@ -141,8 +150,9 @@ impl World<'_> {
         self.engine.read_done(self.now, read, outcome);
     }
 
-    fn deliver(&mut self, request: RequestId, read: ReadId, bytes: &Range<u32>) {
-        let numbers = [request.0, read.0, bytes.start.into(), bytes.end.into()];
+    fn deliver(&mut self, window: RequestId, read: ReadId, bytes: &Range<u32>) {
+        let request = self.response(window);
+        let numbers = [window.0, read.0, bytes.start.into(), bytes.end.into()];
         self.note_progress("deliver: request, read, bytes", numbers);
         let Some((piece, buffer_len)) = self.memory.pin(read, &mut self.violations) else { return };
         let track = &self.title(piece.title).layout.tracks[usize::from(piece.track)];
@@ -155,7 +165,7 @@ impl World<'_> {
             self.memory.unpin(read);
             return;
         };
-        open.unsent.push_back(UnsentBuffer { read, len: bytes.end - bytes.start });
+        open.unsent.push_back(UnsentBuffer { window, read, len: bytes.end - bytes.start });
         // The socket takes bytes in order, and only when the session's send window has room.
         let in_order =
             open.requested_at.max(open.last_sent).max(open.guaranteed_by.unwrap_or_default());
@@ -185,6 +195,7 @@ impl World<'_> {
 
     fn failed(&mut self, request: RequestId, outcome: ReadOutcome) {
         self.note("failed: request, outcome", [request.0, outcome as u64, 0, 0]);
+        let request = self.response(request);
         self.outcome.failed += 1;
         let next = self.deliveries.next_expected(request);
         let read_twice =

@@ -6,10 +6,9 @@ use super::audience::SHORTEST_WAIT;
 use super::{Event, World};
 use crate::checks::{Contiguity, SeekTarget};
 use crate::titles::byte_count;
-use crate::viewers::{FetchRange, ViewerRequest};
+use crate::viewers::{FetchRange, ViewerRequest, Windows};
 use engine::{
-    Action, Disconnection, MediaRequest, Part, ReadId, RequestId, ScheduleChange, SessionId,
-    TrackNumber,
+    Action, Disconnection, MediaRequest, ReadId, RequestId, ScheduleChange, SessionId, TrackNumber,
 };
 use player::{Fetch, PlaybackState};
 use std::sync::Arc;
@@ -28,7 +27,8 @@ impl World<'_> {
             if viewer.rows_after_seek.remove(&fetch.track) {
                 viewer.rows_without_guarantee.insert(fetch.track);
             }
-            return self.advance_request(request);
+            self.advance_request(request);
+            return self.read_ahead(number, fetch);
         }
         if !self.is_granted(number, fetch) {
             return;
@@ -63,15 +63,31 @@ impl World<'_> {
                 return self.retry_later(number, wait, Event::Retry(number));
             }
         }
+        self.send_request(number, fetch, end, false);
+        self.read_ahead(number, fetch);
+    }
+
+    /// Asks for the segment after the one that the player has asked for, if it is a player that
+    /// does so.
+    fn read_ahead(&mut self, number: usize, fetch: Fetch) {
+        if !self.viewers[number].profile.reads_ahead {
+            return;
+        }
+        // What became of the player's own request.
+        self.execute_actions();
         let viewer = &self.viewers[number];
         let title = &self.titles[viewer.profile.title];
-        let mut parts = Vec::new();
-        let mut ends = Vec::new();
-        for piece in fetch.piece..end {
-            parts.extend(title.parts(&viewer.tracks, fetch.track, piece));
-            ends.push(byte_count(&parts));
+        let next = Fetch { piece: fetch.piece + 1, ..fetch };
+        let offered = if title.grows() { viewer.granted } else { title.fetches() };
+        let is_open = |id: &RequestId| self.requests[id].fetches.includes(next);
+        let reads_ahead = !title.progressive
+            && viewer.session.is_some()
+            && !viewer.has_left
+            && next.piece < offered
+            && !viewer.requests.iter().any(is_open);
+        if reads_ahead {
+            self.send_request(number, next, next.piece + 1, true);
         }
-        self.send_request(number, fetch, parts, ends);
     }
 
     /// Whether a viewer may ask for a fetch of a title that is being recorded. If it is not offered
@@ -120,14 +136,31 @@ impl World<'_> {
         extended.is_ok()
     }
 
-    /// Sends one request for `parts`, in which the player's fetches end at `ends`.
-    fn send_request(&mut self, number: usize, fetch: Fetch, parts: Vec<Part>, ends: Vec<u64>) {
-        self.last_request += 1;
-        let id = RequestId(self.last_request);
+    /// Sends one request for the fetches from this one to `end`. `ahead`: the player does not read
+    /// the response before it asks for the fetch.
+    fn send_request(&mut self, number: usize, fetch: Fetch, end: usize, ahead: bool) {
+        let id = self.name_request();
         let viewer = &mut self.viewers[number];
+        let title = &self.titles[viewer.profile.title];
         let session = viewer.session.expect("a viewer requests admission before media");
+        let (mut parts, mut ends) = (Vec::new(), Vec::new());
+        for piece in fetch.piece..end {
+            parts.extend(title.parts(&viewer.tracks, fetch.track, piece));
+            ends.push(byte_count(&parts));
+        }
+        let read =
+            parts.first().map_or(0, |part| title.layout.tracks[usize::from(part.track)].piece);
+        let window = match self.scenario.viewers.reads_per_request {
+            0 => u64::MAX,
+            reads => u64::from(reads) * u64::from(read),
+        };
+        let mut windows = Windows::divide(&parts, window, &ends, title.progressive);
+        let first = windows.next(id);
         let fetches = FetchRange { row: fetch.track, first: fetch.piece, ends };
-        let mut request = ViewerRequest::new(number, session, fetches, self.now);
+        let mut request = ViewerRequest::new(number, session, fetches, windows, self.now);
+        if !ahead {
+            request.extend_to(fetch);
+        }
         request.closed = parts.is_empty();
         self.requests.insert(id, request);
         viewer.requests.push(id);
@@ -137,16 +170,20 @@ impl World<'_> {
         self.connect(number);
         // A fetch may have no bytes. The engine would fail such a request as invalid, and a server
         // has nothing to read for it.
-        if parts.is_empty() {
+        let Some((place, window)) = first else {
             return self.advance_request(id);
-        }
+        };
         let key = self.titles[title].layout.title;
         self.liveness.request_opened(id);
         self.deliveries.expect(id, key, parts.clone());
         // Judged before the engine is called: a grant or a delivery of this call changes what
         // continues.
         let judged = self.deadlines.requested(self.now, session, id, &parts);
-        self.engine.request(self.now, MediaRequest { request: id, session, parts });
+        let in_window = |track: TrackNumber| window.iter().any(|part| part.track == track);
+        let judged: Vec<(TrackNumber, Contiguity)> =
+            judged.into_iter().filter(|(track, _)| in_window(*track)).collect();
+        let media = MediaRequest { request: id, session, parts: window };
+        self.engine.request_for(self.now, place, media);
         let actions = self.engine.take_actions();
         let granted = granted_tracks(&actions, id);
         // A request of which bytes were delivered was accepted, whatever became of its rest.
@@ -175,6 +212,35 @@ impl World<'_> {
         self.queue_actions(actions);
     }
 
+    fn name_request(&mut self) -> RequestId {
+        self.last_request += 1;
+        RequestId(self.last_request)
+    }
+
+    /// Asks the engine for the next window of a response, when it is time.
+    fn request_window(&mut self, id: RequestId) {
+        let may_request = |request: &&mut ViewerRequest| request.may_request();
+        if self.requests.get_mut(&id).filter(may_request).is_none() {
+            return;
+        }
+        let window = self.name_request();
+        let request = self.requests.get_mut(&id).expect("looked up just now");
+        let Some((place, parts)) = request.windows.next(window) else { return };
+        request.requested_at = self.now;
+        let session = request.session;
+        self.responses.insert(window, id);
+        self.note("window: request, window", [id.0, window.0, 0, 0]);
+        self.engine.request_for(self.now, place, MediaRequest { request: window, session, parts });
+        self.take_actions();
+    }
+
+    /// The engine has delivered all of a window. Returns whether that is the whole response.
+    pub(super) fn window_delivered(&mut self, id: RequestId) -> bool {
+        let Some(request) = self.requests.get_mut(&id) else { return true };
+        request.windows.delivered = true;
+        request.windows.is_requested()
+    }
+
     /// Checks a change of the engine's guarantee for a session.
     pub(super) fn rescheduled(&mut self, session: SessionId, change: &ScheduleChange) {
         let justified = match change {
@@ -182,7 +248,7 @@ impl World<'_> {
                 let wait_ns = nanos(*wait);
                 let numbers = [session.0, request.0, tracks.len() as u64, wait_ns];
                 self.note("readmitted: session, request, tracks, wait", numbers);
-                self.readmitted(*request, tracks, *wait)
+                self.readmitted(self.response(*request), tracks, *wait)
             }
             &ScheduleChange::Delayed { track, slots } => {
                 let numbers = [session.0, track.into(), slots.into(), 0];
@@ -238,7 +304,7 @@ impl World<'_> {
 
     /// Gives the player the fetches that have arrived, sends what can be sent, and removes a
     /// request that has ended.
-    fn advance_request(&mut self, id: RequestId) {
+    pub(super) fn advance_request(&mut self, id: RequestId) {
         while let Some(fetch) = self.requests.get_mut(&id).and_then(ViewerRequest::next_arrival) {
             let number = self.requests[&id].viewer;
             let viewer = &mut self.viewers[number];
@@ -248,6 +314,7 @@ impl World<'_> {
                 self.runnable.push_back(number);
             }
         }
+        self.request_window(id);
         self.transmit(id);
         self.remove_finished(id);
     }
@@ -272,9 +339,10 @@ impl World<'_> {
         }
         let session = request.session;
         let sent = request.finish_sending(self.now);
-        self.note("sent: request, read, bytes", [id.0, sent.read.0, sent.len.into(), 0]);
+        let window = sent.window;
+        self.note("sent: request, read, bytes", [window.0, sent.read.0, sent.len.into(), 0]);
         self.release_buffer(session, sent.read);
-        self.engine.sent(self.now, id, sent.read);
+        self.engine.sent(self.now, window, sent.read);
         self.advance_request(id);
     }
 
@@ -294,6 +362,7 @@ impl World<'_> {
             viewer.requests.retain(|other| *other != id);
             let is_last = viewer.requests.is_empty();
             let request = self.requests.remove(&id).expect("looked up just now");
+            request.windows.requested.iter().for_each(|window| _ = self.responses.remove(window));
             let profile = &self.viewers[request.viewer].profile;
             if is_last && profile.reconnects {
                 self.disconnect(request.viewer, Disconnection::Unclear);
@@ -385,8 +454,14 @@ impl World<'_> {
         self.liveness.request_closed(id);
         // The checkers above are told first: what the engine does in the call below comes after the
         // cancellation.
-        self.cancelled.insert(id);
-        self.engine.cancel(self.now, id);
+        for window in &request.windows.requested {
+            self.responses.remove(window);
+            self.cancelled.insert(*window);
+        }
+        // The latest first, as the server does: nothing more is delivered for it meanwhile.
+        for window in request.open_windows().into_iter().rev() {
+            self.engine.cancel(self.now, window);
+        }
     }
 
     /// The engine has ended a session. A viewer that is still present requests a new one.
