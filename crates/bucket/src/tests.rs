@@ -172,6 +172,30 @@ fn what_was_changed_in_the_bucket_is_found_and_not_filled() {
 }
 
 #[test]
+fn a_push_again_writes_what_is_missing_or_of_another_size() {
+    let changes: [(&str, fn(&mut Vec<u8>), u64); 4] = [
+        ("whole", |_| {}, 0),
+        ("cut off", |part| part.truncate(part.len() - 1), 1),
+        ("longer", |part| part.push(0), 1),
+        ("other bytes", |part| part[100] ^= 1, 0),
+    ];
+    for (name, change, written) in changes {
+        let bucket = TestBucket::default();
+        let (titles, from, to) = (right(&bucket), store(), store());
+        put(&from, "film", &[20 * MIB], 1);
+        push(&titles, &from, "film").unwrap();
+        {
+            let mut objects = bucket.objects.lock().unwrap();
+            let parts = objects.iter_mut().filter(|(path, _)| path.contains("parts"));
+            change(parts.max_by_key(|(_, object)| object.len()).unwrap().1);
+        }
+        let again = push(&titles, &from, "film").unwrap();
+        assert_eq!((again.written, again.keeps_conditions), (written, None), "{name}");
+        assert_eq!(fill(&titles, &to, "film").is_ok(), name != "other bytes", "{name}");
+    }
+}
+
+#[test]
 fn a_push_goes_on_where_it_was() {
     let bucket = TestBucket::default();
     let (titles, from) = (right(&bucket), store());

@@ -31,7 +31,7 @@ pub struct Pushed {
     /// Number of parts that were written; the others were there.
     pub written: u64,
     /// Whether the bucket keeps a client from replacing a manifest that another one has written at
-    /// the same time. `None`: the title was there, and nothing was written.
+    /// the same time. `None`: the title was there, and no manifest was written.
     pub keeps_conditions: Option<bool>,
 }
 
@@ -77,8 +77,8 @@ pub struct WantedPart {
 }
 
 impl TitleBucket {
-    /// Writes a title of a store into the bucket. A title that is there with the same content is
-    /// left as it is.
+    /// Writes a title of a store into the bucket. Of a title that is there with the same content,
+    /// parts are written that are missing or of another size.
     ///
     /// # Errors
     /// [`BucketError::Exists`] for a title of this name with other content, and failures of the
@@ -93,11 +93,17 @@ impl TitleBucket {
     ) -> Result<Pushed, BucketError> {
         check_name(title)?;
         let record = source.store().find(title)?;
-        match self.manifest(title) {
-            Ok(there) => return already(&record, &there),
-            Err(BucketError::NoTitle { .. }) => {}
+        let is_there = match self.manifest(title) {
+            Ok(there) => {
+                let pushed = already(&record, &there)?;
+                if self.has_parts(&there, cancel)? {
+                    return Ok(pushed);
+                }
+                true
+            }
+            Err(BucketError::NoTitle { .. }) => false,
             Err(error) => return Err(error),
-        }
+        };
         let reader = source.store().reader(record.id, source.background_io())?;
         let index = reader.index().encode();
         let mut manifest = Manifest::of(&record, Part::of(&index));
@@ -124,8 +130,24 @@ impl TitleBucket {
             let uploads = Uploads { uploads, next: 0, results, pushed: &mut pushed };
             uploads.all(&reader, index, &mut manifest, progress, cancel)
         })?;
-        pushed.keeps_conditions = Some(self.put_manifest(&clients[0], &manifest)?);
+        if !is_there {
+            pushed.keeps_conditions = Some(self.put_manifest(&clients[0], &manifest)?);
+        }
         Ok(pushed)
+    }
+
+    /// Whether all parts of a title are there and of the right size.
+    fn has_parts(&self, manifest: &Manifest, cancel: &AtomicBool) -> Result<bool, BucketError> {
+        let client = self.client()?;
+        for part in manifest.parts() {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StoreError::Cancelled.into());
+            }
+            if tried(|| client.size(&self.key(PARTS, &part.sha256)))? != Some(part.bytes) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Copies a title of the bucket into a store that has none of its name. The copy has the

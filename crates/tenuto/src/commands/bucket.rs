@@ -183,7 +183,11 @@ fn line(done: &TransferredTitle) -> String {
     let Some(pushed) = &done.pushed else { return String::new() };
     let bytes = ByteCount(pushed.bytes);
     match pushed.keeps_conditions {
-        None => format!("'{title}' was in the bucket\n"),
+        None if pushed.written == 0 => format!("'{title}' was in the bucket\n"),
+        None => {
+            let written = count(pushed.written, "object");
+            format!("'{title}' was in the bucket with {written} missing or cut off, written anew\n")
+        }
         Some(true) => {
             let (written, parts) = (pushed.written, count(pushed.parts, "object"));
             format!("'{title}' is in the bucket: {bytes}, {written} of {parts} written\n")
