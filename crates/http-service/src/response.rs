@@ -1,9 +1,10 @@
 //! Responses, as bytes.
 
+use httpdate::fmt_http_date;
 use serde_json::{Value, json};
 use std::any::Any;
 use std::fmt::{self, Write as _};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A response before its head is written.
 pub struct HttpResponse {
@@ -106,10 +107,11 @@ impl HttpResponse {
         let mut head = String::with_capacity(256 + self.fields.len() + self.body.len());
         let _ = write!(
             head,
-            "HTTP/1.1 {} {}\r\nContent-Length: {}\r\nCache-Control: {}\r\nServer: tenuto\r\n\
+            "HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Length: {}\r\nCache-Control: {}\r\nServer: tenuto\r\n\
              {fields_of_all}{}{connection}\r\n",
             self.status,
             status_words(self.status),
+            fmt_http_date(SystemTime::now()),
             self.body.len(),
             self.cache_control,
             self.fields,
@@ -182,6 +184,8 @@ mod tests {
         for field in ["Retry-After: 2", "Connection: close", "Access-Control-Allow-Origin: *"] {
             assert!(head.contains(field), "{head}");
         }
+        let date = head.lines().find_map(|line| line.strip_prefix("Date: "));
+        assert!(httpdate::parse_http_date(date.unwrap()).is_ok(), "{head}");
         let body: Value = serde_json::from_str(body).unwrap();
         assert_eq!((&body["error"], &body["cause"]), (&"refused".into(), &"full".into()));
     }
