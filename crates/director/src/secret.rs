@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A file has a secret in each line: the first signs, all verify. The file is looked at again while
-//! the program runs. A file that cannot be used then is left alone, and what was known stays.
+//! the program runs. A file that cannot be used then is left alone and named once, and what was
+//! known stays.
 
 use crate::question::{SignedText, text_of_peer};
 use ring::hmac;
@@ -17,7 +18,7 @@ use std::fmt;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 use units::{Hinted, locked};
 
@@ -30,15 +31,20 @@ struct SecretFile {
     /// `None`: the secret is not of a file.
     path: Option<PathBuf>,
     known: Mutex<KnownSecrets>,
+    /// Hears of changes.
+    say: OnceLock<Say>,
 }
 
-#[derive(Clone)]
+type Say = Box<dyn Fn(&str) + Send + Sync>;
+
 struct KnownSecrets {
     /// At least one; the first signs.
     keys: Arc<[hmac::Key]>,
     /// When the file was last changed, as far as is known.
     changed: Option<SystemTime>,
     looked: Instant,
+    /// Why the file could not be used when it was looked at.
+    unusable: Option<String>,
 }
 
 /// A secret that cannot be used.
@@ -92,8 +98,15 @@ impl ClusterSecret {
     }
 
     fn new(path: Option<PathBuf>, keys: Arc<[hmac::Key]>, changed: Option<SystemTime>) -> Self {
-        let known = Mutex::new(KnownSecrets { keys, changed, looked: Instant::now() });
-        Self(Arc::new(SecretFile { path, known }))
+        let (looked, unusable) = (Instant::now(), None);
+        let known = Mutex::new(KnownSecrets { keys, changed, looked, unusable });
+        Self(Arc::new(SecretFile { path, known, say: OnceLock::new() }))
+    }
+
+    /// Has changes of the file told: that it was read again, or why it cannot be used, once. Only
+    /// the first call has an effect.
+    pub fn tell_changes(&self, say: impl Fn(&str) + Send + Sync + 'static) {
+        _ = self.0.say.set(Box::new(say));
     }
 
     /// The signature of a question.
@@ -141,12 +154,40 @@ impl ClusterSecret {
             && known.looked.elapsed() >= LOOK_AGAIN
         {
             known.looked = Instant::now();
-            let is_new = changed(path).is_ok_and(|changed| Some(changed) != known.changed);
-            if is_new && let Ok((keys, changed)) = read(path) {
-                (known.keys, known.changed) = (keys, changed);
+            let text = known.look_again(path);
+            if let (Some(text), Some(say)) = (text, self.0.say.get()) {
+                let keys = Arc::clone(&known.keys);
+                // Whoever hears of it may ask for a signature.
+                drop(known);
+                say(&text);
+                return keys;
             }
         }
         Arc::clone(&known.keys)
+    }
+}
+
+impl KnownSecrets {
+    /// Reads the file again if it has changed, or could not be used; what is to be told of that.
+    fn look_again(&mut self, path: &Path) -> Option<String> {
+        let is_known = changed(path).is_ok_and(|changed| Some(changed) == self.changed);
+        if is_known && self.unusable.is_none() {
+            return None;
+        }
+        match read(path) {
+            Ok((keys, changed)) => {
+                let count = keys.len();
+                (self.keys, self.changed, self.unusable) = (keys, changed, None);
+                let count =
+                    if count == 1 { "one secret".into() } else { format!("{count} secrets") };
+                Some(format!("{}: read again, {count}", path.display()))
+            }
+            Err(why) => {
+                let why = format!("{}; the secret that was read before stays", why.one_line());
+                let is_new = self.unusable.as_ref() != Some(&why);
+                is_new.then(|| self.unusable.insert(why).clone())
+            }
+        }
     }
 }
 
@@ -273,6 +314,9 @@ mod tests {
 
         set(0o600);
         let secret = ClusterSecret::from_file(&path).unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let hears = Arc::clone(&told);
+        secret.tell_changes(move |text| locked(&hears).push(text.to_owned()));
         // As if the time until the next look had passed, and the file were from long ago.
         let look = |secret: &ClusterSecret| {
             let mut known = locked(&secret.0.known);
@@ -286,8 +330,31 @@ mod tests {
         std::fs::write(&path, "short").unwrap();
         look(&secret);
         assert_eq!(secret.sign(SignedText::default()), signed(NEXT), "the last good one");
-        std::fs::remove_file(&path).unwrap();
+        look(&secret);
+        assert_eq!(secret.sign(SignedText::default()), signed(NEXT), "told once");
+        std::fs::write(&path, [SECRET.as_slice(), b"\n", NEXT].concat()).unwrap();
+        set(0o644);
         look(&secret);
         assert_eq!(secret.sign(SignedText::default()), signed(NEXT));
+        set(0o600);
+        look(&secret);
+        assert_eq!(secret.sign(SignedText::default()), signed(SECRET), "only its mode changed");
+        std::fs::remove_file(&path).unwrap();
+        look(&secret);
+        assert_eq!(secret.sign(SignedText::default()), signed(SECRET));
+        let before = "the secret that was read before stays";
+        let rows = [
+            "read again, one secret".to_owned(),
+            format!("the secret has 5 bytes, and at least 32 are needed; {before}"),
+            format!("it can be read by other users; chmod 600 {shown}; {before}"),
+            "read again, 2 secrets".to_owned(),
+            format!("No such file or directory (os error 2); {before}"),
+        ];
+        let told = locked(&told).clone();
+        assert_eq!(told.len(), rows.len(), "{told:#?}");
+        for (told, row) in told.iter().zip(rows) {
+            assert!(told.contains(&row.split("; ").next().unwrap()[..]), "{told}: {row}");
+            assert!(!row.ends_with(before) || told.ends_with(before), "{told}");
+        }
     }
 }

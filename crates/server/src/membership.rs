@@ -60,6 +60,11 @@ impl Membership {
         Ok(Self { config, secret, rtsp, member, copies, has_source })
     }
 
+    /// The secret that it shares with the directors.
+    pub(crate) fn secret(&self) -> &ClusterSecret {
+        &self.secret
+    }
+
     /// Registers the server, and keeps its records up to date. `say` hears of changes.
     pub(crate) fn start(
         &self,

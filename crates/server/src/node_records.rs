@@ -35,6 +35,12 @@ pub(crate) fn join(
     let Some(cluster) = config.cluster.clone() else { return Ok(()) };
     // The threads of the server own its state; the member looks at it while it is there.
     let (seen, told) = (Arc::downgrade(shared), Arc::downgrade(shared));
+    let of_secret = Arc::downgrade(shared);
+    membership.secret().tell_changes(move |text| {
+        if let Some(shared) = of_secret.upgrade() {
+            shared.notice(format!("cluster secret: {text}"));
+        }
+    });
     let mut records = NodeRecords::new(cluster, membership.has_source(), config);
     membership.start(move || records.now(&seen), move |message| tell(&told, &message))
 }

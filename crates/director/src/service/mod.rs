@@ -145,6 +145,8 @@ impl DirectorService {
         let tls = config.tls.map(|files| files.http_config(move |text| of_tls(text)));
         let tls = tls.transpose()?;
         let watched = WatchedCluster::start(&config.etcd, Arc::clone(&say))?;
+        let of_secret = Arc::clone(&say);
+        config.secret.tell_changes(move |text| of_secret(&format!("cluster secret: {text}")));
         let nodes = Nodes::new(config.secret);
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
         let settings = DirectorSettings {
