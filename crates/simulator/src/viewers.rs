@@ -471,6 +471,11 @@ impl ViewerRequest {
         self.unsent.iter().map(|buffer| buffer.window).chain(latest).collect()
     }
 
+    /// Whether the player was to read it later.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.wanted == 0 && !self.abandoned
+    }
+
     /// Whether nothing more can be delivered or sent.
     pub(crate) fn is_finished(&self) -> bool {
         self.closed && self.unsent.is_empty() && !self.sending

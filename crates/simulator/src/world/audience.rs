@@ -3,7 +3,9 @@
 use super::{Event, World};
 use crate::checks::{Admission, Wish};
 use crate::viewers::Stall;
-use engine::{AdmissionDecision, AdmitRequest, Disconnection, MaxWait, Priority, SessionId};
+use engine::{
+    AdmissionDecision, AdmitRequest, Disconnection, MaxWait, Priority, RequestId, SessionId,
+};
 use player::{Action as PlayerAction, Player, PlayerOptions};
 use std::sync::Arc;
 use std::time::Duration;
@@ -306,6 +308,13 @@ impl World<'_> {
         if let Some(session) = self.viewers[number].session.filter(|_| ends) {
             self.note("ends: session", [session.0, 0, 0, 0]);
             self.engine.end(self.now, session);
+            self.execute_actions();
+            // The rest of what it reads is sent to the end.
+            let unread = |id: &RequestId| self.requests[id].is_unread();
+            let requests = self.viewers[number].requests.iter().copied().filter(unread);
+            for id in requests.collect::<Vec<_>>() {
+                self.cancel(id);
+            }
             return self.execute_actions();
         }
         if hangs_up {
