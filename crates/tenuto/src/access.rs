@@ -13,6 +13,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 use store::{
@@ -53,7 +54,11 @@ pub(crate) fn ask_and_hear(
                 Request::Record { .. } => stop_on_signals()?,
                 _ => Arc::default(),
             };
-            return Ok(client.call_until(request, &cancel, show)?);
+            let mut reply = client.call_until(request, &cancel, show)?;
+            if !cancel.load(Ordering::Relaxed) {
+                note_end_of_server(&mut reply);
+            }
+            return Ok(reply);
         }
         match open(path, request) {
             // A server that starts has the store, and measures its disk before it has a socket.
@@ -66,6 +71,22 @@ pub(crate) fn ask_and_hear(
         || matches!(request, Request::Check { .. } | Request::Repair { .. } | Request::Trim);
     let cancel = if long { stop_on_signals()? } else { Arc::default() };
     execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
+}
+
+/// Makes an error of the end of a recording that its user has not stopped.
+fn note_end_of_server(reply: &mut Reply) {
+    let (end, error) = match reply {
+        Reply::Recorded(report) => (&report.end, &mut report.error),
+        Reply::RecordedSeries(report) => (&report.end, &mut report.error),
+        _ => return,
+    };
+    if end == "stopped" && error.is_none() {
+        *error = Some(wire::Failure {
+            code: "server-ended".to_owned(),
+            message: "the end or a restart of the server has ended the recording".to_owned(),
+            hint: Some("what came until then is in the store; start it again".to_owned()),
+        });
+    }
 }
 
 /// Opens a store that is not served; for reading only where the user may not write and the request

@@ -340,7 +340,7 @@ fn a_served_store_records_and_serves() {
     assert_eq!((&report["end"], &report["error"]), (&json!("stopped"), &json!(null)));
     // The server makes the title when it ends.
     assert_eq!(server.stop(), Some(0));
-    assert_eq!(recording.0.wait().unwrap().code(), Some(0));
+    assert_eq!(recording.0.wait().unwrap().code(), Some(1), "its user has not ended it");
     assert_eq!(dir.ok("ls a.store"), "hall\nlobby\nstage\n");
     assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
 }

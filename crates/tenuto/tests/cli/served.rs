@@ -251,8 +251,9 @@ fn a_restart_keeps_the_process_and_its_viewers() {
     assert_eq!((&line["sessions"], &line["sessions_ended"]), (&json!(1), &json!(0)), "{line}");
     assert_eq!(status(&server.origin)["slot"], json!(0.25), "the option has its new value");
     let recorded = recording.wait_with_output().expect("it ends");
-    assert_eq!(recorded.status.code(), Some(0));
+    assert_eq!(recorded.status.code(), Some(1), "its user has not ended it");
     let recorded: Value = serde_json::from_slice(&recorded.stdout).expect("a report");
+    assert_eq!(recorded["error"]["code"], json!("server-ended"));
     assert_eq!((&recorded["end"], &recorded["title"]["name"]), (&json!("stopped"), &json!("live")));
     drop(pipe);
     let report = viewer.wait_with_output().expect("it ends");
