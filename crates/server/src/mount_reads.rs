@@ -201,7 +201,10 @@ impl MountReaders {
                 Arc::new(Presentation::file_at_rate(&title.whole, &file, rate))
             }
         };
-        let (format, wait) = (DeliveryFormat::Progressive, MaxWait::default());
+        // The first reads wait, as the manifest of a player does.
+        let time = self.shared.upgrade().map_or(Duration::ZERO, |shared| shared.settings().wait);
+        let wait = MaxWait { time, is_chosen: false };
+        let format = DeliveryFormat::Progressive;
         let request = Box::new(PlayRequest {
             tracks: Some(tracks_of(&file)),
             replaces,
