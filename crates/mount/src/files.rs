@@ -74,6 +74,20 @@ pub(crate) struct TitleFile {
     body: Arc<Body>,
 }
 
+impl TitleFile {
+    /// The attributes of the file once its title has no name any more.
+    fn about_removed(&self) -> About {
+        About {
+            kind: FileType::RegularFile,
+            bytes: self.body.len(),
+            time: time_of(self.reader.record()),
+            can_write: false,
+            grows: false,
+            links: 0,
+        }
+    }
+}
+
 /// An open file.
 #[derive(Debug)]
 pub(crate) enum OpenFile {
@@ -82,6 +96,8 @@ pub(crate) enum OpenFile {
         /// Where the title's file is written meanwhile: its readers see what is written.
         draft: OnceLock<Arc<Draft>>,
         reserved: HandleReservation,
+        /// The inode number: the title may be removed or renamed elsewhere.
+        number: u64,
     },
     /// A recording, to its end.
     Growing {
@@ -267,10 +283,17 @@ impl StoreFiles {
                 self.about_draft(&draft).map(|about| About { links: 0, ..about })
             }
             None => match self.path(number).and_then(|path| self.about(&path)) {
+                // A recording that has ended, and a title that was removed or renamed elsewhere, are
+                // there for those who have them open.
                 Err(error) => {
-                    let open = locked(&self.state).open_growing(number);
-                    // A recording that has ended is there for those who have it open.
-                    open.map_or(Err(error), |file| Ok(about_growing(&*self.looked(&file)?)))
+                    let open = locked(&self.state).open_as(number);
+                    match open.as_deref() {
+                        Some(OpenFile::Growing { file, .. }) => {
+                            Ok(about_growing(&*self.looked(file)?))
+                        }
+                        Some(OpenFile::Title { file, .. }) => Ok(file.about_removed()),
+                        _ => Err(error),
+                    }
                 }
                 about => about,
             },
@@ -514,7 +537,7 @@ impl StoreFiles {
                     let is_same = state.nodes.caches(number, title.id);
                     let caching = if is_same { Caching::Kept } else { Caching::Anew };
                     let (draft, reserved) = (OnceLock::new(), HandleReservation::default());
-                    let open = OpenFile::Title { file: Box::new(file), draft, reserved };
+                    let open = OpenFile::Title { file: Box::new(file), draft, reserved, number };
                     return Ok((state.add(open), caching));
                 }
                 place @ (FilePlace::Draft(_) | FilePlace::Title(_)) => {
@@ -662,7 +685,7 @@ impl StoreFiles {
     /// Reads a part of an open file; less at its end.
     pub(crate) fn read(&self, file: &OpenFile, at: u64, most: usize) -> FsResult<Vec<u8>> {
         match file {
-            OpenFile::Title { file, draft, reserved } if draft.get().is_none() => {
+            OpenFile::Title { file, draft, reserved, .. } if draft.get().is_none() => {
                 self.read_title(file, reserved, at, most)
             }
             OpenFile::Text(text) => {
@@ -1363,12 +1386,13 @@ impl FilesState {
         }
     }
 
-    /// The recording that a program has open under an inode number.
-    fn open_growing(&self, wanted: u64) -> Option<Arc<GrowingFile>> {
-        self.open.values().find_map(|open| match open.as_ref() {
-            OpenFile::Growing { file, number } if *number == wanted => Some(Arc::clone(file)),
-            _ => None,
-        })
+    /// The title or recording that a program has open under an inode number.
+    fn open_as(&self, wanted: u64) -> Option<Arc<OpenFile>> {
+        let is_it = |open: &&Arc<OpenFile>| match open.as_ref() {
+            OpenFile::Growing { number, .. } | OpenFile::Title { number, .. } => *number == wanted,
+            _ => false,
+        };
+        self.open.values().find(is_it).cloned()
     }
 
     /// Whether the file at a path is this title's, and not written.

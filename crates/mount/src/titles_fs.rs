@@ -310,7 +310,9 @@ impl Filesystem for TitlesFs {
         let chunk = u32::try_from(info.chunk.0).unwrap_or(u32::MAX);
         let (all, free) = (info.data_chunks, info.free_chunks);
         let longest = u32::try_from(LONGEST_NAME).expect("short");
-        reply.statfs(all, free, free, info.titles, free, chunk, longest, chunk);
+        // There is an inode for each title and for each chunk that a title can be begun in.
+        let inodes = info.titles.saturating_add(free);
+        reply.statfs(all, free, free, inodes, free, chunk, longest, chunk);
     }
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {

@@ -20,6 +20,10 @@ use units::locked;
 
 pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
+    if !args.read_only && !args.spool.is_dir() {
+        let why = format!("--spool: {} is no directory", args.spool.display());
+        return Err(Failure::new(why).hint("name one with room for the files that are written"));
+    }
     // Before the mount: a signal meanwhile unmounts it right after.
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let opened = if args.read_only { Store::open_read_only } else { Store::open };

@@ -509,6 +509,24 @@ fn a_served_store_is_mounted_beside_its_viewers() {
     assert!(!Command::new("curl").args(["-sfL", "-o", fetched, &gone]).status().unwrap().success());
     assert!(open.metadata().unwrap().len() > 50_000);
     drop(open);
+    // Who has a title open reads it to its end, though a command has given it another name.
+    let expected = fs::read(at("sunday.mp4")).unwrap();
+    let mut open = fs::File::open(at("sunday.mp4")).unwrap();
+    let mut bytes = vec![0; 1000];
+    open.read_exact(&mut bytes).unwrap();
+    dir.ok("rename a.store sunday saturday");
+    while Path::new(&at("sunday.mp4")).exists() {
+        assert!(start.elapsed().as_secs() < 60, "the kernel keeps a name for a second");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(open.metadata().unwrap().len(), expected.len() as u64);
+    open.read_to_end(&mut bytes).unwrap();
+    assert!(bytes == expected, "{} bytes of {}", bytes.len(), expected.len());
+    drop(open);
+    dir.ok("rename a.store saturday sunday");
+    let space = run(&["stat", "-f", "-c", "%c %d", &at("")]);
+    let (inodes, free) = space.trim().split_once(' ').unwrap();
+    assert!(inodes.parse::<u64>().unwrap() > free.parse::<u64>().unwrap(), "{space}");
     let titles = dir.json("ls a.store");
     assert_eq!(titles["titles"].as_array().unwrap().len(), 1, "{titles}");
     assert_eq!(server.stop(), Some(0));
