@@ -5,9 +5,10 @@
 
 use super::plan::RemuxPlan;
 use super::probe::{ProbeOutput, ProbedStream};
+use super::process::TAIL;
 use media::{LduIndex, TrackDescription, TrackKind};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use units::MediaTime;
 
@@ -33,10 +34,32 @@ pub(super) fn serious(complaints: &str, late_start: bool) -> String {
     kept.join("\n").trim().to_owned()
 }
 
+/// The last of FFmpeg's messages that tell of the file's content: errors, and warnings of data that
+/// it has left out. It is to say each with its level (`WITH_LEVELS`).
+pub(super) fn telling(stderr: impl Read) -> String {
+    let (mut kept, mut is_kept) = (String::new(), false);
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        let level = LEVELS.iter().find(|level| line.contains(**level));
+        // A line without a level belongs to the message before.
+        is_kept = level.map_or(is_kept, |level| {
+            *level != WARNING || LEFT_OUT.iter().any(|sign| line.to_lowercase().contains(sign))
+        });
+        if is_kept {
+            kept += &line.replacen(level.copied().unwrap_or_default(), "", 1);
+            kept.push('\n');
+            let surplus = kept.len().saturating_sub(TAIL);
+            kept.drain(..kept.ceil_char_boundary(surplus));
+        }
+    }
+    kept.trim().to_owned()
+}
+
 /// Whether FFmpeg's messages mean damage of the file, rather than something that it tolerated.
 pub(super) fn is_damage(complaints: &str) -> bool {
-    let complaints = complaints.to_lowercase();
-    DAMAGE.iter().any(|sign| complaints.contains(sign))
+    let is_sign = |line: &str| DAMAGE.iter().any(|sign| line.contains(sign));
+    // Transport streams are made for paths that lose packets.
+    complaints.to_lowercase().lines().any(|line| !line.contains(LOST_PACKETS) && is_sign(line))
 }
 
 /// What the tracks or the file lack by the file's own header, in words.
@@ -108,9 +131,9 @@ impl ProbeOutput {
         let name = self.format.format_name.as_str();
         match name {
             _ if name.starts_with("mov") => stream.seconds(),
-            // Only the number of frames comes from the header.
+            // The header has a number of frames, each of one unit of time: also empty ones.
             "avi" if stream.is_video() => {
-                count().zip(stream.frame_rate()).map(|(count, rate)| count / rate)
+                count().zip(stream.time_unit()).map(|(count, unit)| count * unit)
             }
             "aiff" | "caf" if stream.codec().starts_with("pcm_") => {
                 let rate = stream.sample_rate.as_ref()?.parse::<f64>().ok()?;
@@ -280,7 +303,22 @@ const DAMAGE: &[&str] = &[
     "input/output error",
     "read error",
     "end of file",
+    "exceeds containing master element",
+    EDIT_UNITS_LOST,
 ];
+
+/// The warning of FFmpeg's demuxer of MXF for frames that it passes over, in lower case.
+const EDIT_UNITS_LOST: &str = "edit unit sync lost";
+
+/// The warning for packets of a transport stream of which something is missing, in lower case.
+const LOST_PACKETS: &str = "packet corrupt";
+
+/// Parts of FFmpeg's warnings of data that it has left out, in lower case.
+const LEFT_OUT: [&str; 2] = [EDIT_UNITS_LOST, LOST_PACKETS];
+
+/// How FFmpeg names the level of a message.
+const LEVELS: [&str; 4] = ["[error] ", "[fatal] ", "[panic] ", WARNING];
+const WARNING: &str = "[warning] ";
 
 /// The seconds between the ends of two tracks from which on a viewer notices.
 const EARLY: f64 = 5.0;
@@ -312,6 +350,33 @@ mod tests {
         ];
         for (said, late, kept) in cases {
             assert_eq!(serious(said, late), kept, "{said}");
+        }
+    }
+
+    #[test]
+    fn errors_and_warnings_of_lost_data_are_told() {
+        let cases = [
+            ("[mov @ 0x5] [warning] st: 0 edit list 1 Cannot find an index entry", "", false),
+            (
+                "[mp4 @ 0x5] [error] broken header\n more of it",
+                "[mp4 @ 0x5] broken header\n more of it",
+                true,
+            ),
+            (
+                "[ts @ 0x5] [warning] Packet corrupt (stream = 0)",
+                "[ts @ 0x5] Packet corrupt (stream = 0)",
+                false,
+            ),
+            (
+                "[mxf @ 0x5] [warning] edit unit sync lost on stream 0",
+                "[mxf @ 0x5] edit unit sync lost on stream 0",
+                true,
+            ),
+            ("[a @ 0x5] [warning] no\n    Last message repeated 2 times", "", false),
+        ];
+        for (said, told, damaged) in cases {
+            assert_eq!(telling(said.as_bytes()), told);
+            assert_eq!(is_damage(told), damaged, "{told}");
         }
     }
 

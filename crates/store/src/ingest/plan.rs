@@ -460,9 +460,12 @@ impl ProbedStream {
 
     /// The frames per second of video whose distances are equal.
     pub(super) fn frame_rate(&self) -> Option<f64> {
-        let (frames, seconds) = self.r_frame_rate.split_once('/')?;
-        let rate = frames.parse::<f64>().ok()? / seconds.parse::<f64>().ok()?;
-        Some(rate).filter(|rate| rate.is_finite() && *rate > 0.0)
+        quotient(&self.r_frame_rate)
+    }
+
+    /// Seconds of a unit of its times.
+    pub(super) fn time_unit(&self) -> Option<f64> {
+        quotient(&self.time_base)
     }
 
     /// The reason, behind its name, why a subtitle track is no text track.
@@ -568,6 +571,13 @@ const MAX_TITLE: usize = 200;
 
 /// The first FFmpeg version that reads FLAC of 32 bits.
 const FLAC_OF_32_BITS: u32 = 6;
+
+/// The value of `25/1`.
+fn quotient(text: &str) -> Option<f64> {
+    let (above, below) = text.split_once('/')?;
+    let value = above.parse::<f64>().ok()? / below.parse::<f64>().ok()?;
+    Some(value).filter(|value| value.is_finite() && *value > 0.0)
+}
 
 #[cfg(test)]
 mod tests {

@@ -93,6 +93,8 @@ pub(super) struct ProbedStream {
     pub(super) width: Option<u32>,
     pub(super) height: Option<u32>,
     pub(super) r_frame_rate: String,
+    /// Seconds of a unit of its times, as a fraction.
+    pub(super) time_base: String,
     pub(super) sample_rate: Option<String>,
     pub(super) channels: Option<u32>,
     pub(super) bits_per_raw_sample: Option<String>,
@@ -287,7 +289,7 @@ const ASK: &[&str] = &[
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
      stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,\
-     duration_ts,nb_frames,has_b_frames,pix_fmt,width,height,r_frame_rate,sample_rate,channels,bits_per_raw_sample:\
+     duration_ts,nb_frames,has_b_frames,pix_fmt,width,height,r_frame_rate,time_base,sample_rate,channels,bits_per_raw_sample:\
      stream_disposition=default,attached_pic,timed_thumbnails,still_image,forced,hearing_impaired:\
      stream_tags=language,enc_key_id,alpha_mode,title,artist,album,album_artist,composer,performer,comment,\
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\

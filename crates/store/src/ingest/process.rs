@@ -210,7 +210,7 @@ const PIPE: usize = 1 << 20;
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// The largest part of standard error that is kept.
-const TAIL: usize = 8 * 1024;
+pub(super) const TAIL: usize = 8 * 1024;
 
 #[cfg(test)]
 mod tests {

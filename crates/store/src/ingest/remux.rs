@@ -1,6 +1,7 @@
 //! Ingest of media through FFmpeg: probe, remux into a pipe, parse, write, seal.
 
 use super::fragments::StreamIngest;
+use super::heard::WITH_LEVELS;
 use super::plan::{RemuxPlan, SelectedStream};
 use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
@@ -227,7 +228,7 @@ fn run<'a>(
     std::thread::scope(|scope| {
         scope.spawn(move || pump(stdout, &full, &spare));
         // Read all the time: FFmpeg blocks when its standard error is full.
-        let complaints = scope.spawn(move || tail(stderr));
+        let complaints = scope.spawn(move || damage::telling(stderr));
         let earlier = scope.spawn(move || unpacker_stderr.map(tail).unwrap_or_default());
         let drained = drain(&pieces, &empty, &mut ingest, job);
         let ended = match drained {
@@ -307,7 +308,7 @@ impl FfmpegPipeline {
         let cpu = cpu_time(job);
         if !found.may_pack_pictures() {
             let others = job.others.iter().map(|other| input(other));
-            let inputs = std::iter::once(job.input()).chain(others).collect();
+            let inputs = std::iter::once(with_levels(job.input())).chain(others).collect();
             let place = |stream: &SelectedStream| format!("{}:{}", stream.file, stream.index);
             let arguments = arguments(inputs, plan, place);
             return Ok(Self {
@@ -322,7 +323,7 @@ impl FfmpegPipeline {
         // order.
         let mut numbers = 0..;
         let mut place = |_: &SelectedStream| format!("0:{}", numbers.next().expect("endless"));
-        let arguments = arguments(vec![from_pipe], plan, &mut place);
+        let arguments = arguments(vec![with_levels(from_pipe)], plan, &mut place);
         let remuxer = Process::start_reading(packets, "ffmpeg", &arguments, cpu)?;
         Ok(Self { unpacker: Some(unpacker), remuxer })
     }
@@ -361,6 +362,11 @@ fn unpacking(job: &IngestJob<'_>, plan: &RemuxPlan) -> Vec<OsString> {
     }
     words.extend(["-c", "copy", "-f", "avi", "pipe:1"].map(OsString::from));
     words
+}
+
+/// The first input of a process whose messages are read with their levels: the last word counts.
+fn with_levels(input: Vec<OsString>) -> Vec<OsString> {
+    WITH_LEVELS.iter().map(OsString::from).chain(input).collect()
 }
 
 /// The arguments of the process that copies the streams of a plan into a fragmented stream.
