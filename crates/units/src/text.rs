@@ -70,7 +70,7 @@ impl FromStr for BitRate {
     }
 }
 
-/// Parses `500ms`, `2s`, `1.5min`, `1h`, `30d`. A unit is required.
+/// Parses `500ms`, `2s`, `1.5min` or `1.5m`, `1h`, `30d`. A unit is required.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
     const UNITS: &[(&str, f64)] = &[
         ("ns", 1.0),
@@ -78,6 +78,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ParseQuantityError> {
         ("ms", 1e6),
         ("s", 1e9),
         ("min", 60e9),
+        ("m", 60e9),
         ("h", 3600e9),
         ("d", 86_400e9),
     ];

@@ -313,14 +313,16 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             Some(copies) => {
                 format!("left: '{title}': there is room for {}\n", count_of(*copies))
             }
-            None => format!("left: '{title}': the stores have different titles of this name\n"),
+            None => format!(
+                "left: '{title}': the stores have different titles of this name; rename one of them\n"
+            ),
         };
     }
     let titles = count(report.titles, "title");
     page + &match (report.done, applied) {
         (true, _) => format!("{titles}, each in at least {}\n", count(report.copies, "store")),
+        (false, _) if report.steps.is_empty() => format!("{titles}, nothing can be done\n"),
         (false, true) => format!("{titles}, not all done: run the command again\n"),
-        (false, false) if report.steps.is_empty() => format!("{titles}, nothing can be done\n"),
         (false, false) => {
             let steps = count(report.steps.len(), "step");
             format!("{titles}, {steps} to do: --apply does them\n")
