@@ -149,6 +149,7 @@ mod tests {
         assert!("100MBPS".parse::<BitRate>().is_err(), "bits or bytes");
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("1.5min"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("10m"), Ok(Duration::from_secs(600)));
         assert_eq!(parse_duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
     }
 
