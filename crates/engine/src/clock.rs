@@ -80,14 +80,7 @@ impl Engine {
                 // players that wait for something else, and released unseen. So a late stream
                 // begins anew where its player is; its guaranteed deadlines stay as they were.
                 let from = self.needed_from(stream);
-                // Not while what its player waits for is being read: it would be read again and
-                // again, and of damaged data nobody would hear.
-                let is_reading = |(read, piece): (ReadId, PieceDue)| {
-                    piece.piece == from && self.streams.is_reading(read)
-                };
-                if !stream.held().any(is_reading) {
-                    self.streams.restart(now, id, from);
-                }
+                self.streams.restart(now, id, from);
                 continue;
             }
             let expired: Vec<u32> = stream
