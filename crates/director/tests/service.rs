@@ -7,7 +7,7 @@
 //!                       TestEtcd
 //! ```
 
-use cluster::ClusterName;
+use cluster::{ClusterName, Headroom};
 use cluster::placement::CopyRules;
 use director::etcd::EtcdConfig;
 use director::planning::{ListedTitles, PlanningConfig};
@@ -176,7 +176,7 @@ impl TestCluster {
                 access: <_>::default(),
             },
             secret: ClusterSecret::from_bytes(SECRET).unwrap(),
-            survive_loss: false,
+            headroom: Headroom::None,
             keep_free: 0.5,
             planning,
             check,

@@ -105,6 +105,7 @@ mod tests {
         ("director --cluster e1:2379", "'e1:2379' begins neither with http:// nor with https://"),
         ("director --cluster http://e1", "'http://e1' has no port; that of etcd is 2379"),
         ("director --rtsp 8554", "'8554' is not an address such as 127.0.0.1:8080"),
+        ("director --survive-loss=disk", "'disk' is none of node, title"),
         ("director --cluster-name a/b", "'a/b' is not a name: a cluster's name has 1 to 64"),
         ("director --cluster http://e1:1 --cluster-name a", "--cluster-secret"),
         ("cluster nodes --cluster http://e1:1 --cluster-name a --etcd-cert c", "--etcd-key"),
