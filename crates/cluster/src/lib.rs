@@ -33,7 +33,7 @@ pub use books::{AdmissionClass, BooksAnswer, BooksDisk, NodeBooks, StreamNeed, k
 pub use chance::Chance;
 pub use director::{
     AdmissionAttempt, Admitted, Director, DirectorCounters, DirectorRefusal, DirectorSettings,
-    DirectorStep, NodeAnswer, RefusalReason, StreamMove,
+    DirectorStep, Headroom, NodeAnswer, RefusalReason, StreamMove,
 };
 pub use names::{BadName, ClusterName, ContentTag, NodeDisk, NodeId, TitleName};
 pub use records::{

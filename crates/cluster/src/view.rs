@@ -4,7 +4,7 @@
 //!   watch ──ClusterEvent──▶ apply ──▶ nodes:  [0] n1  alive until, free rates
 //!   list  ──changes───────▶ relist            [1] n2  ...
 //!                                     titles: [0] Metropolis  copies (node 1, disk 3, ready), ...
-//!   director's own answers ─────────▶ booked, found_full, found_unreachable
+//!   director's own answers ─────────▶ booked, sent, found_full, found_unreachable
 //! ```
 //!
 //! A view may be seconds old, which is normal: nodes decide, and the view only ranks them. What the
@@ -20,7 +20,7 @@ use crate::records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
     NodeOrders, TitleSize, UnlistedTitles,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{BitRate, Moment, index};
 
@@ -74,10 +74,33 @@ pub struct NodeView {
     /// Whether the node should get no copies and no viewers.
     is_drained: bool,
     orders: NodeOrders,
-    /// Viewers of titles at the node.
+    /// Viewers of titles at the node, by the titles' numbers.
     viewers: Vec<(TitleNumber, u32)>,
+    sent: SentViewers,
     /// Titles with a copy on each disk.
     titles: Vec<Vec<TitleNumber>>,
+}
+
+/// Viewers who were sent to a node since it has told of its viewers, which it does once a minute at
+/// most, and only where there are others or more of them.
+#[derive(Clone, Debug, Default)]
+struct SentViewers {
+    /// By title: those of the present time, and those of the one before.
+    viewers: [BTreeMap<TitleNumber, u32>; 2],
+    /// When the present time began.
+    since: Moment,
+}
+
+impl SentViewers {
+    /// Forgets who has either been told of by now, or has left before.
+    fn forget(&mut self, now: Moment) {
+        if now.since(self.since) >= TOLD_WITHIN {
+            let is_long = now.since(self.since) >= TOLD_WITHIN * 2;
+            let last = std::mem::take(&mut self.viewers[0]);
+            self.viewers[1] = if is_long { BTreeMap::new() } else { last };
+            self.since = now;
+        }
+    }
 }
 
 /// A title, as known.
@@ -156,6 +179,7 @@ impl ClusterView {
             (node.digest, node.alive_until) = (None, Moment::ZERO);
             (node.is_drained, node.orders) = (false, NodeOrders::default());
             node.viewers.clear();
+            node.sent = SentViewers::default();
             node.titles.iter_mut().for_each(Vec::clear);
         }
         for title in &mut self.titles {
@@ -187,7 +211,10 @@ impl ClusterView {
             }
             ClusterChange::Viewers(id, viewers) => {
                 let Some(node) = self.node_number(&id) else { return };
-                self.nodes[index(node.0)].viewers = self.numbered(&viewers);
+                let mut viewers = self.numbered(&viewers);
+                viewers.sort_unstable();
+                let node = &mut self.nodes[index(node.0)];
+                (node.viewers, node.sent) = (viewers, SentViewers::default());
             }
             ClusterChange::Unmet(director, viewers) => {
                 self.unmet.remove(&director);
@@ -247,6 +274,7 @@ impl ClusterView {
             is_drained: false,
             orders: NodeOrders::default(),
             viewers: Vec::new(),
+            sent: SentViewers::default(),
             titles: Vec::new(),
         });
         Some(NodeNumber(number))
@@ -358,6 +386,13 @@ impl ClusterView {
     /// Counts a stream that a node has just accepted, until its next digest.
     pub fn booked(&mut self, place: CopyPlace, need: StreamNeed) {
         self.take(place, [need.disk.0, need.network.0, need.memory.0]);
+    }
+
+    /// Counts a viewer of a title whom a node has just accepted, until it tells of its viewers.
+    pub(crate) fn sent(&mut self, title: TitleNumber, node: NodeNumber, now: Moment) {
+        let sent = &mut self.nodes[index(node.0)].sent;
+        sent.forget(now);
+        *sent.viewers[0].entry(title).or_insert(0) += 1;
     }
 
     /// Remembers that a disk had no more free than this, until the next digest of its node.
@@ -559,9 +594,32 @@ impl NodeView {
         &self.orders
     }
 
-    /// Viewers at the node, by title; titles without any are left out.
+    /// Viewers at the node by title, as it has told; titles without any are left out.
     pub fn viewers(&self) -> &[(TitleNumber, u32)] {
         &self.viewers
+    }
+
+    /// Viewers of a title at the node, with those who were sent there since it has told of them.
+    pub(crate) fn viewers_of(&self, title: TitleNumber, now: Moment) -> u32 {
+        let told = self.viewers.binary_search_by_key(&title, |(title, _)| *title);
+        let told = told.map_or(0, |at| self.viewers[at].1);
+        let times = match now.since(self.sent.since) {
+            since if since < TOLD_WITHIN => 2,
+            since if since < TOLD_WITHIN * 2 => 1,
+            _ => 0,
+        };
+        let sent = self.sent.viewers.iter().take(times);
+        sent.filter_map(|viewers| viewers.get(&title)).fold(told, |sum, sent| sum + sent)
+    }
+
+    /// Titles that have viewers at the node, as it has told, or to whom some were sent since.
+    pub(crate) fn viewed_titles(&self) -> impl Iterator<Item = TitleNumber> {
+        let sent = self.sent.viewers.iter().flat_map(BTreeMap::keys).copied();
+        let is_told = |title: &TitleNumber| {
+            self.viewers.binary_search_by_key(title, |(title, _)| *title).is_ok()
+        };
+        let sent: BTreeSet<TitleNumber> = sent.filter(|title| !is_told(title)).collect();
+        self.viewers.iter().map(|(title, _)| *title).chain(sent)
     }
 
     /// Titles with a copy on a disk.
@@ -625,6 +683,8 @@ fn free_number(used: usize, most: u32) -> Option<u32> {
 const MOST_NODES: u32 = 100_000;
 /// Directors whose refusals a view knows.
 const MOST_DIRECTORS: usize = 1_000;
+/// The time within which a node has told of a viewer who came, and is there still.
+const TOLD_WITHIN: Duration = Duration::from_secs(65);
 /// Titles that a view ever mentions.
 const MOST_TITLES: u32 = 10_000_000;
 /// The time for which a node that did not answer is not asked again: shorter than a lease, so that

@@ -8,7 +8,7 @@
 
 #![allow(clippy::print_stdout, reason = "it prints what it measures")]
 
-use cluster::ClusterName;
+use cluster::{ClusterName, Headroom};
 use director::etcd::EtcdConfig;
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, ServiceConfig};
@@ -47,7 +47,7 @@ fn main() {
         tls: None,
         rtsp: None,
         secret: ClusterSecret::from_bytes(&[7; 32]).expect("32 bytes"),
-        survive_loss: true,
+        headroom: Headroom::Node,
         keep_free: 0.0,
         planning: None,
         check: None,

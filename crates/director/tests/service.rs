@@ -7,8 +7,8 @@
 //!                       TestEtcd
 //! ```
 
-use cluster::ClusterName;
 use cluster::placement::CopyRules;
+use cluster::{ClusterName, Headroom};
 use director::etcd::EtcdConfig;
 use director::planning::{ListedTitles, PlanningConfig};
 use director::question::SignedText;
@@ -176,7 +176,7 @@ impl TestCluster {
                 access: <_>::default(),
             },
             secret: ClusterSecret::from_bytes(SECRET).unwrap(),
-            survive_loss: false,
+            headroom: Headroom::None,
             keep_free: 0.5,
             planning,
             check,
@@ -760,6 +760,27 @@ fn other_nodes_are_told_to_the_node_and_to_the_player() {
         let manifest: Value = serde_json::from_str(body(&cluster.get(&target))).unwrap();
         manifest["PATHWAY-PRIORITY"].clone()
     };
+    // A player of DASH names the nodes that its manifest has, and those that it has fetched from.
+    let dash = |locations: &str, pathway: &str| {
+        let target = format!("/steer/film?node={own}&s=S&ticket=T&locations={locations}{pathway}");
+        let answer = cluster.get(&target);
+        assert_eq!(field(&answer, "Content-Type"), Some("application/json"));
+        let manifest: Value = serde_json::from_str(body(&answer)).unwrap();
+        assert_eq!(manifest.as_object().unwrap().len(), 3, "{manifest}");
+        assert_eq!((&manifest["VERSION"], &manifest["TTL"]), (&1.into(), &30.into()));
+        manifest["PATHWAY-PRIORITY"].clone()
+    };
+    let both = format!("{own},{other}");
+    let rows = [
+        (&*both, String::new(), vec![own, other]),
+        (&both, format!("&_DASH_pathway=%22{own}%22&_DASH_throughput=9"), vec![own, other]),
+        (&both, format!("&_DASH_pathway=%22{own},{other}%22"), vec![other, own]),
+        (&both, format!("&_DASH_pathway={other}"), vec![other, own]),
+        (own, String::new(), vec![own]),
+    ];
+    for (locations, pathway, wanted) in rows {
+        assert_eq!(dash(locations, &pathway), serde_json::json!(wanted), "{locations} {pathway}");
+    }
     // Viewers stay at a node that is drained until they are ordered to leave.
     cluster.etcd.put(&format!("/tenuto/c/viewers/{own}"), r#"{"film":4}"#);
     cluster.etcd.put(&format!("/tenuto/c/drained/{own}"), "true");
@@ -786,7 +807,9 @@ fn a_viewer_of_a_title_with_copies_elsewhere_makes_room_for_one_who_was_refused(
         (r#"{"cold":4}"#, 200..=220, ["n0", "n0", "n0"]),
         (r#"{"cold":2,"film":2}"#, 40..=40, ["n1", "n1", "n0"]),
     ];
-    for (viewers, seconds, orders) in rows {
+    let hls = rows.clone().map(|row| (row, "names=0"));
+    let dash = rows.map(|row| (row, "locations=n0,n1&_DASH_pathway=%22n0%22"));
+    for ((viewers, seconds, orders), player) in hls.into_iter().chain(dash) {
         let (full, free) = (StubNode::start(is_full_for_minutes), StubNode::start(reserves));
         let cluster = TestCluster::start(&[&full, &free]);
         cluster.etcd.put("/tenuto/c/viewers/n0", viewers);
@@ -797,14 +820,15 @@ fn a_viewer_of_a_title_with_copies_elsewhere_makes_room_for_one_who_was_refused(
             answer = cluster.get("/t/cold/master.m3u8");
             status(&answer) == 503 && cause(&answer) == "full"
         });
-        let order = |session: &str| {
-            let target = format!("/steer/film?node=n0&s={session}&ticket=T&names=0");
+        let order = |(session, player): (&str, &str)| {
+            let target = format!("/steer/film?node=n0&s={session}&ticket=T&{player}");
             let manifest: Value = serde_json::from_str(body(&cluster.get(&target))).unwrap();
             manifest["PATHWAY-PRIORITY"][0].clone()
         };
         let retry: u64 = field(&answer, "Retry-After").unwrap().parse().unwrap();
         assert!(seconds.contains(&retry), "{viewers}: after {retry} s");
-        assert_eq!(["a", "a", "b"].map(order), orders, "{viewers}");
+        let asked = [("a", player), ("a", player), ("b", player)];
+        assert_eq!(asked.map(order), orders, "{viewers} {player}");
         let metrics = cluster.get("/metrics");
         let made = u8::from(orders[0] == "n1");
         assert!(metrics.contains(&format!("\ntenuto_director_moves_total {made}\n")), "{metrics}");

@@ -154,7 +154,7 @@ impl Membership {
         let ticket = self.ticket_of(session, SEGMENTED, TICKET_LIFE)?.sign(&self.secret);
         let (token, and) = (session.query(), if steering.contains('?') { '&' } else { '?' });
         let token = token.trim_start_matches('?');
-        let steering = format!("{steering}{and}{token}&ticket={ticket}&names=");
+        let steering = format!("{steering}{and}{token}&ticket={ticket}");
         Some(FailoverLinks { steering, servers, ticket })
     }
 
@@ -253,7 +253,7 @@ impl Membership {
 /// What a manifest says of other nodes.
 #[derive(Debug)]
 pub(crate) struct FailoverLinks {
-    /// The address of the steering server, at whose end names are to stand.
+    /// The address of the steering server for this session, with a query.
     pub(crate) steering: String,
     /// The nodes, this one first, with the folder of the title.
     pub(crate) servers: Vec<(String, String)>,

@@ -26,6 +26,8 @@ pub(crate) struct Pathways {
     present: usize,
     /// Where the steering manifest is.
     steering: Option<Url>,
+    /// The parameter with the present place in requests for the steering manifest.
+    asks_by: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,22 +51,24 @@ impl Pathways {
                 order: vec![0],
                 present: 0,
                 steering: Some(steering),
+                asks_by: Some(HLS),
             })
         });
         steered.unwrap_or_default()
     }
 
-    /// The places of a manifest with these base addresses.
-    pub(crate) fn of_bases(bases: &[Url]) -> Self {
-        let place = |base: &Url| Pathway { id: base.to_string(), base: base.to_string() };
-        let places: Vec<Pathway> = bases.iter().map(place).collect();
-        Self { order: (0..places.len()).collect(), places, present: 0, steering: None }
+    /// The places of a manifest of DASH with these base addresses, by their names.
+    pub(crate) fn of_bases(bases: &[(String, Url)], steering: Option<Url>) -> Self {
+        let place = |(id, base): &(String, Url)| Pathway { id: id.clone(), base: base.to_string() };
+        let places: Vec<Pathway> = bases.iter().take(MOST_PLACES).map(place).collect();
+        let order = (0..places.len()).collect();
+        Self { order, places, present: 0, steering, asks_by: Some(DASH) }
     }
 
     /// The address of the steering manifest, for a viewer of the present place.
     pub(crate) fn steering(&self) -> Option<Url> {
         let id = &self.places.get(self.present)?.id;
-        Some(self.steering.clone()?.with_query(&format!("_HLS_pathway={id}")))
+        Some(self.steering.clone()?.with_query(&format!("{}={id}", self.asks_by?)))
     }
 
     /// Takes a steering manifest; returns after what time it is to be fetched again. One that
@@ -147,7 +151,7 @@ impl Pathways {
     /// Whether a media playlist from `url` is that of another pathway: its segments may have other
     /// addresses here. The addresses of a DASH manifest are the same everywhere.
     pub(crate) fn is_of_another(&self, url: &Url) -> bool {
-        self.steering.is_some() && self.place_of(url).is_some_and(|place| place != self.present)
+        self.asks_by == Some(HLS) && self.place_of(url).is_some_and(|place| place != self.present)
     }
 
     /// The place that a list puts in front of the present one.
@@ -176,6 +180,11 @@ fn attribute<'a>(list: &'a str, name: &str) -> Option<&'a str> {
         rest = after.strip_prefix(',')?;
     }
 }
+
+/// The parameter of HLS (RFC 8216bis, 7.1).
+const HLS: &str = "_HLS_pathway";
+/// The parameter of DASH (ETSI TS 103 998).
+const DASH: &str = "_DASH_pathway";
 
 const TAG: &str = "#EXT-X-CONTENT-STEERING:";
 
@@ -243,8 +252,9 @@ mod tests {
 
     #[test]
     fn base_addresses_are_places_in_their_order() {
-        let bases = ["http://a/t/film/", "http://b:8080/x/t/film/"].map(url);
-        let mut pathways = Pathways::of_bases(&bases);
+        let bases = [("n1", "http://a/t/film/"), ("n2", "http://b:8080/x/t/film/")];
+        let bases = bases.map(|(name, base)| (name.to_owned(), url(base)));
+        let mut pathways = Pathways::of_bases(&bases, None);
         let address = url("http://a/t/film/0/7.m4s");
         assert_eq!(pathways.next(&[0]), Some(1));
         pathways.go_to(1);
@@ -254,6 +264,15 @@ mod tests {
         let elsewhere = url("http://cdn/7.m4s");
         assert_eq!(pathways.at_present(&elsewhere), elsewhere);
         assert!(Pathways::default().place_of(&address).is_none());
+        // With content steering, in another one.
+        let mut steered = Pathways::of_bases(&bases, Some(url("http://d/steer/film?node=n1")));
+        assert_eq!(steered.preferred(), None);
+        let asked = steered.steering().unwrap().to_string();
+        assert_eq!(asked, "http://d/steer/film?node=n1&_DASH_pathway=n1");
+        let list = br#"{"VERSION": 1, "TTL": 30, "PATHWAY-PRIORITY": ["n2", "n1"]}"#;
+        assert_eq!(steered.steer(list), Some(Duration::from_secs(30)));
+        assert_eq!(steered.preferred(), Some(1));
+        assert!(!steered.is_of_another(&address), "DASH has no playlists of a place");
     }
 
     #[test]

@@ -253,9 +253,11 @@ fn meant(words: &[OsString]) -> String {
     name
 }
 
-/// `--size <SIZE>` as `--size`, `<STORE>...` as `STORE`.
+/// `--size <SIZE>` as `--size`, `--thumbnails[=<INTERVAL>]` as `--thumbnails`, `<STORE>...` as
+/// `STORE`.
 fn bare(arg: &str) -> String {
     let word = arg.split_whitespace().next().unwrap_or_default();
+    let word = word.split_once("[=").map_or(word, |(option, _)| option);
     word.trim_end_matches("...").trim_matches(['<', '>', '[', ']']).to_owned()
 }
 

@@ -161,7 +161,9 @@ fn named(arg: &Arg) -> String {
     let names = arg.get_value_names().unwrap_or_default();
     let value = names.first().map(ToString::to_string).unwrap_or_default();
     let many = arg.get_num_args().is_some_and(|count| count.max_values() > 1);
+    let may_lack = arg.get_num_args().is_some_and(|count| count.min_values() == 0);
     match arg.get_long() {
+        Some(long) if arg.get_action().takes_values() && may_lack => format!("--{long}[={value}]"),
         Some(long) if arg.get_action().takes_values() => format!("--{long} {value}"),
         Some(long) => format!("--{long}"),
         None if many => format!("{value}..."),

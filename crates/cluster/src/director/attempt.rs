@@ -13,7 +13,7 @@
 //! earliest of these times, or none, where no node knew one: no time is invented.
 
 use super::ranking::Search;
-use super::{DirectorCounters, DirectorSettings, NodeAnswer, StreamMove, moves};
+use super::{DirectorCounters, DirectorSettings, Headroom, NodeAnswer, StreamMove, moves};
 use crate::books::{AdmissionClass, StreamNeed, kept_of};
 use crate::chance::Chance;
 use crate::view::{ClusterView, CopyPlace, TitleNumber};
@@ -32,6 +32,8 @@ pub struct AdmissionAttempt {
     state: AttemptState,
     /// Places that did not accept the viewer.
     asked: Vec<CopyPlace>,
+    /// Places with room that is kept for viewers who lose their node, at the present step.
+    kept: Vec<CopyPlace>,
     moves: Vec<StreamMove>,
     questions: u64,
     /// The place that was best at the beginning.
@@ -92,7 +94,7 @@ pub enum RefusalReason {
     Full,
     /// None of the nodes that were asked answered, or serves viewers of this kind.
     Unreachable,
-    /// There is room, and it is kept for the streams of a node that may be lost.
+    /// There is room, and it is kept for the viewers of a node that may be lost.
     Headroom,
 }
 
@@ -112,6 +114,7 @@ impl AdmissionAttempt {
             chance: Chance::from_seed(seed),
             state: AttemptState::Choosing,
             asked: Vec::new(),
+            kept: Vec::new(),
             moves: Vec::new(),
             questions: 0,
             first: None,
@@ -143,27 +146,31 @@ impl AdmissionAttempt {
     fn choose(&mut self, view: &ClusterView, now: Moment) -> AttemptState {
         let Self { settings, need, class, .. } = *self;
         let search = Search { view, need, class, settings: &settings, now };
-        let best = self.best(&search);
-        let asked = &self.asked;
+        self.kept.clear();
+        let mut best = self.best(&search);
         self.first = self.first.or(best.map(|(place, _)| place));
         if self.first.is_none() {
             return self.refuse(RefusalReason::NoCopy);
         }
-        if class == AdmissionClass::New && settings.survive_node && !view.survives_a_node(need) {
+        if !search.survives_a_node() {
             return self.refuse(RefusalReason::Headroom);
         }
-        let may_ask = asked.len() < settings.tries;
-        if let Some((place, _)) = best.filter(|(_, room)| may_ask && *room > 0) {
-            if class == AdmissionClass::New && settings.survive_node_per_title {
-                let again = Search { class: AdmissionClass::Again, ..search };
-                let here = |other: CopyPlace| other.node == place.node;
-                let (staying, _) = view.staying_copies(self.title);
-                let other = again.best(staying, &mut self.chance, here);
-                if other.is_none_or(|(_, room)| room == 0) {
-                    return self.refuse(RefusalReason::Headroom);
+        let may_ask = self.asked.len() < settings.tries;
+        while let Some((place, room)) = best.filter(|_| may_ask) {
+            if !search.leaves_headroom(self.title, place) {
+                self.kept.push(place);
+                if self.kept.len() == settings.tries {
+                    break;
                 }
+                best = self.best(&search);
+            } else if room > 0 {
+                return AttemptState::Asking(place);
+            } else {
+                break;
             }
-            return AttemptState::Asking(place);
+        }
+        if !self.kept.is_empty() {
+            return self.refuse(RefusalReason::Headroom);
         }
         let viewers = |_, other| Some(moves::expected_viewers(view, other));
         if self.moves.len() < settings.moves
@@ -189,8 +196,8 @@ impl AdmissionAttempt {
     /// that answers has the title, or, for a viewer who was admitted before, where none has room.
     fn best(&mut self, search: &Search<'_>) -> Option<(CopyPlace, u64)> {
         let (staying, drained) = search.view.staying_copies(self.title);
-        let asked = &self.asked;
-        let was_asked = |place| asked.contains(&place);
+        let tried = || self.asked.iter().chain(&self.kept);
+        let was_asked = |place| tried().any(|it| *it == place);
         // Only a title that was replaced has more than one.
         if search.view.title(self.title).contents().len() > 1 {
             let old: Vec<_> = search.view.different_copies(self.title).collect();
@@ -202,7 +209,7 @@ impl AdmissionAttempt {
         }
         let best = search.best(staying, &mut self.chance, was_asked);
         let stays = |place: &&CopyPlace| !search.view.node(place.node).is_drained();
-        let have_refused = || asked.iter().filter(stays).any(|place| search.room(*place).is_some());
+        let have_refused = || tried().filter(stays).any(|place| search.room(*place).is_some());
         let is_final = match self.class {
             AdmissionClass::New => best.is_some() || have_refused(),
             AdmissionClass::Again => best.is_some_and(|(_, room)| room > 0),
@@ -247,6 +254,9 @@ impl AdmissionAttempt {
         match answer {
             NodeAnswer::Accepted => {
                 view.booked(place, self.need);
+                if self.settings.headroom == Headroom::Title {
+                    view.sent(self.title, place.node, now);
+                }
                 return AttemptState::Ended(Ok(place));
             }
             NodeAnswer::Refused(time) => {

@@ -12,10 +12,11 @@
 //! each other, and one that starts needs a list of the records only. An attempt sends nothing:
 //! whoever drives it asks the node and returns the answer. The nodes decide.
 //!
-//! Three files: what is asked next (`attempt`), which copy is best (`ranking`), and who may move
-//! (`moves`).
+//! Four files: what is asked next (`attempt`), which copy is best (`ranking`), who may move
+//! (`moves`), and what new viewers leave to those who lose their node (`headroom`).
 
 mod attempt;
+mod headroom;
 mod moves;
 mod ranking;
 
@@ -56,24 +57,26 @@ pub struct DirectorSettings {
     /// The part of each disk and network that new viewers leave free, for viewers whose node is
     /// lost.
     pub kept: f64,
-    /// Whether a new viewer is refused when the free rate of all disks would no longer be enough
-    /// for the streams of any one node.
-    pub survive_node: bool,
-    /// Whether a new viewer is refused when no copy on another node has room for it, so that the
-    /// loss of its node would end it.
-    pub survive_node_per_title: bool,
+    /// What new viewers leave free for those who lose their node.
+    pub headroom: Headroom,
+}
+
+/// What new viewers leave free, so that the loss of any one node is survived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Headroom {
+    /// Nothing.
+    None,
+    /// The rate of the node that holds most, anywhere: a title's other nodes may be full.
+    #[default]
+    Node,
+    /// Room for the viewers of each title at each node, on other nodes that have the title, as far
+    /// as the view knows the viewers.
+    Title,
 }
 
 impl Default for DirectorSettings {
     fn default() -> Self {
-        Self {
-            choices: 4,
-            tries: 4,
-            moves: 12,
-            kept: 0.0,
-            survive_node: true,
-            survive_node_per_title: false,
-        }
+        Self { choices: 4, tries: 4, moves: 12, kept: 0.0, headroom: Headroom::Node }
     }
 }
 
@@ -142,13 +145,25 @@ impl Director {
         now: Moment,
     ) -> Option<StreamMove> {
         let settings = &self.settings;
-        let is_new = class == AdmissionClass::New;
-        if is_new && settings.survive_node && !view.survives_a_node(need) {
+        let search = ranking::Search { view, need, class, settings, now };
+        if !search.survives_a_node() {
             return None;
         }
-        let search = ranking::Search { view, need, class, settings, now };
         let viewers = |from: CopyPlace, other| moves::known_viewers(view, from.node, other);
         moves::find(&search, title, &[], viewers, &mut Chance::from_seed(seed))
+    }
+
+    /// Whether a new viewer of a title, or one who moves to make room for a new one, may take this
+    /// place, as far as viewers who lose their node are concerned ([`Headroom::Title`]).
+    pub fn leaves_headroom(
+        &self,
+        view: &ClusterView,
+        title: TitleNumber,
+        (place, need): (CopyPlace, StreamNeed),
+        now: Moment,
+    ) -> bool {
+        let (class, settings) = (AdmissionClass::New, &self.settings);
+        ranking::Search { view, need, class, settings, now }.leaves_headroom(title, place)
     }
 
     /// Counts an attempt that has ended.

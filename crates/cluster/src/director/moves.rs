@@ -70,7 +70,9 @@ pub(super) fn find(
             let need = StreamNeed { disk: size.rate, network: size.rate, ..search.need };
             let moved = Search { need, ..*search };
             let elsewhere = moved.best(view.staying_copies(other).0, chance, |to| to == from);
-            let Some((to, _)) = elsewhere.filter(|(_, room)| *room > 0) else { continue };
+            let may_go =
+                |(to, room): &(CopyPlace, u64)| *room > 0 && moved.leaves_headroom(other, *to);
+            let Some((to, _)) = elsewhere.filter(may_go) else { continue };
             if best.is_none_or(|(_, most)| viewers > most) {
                 best = Some((StreamMove { title: other, need, from, to }, viewers));
             }

@@ -4,10 +4,10 @@
 //! digest. With the best of a few random ones, the loads are nearly as even, and no node gets a
 //! herd.
 
-use super::DirectorSettings;
+use super::{DirectorSettings, Headroom, headroom};
 use crate::books::{AdmissionClass, StreamNeed, kept_of};
 use crate::chance::Chance;
-use crate::view::{ClusterView, CopyPlace, CopyView};
+use crate::view::{ClusterView, CopyPlace, CopyView, TitleNumber};
 use units::Moment;
 
 /// A viewer who looks for a place.
@@ -33,6 +33,21 @@ pub(crate) fn room_for(
 }
 
 impl Search<'_> {
+    /// Whether the streams of any one node would fit elsewhere beside this stream, where a new
+    /// viewer has to leave so much.
+    pub(super) fn survives_a_node(&self) -> bool {
+        let is_kept = self.class == AdmissionClass::New && self.settings.headroom == Headroom::Node;
+        !is_kept || self.view.survives_a_node(self.need)
+    }
+
+    /// Whether the viewers of each title would have room elsewhere after the loss of any one node,
+    /// beside this viewer at this place, where a new viewer has to leave so much.
+    pub(super) fn leaves_headroom(&self, title: TitleNumber, place: CopyPlace) -> bool {
+        let is_kept =
+            self.class == AdmissionClass::New && self.settings.headroom == Headroom::Title;
+        !is_kept || headroom::leaves_enough(self, title, place)
+    }
+
     /// The number of such streams for which a place has room; `None` where none can be sent to.
     #[inline]
     pub(super) fn room(&self, place: CopyPlace) -> Option<u64> {

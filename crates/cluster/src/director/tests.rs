@@ -56,7 +56,7 @@ fn after(secs: u64) -> NodeAnswer {
 }
 
 fn settings() -> DirectorSettings {
-    DirectorSettings { survive_node: false, ..DirectorSettings::default() }
+    DirectorSettings { headroom: Headroom::None, ..DirectorSettings::default() }
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn new_viewers_leave_headroom_and_others_use_it() {
         dialogue(&mut view(nodes, titles), settings, class, answers).0
     };
     // Of 300, 100 could be lost and 90 are free.
-    let whole = DirectorSettings { survive_node: true, ..settings() };
+    let whole = DirectorSettings { headroom: Headroom::Node, ..settings() };
     assert_eq!(told(whole, New, &[]), "refused Headroom None");
     assert!(told(whole, Again, &[Accepted]).contains("admitted"));
     // A fifth of each disk is kept: nobody is asked for a new viewer.
@@ -183,7 +183,7 @@ fn new_viewers_leave_headroom_and_others_use_it() {
     assert_eq!(told(kept, New, &[]), "refused Headroom None");
     assert!(told(kept, Again, &[Accepted]).contains("admitted"));
     // The other copy of the title has no room for one more, if the first were lost.
-    let per_title = DirectorSettings { survive_node_per_title: true, ..settings() };
+    let per_title = DirectorSettings { headroom: Headroom::Title, ..settings() };
     assert!(told(per_title, New, &[Accepted]).contains("admitted"));
     let full: &[&[u64]] = &[&[20], &[4], &[50]];
     let lines = dialogue(&mut view(full, titles), per_title, New, &[]).0;
@@ -228,7 +228,7 @@ fn nodes_that_are_drained_get_new_viewers_only_of_titles_that_no_other_node_has(
 fn nodes_that_are_drained_are_no_headroom_and_no_room_for_moves() {
     // Of 300, 100 could be lost and 120 are free: too much of it on the node that is drained.
     let mut one = view(&[&[80], &[20], &[20]], &[&[(1, 0), (2, 0)]]);
-    let whole = DirectorSettings { survive_node: true, ..settings() };
+    let whole = DirectorSettings { headroom: Headroom::Node, ..settings() };
     assert!(dialogue(&mut one.clone(), whole, New, &[Accepted]).0.contains("admitted"));
     drain(&mut one, 0, true);
     assert_eq!(dialogue(&mut one.clone(), whole, New, &[]).0, "refused Headroom None");

@@ -11,7 +11,7 @@
 //! viewers. Which viewers leave is decided by the node: those that go on elsewhere by themselves.
 
 use crate::books::StreamNeed;
-use crate::director::{DirectorSettings, room_for};
+use crate::director::{DirectorSettings, Headroom, room_for};
 use crate::names::{NodeId, TitleName};
 use crate::records::{CopyState, NodeOrders};
 use crate::view::{ClusterView, CopyPlace, NodeNumber, TitleNumber};
@@ -68,13 +68,14 @@ impl Rooms<'_> {
             let rate = BitRate(size.rate.0.saturating_mul(count));
             StreamNeed { disk: rate, network: rate, memory: ByteCount(0) }
         };
+        let keeps = self.settings.headroom != Headroom::None;
         let mut left = group;
         for place in self.places(node, title) {
             let room = room_for(&self.view, place, streams(1), self.settings, self.now);
             let most = u32::try_from(room.unwrap_or(0) / 2).unwrap_or(u32::MAX);
             let takes = left.min(most);
             let need = streams(u64::from(takes) * 2);
-            if takes == 0 || self.settings.survive_node && !self.view.survives_a_node(need) {
+            if takes == 0 || keeps && !self.view.survives_a_node(need) {
                 continue;
             }
             self.view.booked(place, need);
@@ -160,7 +161,7 @@ mod tests {
         }
 
         fn remain(&self, settings: DirectorSettings) -> String {
-            let settings = DirectorSettings { survive_node: false, ..settings };
+            let settings = DirectorSettings { headroom: Headroom::None, ..settings };
             let all = remaining_viewers(&self.view, &settings, Moment::ZERO);
             let old = all.into_iter().flat_map(|(node, remain)| {
                 assert_eq!(node.as_str(), "old");

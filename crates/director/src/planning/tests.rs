@@ -2,7 +2,7 @@
 
 use super::*;
 use cluster::{
-    CapacityShare, ClusterName, ContentTag, CopyRecord, CopyTarget, NodeDigest, NodeDisk,
+    CapacityShare, ClusterName, ContentTag, CopyRecord, CopyTarget, Headroom, NodeDigest, NodeDisk,
 };
 use testkit::etcd::{TestEtcd, TestEtcdMember};
 use units::{BitRate, ByteCount};
@@ -49,7 +49,7 @@ impl Tested {
         let rules = CopyRules { extra: 0.0, ..CopyRules::default() };
         let config = PlanningConfig { rules, titles: Box::new(titles) };
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
-        let settings = DirectorSettings { survive_node: false, ..DirectorSettings::default() };
+        let settings = DirectorSettings { headroom: Headroom::None, ..DirectorSettings::default() };
         let director =
             PlanningDirector { address: address.to_owned(), unmet: Arc::clone(&unmet), settings };
         let planning = Planning::start(&etcd, director, watched, config, say).unwrap();

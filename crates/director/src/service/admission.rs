@@ -27,7 +27,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use units::{BitRate, ByteCount, locked};
+use units::{BitRate, ByteCount, Moment, locked};
 
 /// What sends viewers to nodes.
 pub(super) struct Admission {
@@ -248,6 +248,20 @@ impl Admission {
         drop(view);
         self.moves.want((title.clone(), viewer.client), found, now);
         self.moves.recall(title, viewer.client, now).flatten()
+    }
+
+    /// Whether a viewer of this rate who moves to make room may take this place
+    /// ([`Director::leaves_headroom`]).
+    pub(super) fn leaves_headroom(
+        &self,
+        view: &ClusterView,
+        title: TitleNumber,
+        place: CopyPlace,
+        rate: BitRate,
+        now: Moment,
+    ) -> bool {
+        let need = StreamNeed { disk: rate, network: rate, memory: ByteCount(0) };
+        locked(&self.director).leaves_headroom(view, title, (place, need), now)
     }
 
     /// The moves that are wanted.

@@ -34,7 +34,7 @@ use crate::secret::ClusterSecret;
 use crate::unmet::UnmetDemand;
 use crate::watching::{Say, WatchedCluster};
 use admission::Admission;
-use cluster::{ClusterName, DirectorSettings};
+use cluster::{ClusterName, DirectorSettings, Headroom};
 use counters::ServiceCounters;
 use http_service::{
     AcceptSetup, ConnectionService, HttpRequest, HttpService, OpenConnections, ServiceSetup,
@@ -62,8 +62,8 @@ pub struct ServiceConfig {
     pub etcd: EtcdConfig,
     /// The secret that the nodes of the cluster know.
     pub secret: ClusterSecret,
-    /// Whether new viewers leave enough free for the streams of any one node.
-    pub survive_loss: bool,
+    /// What new viewers leave free, so that the loss of any one node is survived.
+    pub headroom: Headroom,
     /// The part of each disk and network that new viewers leave free, for viewers whose node is
     /// lost.
     pub keep_free: f64,
@@ -150,7 +150,7 @@ impl DirectorService {
         let nodes = Nodes::new(config.secret);
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
         let settings = DirectorSettings {
-            survive_node: config.survive_loss,
+            headroom: config.headroom,
             kept: config.keep_free,
             // Players move when they ask where to be, which is long after an attempt (`moves`).
             moves: 0,

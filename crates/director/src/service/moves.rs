@@ -7,11 +7,11 @@
 //!   n1 has room when that player has gone           C fits within the time of the refusal
 //! ```
 //!
-//! Players of HLS ask twice a minute, and they ask the director that they have come by: the others
-//! know nothing of its wishes, and a director that ends forgets them. A wish that no player has met
-//! in a minute is over: the viewers were players of another kind, or have left. Who could move is
-//! found by [`cluster::Director::find_move`]; that a node has room for the one who moves is looked
-//! at again when the player asks (`steering`).
+//! Players of HLS and DASH ask twice a minute, and they ask the director that they have come by:
+//! the others know nothing of its wishes, and a director that ends forgets them. A wish that no
+//! player has met in a minute is over: the viewers were players of another kind, or have left. Who
+//! could move is found by [`cluster::Director::find_move`]; that a node has room for the one who
+//! moves is looked at again when the player asks (`steering`).
 
 use cluster::{NodeId, TitleName};
 use std::collections::BTreeMap;
@@ -93,6 +93,21 @@ impl WantedMoves {
         }
     }
 
+    /// Whether a move may be wanted of the player of this session, which plays a title at a node:
+    /// another one is wanted, or this player was told of one.
+    pub(super) fn concern(
+        &self,
+        node: &NodeId,
+        title: &TitleName,
+        session: &str,
+        now: Moment,
+    ) -> bool {
+        let moves = locked(&self.0);
+        let wanted = moves.wanted.get(&(node.clone(), title.clone()));
+        wanted.is_some_and(|(viewers, until)| *viewers > 0 && *until > now)
+            || moves.told.contains_key(session)
+    }
+
     /// Whether the player of this session, which plays a title at a node, should leave it. Who was
     /// told is told the same again, and is left alone for a while when it has gone.
     pub(super) fn leaves(
@@ -119,6 +134,14 @@ impl WantedMoves {
         moves.made += 1;
         moves.told.insert(session.to_owned(), (node.clone(), now));
         true
+    }
+
+    /// The node that the player of this session was told to leave, long enough ago that it has told
+    /// since where it is; `None`: it was not told lately.
+    pub(super) fn was_told_to_leave(&self, session: &str, now: Moment) -> Option<NodeId> {
+        let moves = locked(&self.0);
+        let (from, at) = moves.told.get(session)?;
+        (now.since(*at) >= WANTED).then(|| from.clone())
     }
 
     /// Viewers who were told to move.
@@ -179,6 +202,9 @@ mod tests {
             assert_eq!(is_so, leaves, "{session} at {node} after {second} s");
         }
         assert_eq!(moves.made(), 2);
+        let left = [("a", 60), ("a", 61), ("c", 61)];
+        let left = left.map(|(session, second)| moves.was_told_to_leave(session, at(second)));
+        assert_eq!(left, [None, Some(n1.clone()), None]);
         assert_eq!(recall(1, 60), None, "the wish is over");
         moves.want(refused(5), Some((n1.clone(), hot.clone())), at(100));
         assert!(!moves.leaves(&n1, &hot, "a", at(101)), "it was moved not long ago");

@@ -1,11 +1,13 @@
-//! Where a viewer goes on who loses the node: other nodes with the title, for the manifest, and the
-//! steering manifest of HLS.
+//! Where a viewer goes on who loses the node, or should leave it: other nodes with the title, for
+//! the manifest, and the steering manifests of HLS and DASH.
 //!
 //! ```text
 //!   question to n1 ── Tenuto-Elsewhere: n2=http://..,n3=http://..     DASH: several BaseURLs
 //!                     Tenuto-Steering: http://director/steer/film?node=n1
-//!   player ──GET /steer/film?node=n1&s=S&ticket=T&names=0,1&_HLS_pathway="n1"──▶ director
-//!          ◀── PATHWAY-PRIORITY n1, n2, n3; n2 and n3 as clones of n1 (RFC 8216bis, 4.4.6.6; 7)
+//!   HLS   ──GET /steer/film?node=n1&s=S&ticket=T&names=0,1&_HLS_pathway="n1"──▶ director
+//!         ◀── PATHWAY-PRIORITY n1, n2, n3; n2 and n3 as clones of n1 (RFC 8216bis, 4.4.6.6; 7)
+//!   DASH  ──GET /steer/film?node=n1&s=S&ticket=T&locations=n1,n2,n3&_DASH_pathway="n1"──▶
+//!         ◀── PATHWAY-PRIORITY n1, n2, n3; of those that the manifest has (ETSI TS 103 998)
 //! ```
 //!
 //! The viewers of a lost node must not all go to the same other one: each viewer has an order of
@@ -17,12 +19,14 @@
 //! back. But for these moves, the answer follows from what etcd has and the request alone, so that
 //! any director gives it. Each address at another node is given by itself, because
 //! players change no port with the host: the node has put the names of its media playlists, the
-//! session and its ticket into the address of the steering manifest.
+//! session and its ticket into the address of the steering manifest. In DASH all addresses are
+//! relative to the base addresses that the manifest has, and players know no others: a viewer of
+//! DASH moves among these.
 
 use super::ServiceState;
 use cluster::{
-    CapacityShare, ClusterView, ContentTag, CopyState, NodeId, NodeView, TitleName, TitleNumber,
-    kept_of,
+    CapacityShare, ClusterView, ContentTag, CopyPlace, CopyState, NodeId, NodeView, TitleName,
+    TitleNumber, kept_of,
 };
 use http_service::{HttpRequest, HttpResponse};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
@@ -43,6 +47,8 @@ pub(super) struct TitleNode {
     free: u64,
     /// What of that new viewers may take.
     free_for_new: u64,
+    /// The copy with most of that; `None`: it was removed.
+    place: Option<CopyPlace>,
     is_drained: bool,
 }
 
@@ -70,11 +76,14 @@ pub(super) fn nodes_with(
             address: digest.address.trim_end_matches('/').to_owned(),
             free,
             free_for_new,
+            place: Some(copy.place),
             is_drained: node.is_drained(),
         };
         let known = found.entry(node.id().as_str()).or_insert_with(with);
         known.free = known.free.max(free);
-        known.free_for_new = known.free_for_new.max(free_for_new);
+        if free_for_new > known.free_for_new {
+            (known.free_for_new, known.place) = (free_for_new, Some(copy.place));
+        }
     }
     let mut found: Vec<TitleNode> = found.into_values().collect();
     found.sort_by(|a, b| {
@@ -140,27 +149,47 @@ pub(super) fn manifest(
     let kept = state.admission.kept();
     let mut nodes = nodes_with(&view, number, now, kept, session.as_bytes());
     let first = request.query("node").unwrap_or_default();
-    let present = request.query("_HLS_pathway").unwrap_or_else(|| first.clone());
-    let present = present.trim_matches('"');
+    let locations = request.query("locations");
+    let left = || state.admission.moves().was_told_to_leave(session, now);
+    let present = match locations.is_some() {
+        true => request.query("_DASH_pathway").and_then(|all| last_of(&all, left)),
+        false => request.query("_HLS_pathway").map(|one| one.trim_matches('"').to_owned()),
+    };
+    let present = present.unwrap_or_else(|| first.clone());
+    let present = &*present;
     let here = NodeId::new(present).ok().and_then(|id| view.node_named(&id));
     let here = here.map(|number| view.node(number)).filter(|node| node.answers(now));
+    // The copy may have been removed, which its viewers play to the end.
+    if let Some(here) = here.filter(|_| !nodes.iter().any(|node| node.name == present)) {
+        nodes.extend(without_copy(here));
+    }
+    if let Some(locations) = &locations {
+        nodes.retain(|node| locations.split(',').any(|name| name == node.name));
+    }
     let mut next = None;
     if let Some(here) = here {
-        // Its copy may have been removed, which its viewers play to the end.
-        if !nodes.iter().any(|node| node.name == present) {
-            nodes.extend(without_copy(here));
-        }
         let rate = view.title(number).size().map_or(BitRate(0), |size| size.rate);
         let is_leaving = leaving(here, number, title)
             .is_some_and(|(leave, of)| has_its_turn(leave, of, session.as_bytes(), now));
         let moves = state.admission.moves();
+        let is_wanted = || moves.concern(here.id(), title, session, now);
+        let leaves_headroom = |node: &TitleNode| {
+            let place = node.place;
+            place.is_none_or(|it| state.admission.leaves_headroom(&view, number, it, rate, now))
+        };
         next = match is_leaving {
             true => with_room(&nodes, present, rate, |node| node.free),
             false => with_room(&nodes, present, rate, |node| node.free_for_new)
+                .filter(|next| is_wanted() && leaves_headroom(next))
                 .filter(|_| moves.leaves(here.id(), title, session, now)),
         };
     }
+    let next = next.map(|node| node.name.clone());
     drop(view);
+    if locations.is_some() {
+        let body = list(in_order(&nodes, &first, present, next.as_deref()).1);
+        return HttpResponse::json(200, &body);
+    }
     let names = request.query("names").unwrap_or_default();
     let of = |name| request.raw_query(name).filter(|value| is_plain(value)).unwrap_or_default();
     let path = format!("/t/{}/", utf8_percent_encode(title.as_str(), ESCAPED));
@@ -169,6 +198,16 @@ pub(super) fn manifest(
     let listed = Playlists { names, path, query };
     let body = steered(&nodes, &first, present, next.as_deref(), &listed);
     HttpResponse::with_body(200, "application/vnd.apple.steering-list", body.to_string())
+}
+
+/// The node that a player of DASH fetches from: the last of all from which it has fetched since it
+/// has asked before. A player that comes back to one of them does not name it again: one that was
+/// `left` long ago, and is among them, is where it has come back to.
+fn last_of(all: &str, left: impl FnOnce() -> Option<NodeId>) -> Option<String> {
+    let all: Vec<&str> = all.trim_matches('"').split(',').collect();
+    let back = left().filter(|left| all.len() > 1 && all.contains(&left.as_str()));
+    let last = all.last().filter(|last| !last.is_empty())?;
+    Some(back.map_or_else(|| (*last).to_owned(), |back| back.to_string()))
 }
 
 /// The media playlists that a manifest has.
@@ -200,7 +239,8 @@ fn is_plain(text: &str) -> bool {
 fn without_copy(node: &NodeView) -> Option<TitleNode> {
     let address = node.digest()?.address.trim_end_matches('/').to_owned();
     let (name, is_drained) = (node.id().to_string(), node.is_drained());
-    Some(TitleNode { name, address, content: None, free: 0, free_for_new: 0, is_drained })
+    let (content, place) = (None, None);
+    Some(TitleNode { name, address, content, free: 0, free_for_new: 0, place, is_drained })
 }
 
 /// How many of a title's viewers should leave a drained node now, and of how many.
@@ -219,12 +259,12 @@ fn has_its_turn(leave: u32, of: u32, salt: &[u8], now: Moment) -> bool {
 
 /// The first node that has room for a viewer of this rate who leaves `present`, and for another
 /// one: half of what is free is left to new viewers.
-fn with_room(
-    nodes: &[TitleNode],
+fn with_room<'a>(
+    nodes: &'a [TitleNode],
     present: &str,
     rate: BitRate,
     free: impl Fn(&TitleNode) -> u64,
-) -> Option<String> {
+) -> Option<&'a TitleNode> {
     let content = nodes.iter().find(|node| node.name == present).and_then(|node| node.content);
     let has_room = |node: &&TitleNode| {
         node.name != present
@@ -232,18 +272,18 @@ fn with_room(
             && (content.is_none() || node.content.is_none() || node.content == content)
             && free(node) >= rate.0.saturating_mul(2)
     };
-    nodes.iter().find(has_room).map(|node| node.name.clone())
+    nodes.iter().find(has_room)
 }
 
+/// The nodes that a steering manifest names, and the order in which the player should go to them.
 /// `first`: the node whose manifest the player has. `present`: the one that it fetches from.
 /// `next`: the one that it goes to now.
-fn steered(
-    nodes: &[TitleNode],
-    first: &str,
+fn in_order<'a>(
+    nodes: &'a [TitleNode],
+    first: &'a str,
     present: &str,
     next: Option<&str>,
-    listed: &Playlists<'_>,
-) -> Value {
+) -> (Vec<&'a TitleNode>, Vec<&'a str>) {
     let mut nodes: Vec<&TitleNode> = nodes.iter().collect();
     // Stable, so that the others stay in their order; first, so that it is among those that count.
     nodes.sort_by_key(|node| (next != Some(&*node.name), node.name != present));
@@ -253,6 +293,23 @@ fn steered(
     if !order.contains(&first) {
         order.push(first);
     }
+    (nodes, order)
+}
+
+/// What the steering manifests of HLS and DASH have in common.
+fn list(order: Vec<&str>) -> Value {
+    json!({ "VERSION": 1, "TTL": ASKED_AGAIN_SECS, "PATHWAY-PRIORITY": order })
+}
+
+/// The steering manifest of HLS.
+fn steered(
+    nodes: &[TitleNode],
+    first: &str,
+    present: &str,
+    next: Option<&str>,
+    listed: &Playlists<'_>,
+) -> Value {
+    let (nodes, order) = in_order(nodes, first, present, next);
     let clones = nodes.iter().filter(|node| node.name != first);
     let clones: Vec<Value> = clones
         .map(|node| {
@@ -262,12 +319,9 @@ fn steered(
             json!({ "BASE-ID": first, "ID": node.name, "URI-REPLACEMENT": replaced })
         })
         .collect();
-    json!({
-        "VERSION": 1,
-        "TTL": ASKED_AGAIN_SECS,
-        "PATHWAY-PRIORITY": order,
-        "PATHWAY-CLONES": clones,
-    })
+    let mut list = list(order);
+    list["PATHWAY-CLONES"] = clones.into();
+    list
 }
 
 /// Other nodes that a manifest names.
@@ -289,7 +343,9 @@ mod tests {
 
     fn node(name: &str, address: &str) -> TitleNode {
         let (name, address) = (name.to_owned(), address.to_owned());
-        TitleNode { name, address, content: None, free: 0, free_for_new: 0, is_drained: false }
+        let (content, place) = (None, None);
+        let is_drained = false;
+        TitleNode { name, address, content, free: 0, free_for_new: 0, place, is_drained }
     }
 
     #[test]
@@ -348,6 +404,22 @@ mod tests {
     }
 
     #[test]
+    fn a_player_of_dash_is_where_it_has_come_last_or_back_to() {
+        let rows = [
+            ("\"n1\"", None, Some("n1")),
+            ("n1,n2", None, Some("n2")),
+            ("\"n1,n2\"", Some("n1"), Some("n1")),
+            ("\"n2\"", Some("n1"), Some("n2")),
+            ("n3,n2", Some("n1"), Some("n2")),
+            ("\"\"", None, None),
+        ];
+        for (all, left, wanted) in rows {
+            let left = || left.map(|name| NodeId::new(name).unwrap());
+            assert_eq!(last_of(all, left).as_deref(), wanted, "{all}");
+        }
+    }
+
+    #[test]
     fn a_viewer_leaves_for_a_node_with_room_for_two_and_the_same_content() {
         let [a, b] = ["a", "b"].map(|content| Some(ContentTag::of(content)));
         let with = |name, content, free, is_drained| TitleNode {
@@ -369,7 +441,7 @@ mod tests {
             (&all[..4], 5, Some("n2"), "n2 n3 n4 n1"),
         ] {
             let found = with_room(nodes, "n1", BitRate(rate), |node| node.free);
-            assert_eq!(found.as_deref(), next);
+            assert_eq!(found.map(|node| &*node.name), next);
             let listed = Playlists { names: Vec::new(), path: String::new(), query: String::new() };
             let list = steered(nodes, "n1", "n1", next, &listed);
             let order_found: Vec<&str> = list["PATHWAY-PRIORITY"]

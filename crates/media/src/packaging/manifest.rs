@@ -24,7 +24,10 @@ use super::iframes::IFrames;
 use super::segments::{LduRun, Segments};
 use super::thumbnails::{LAYOUT, image_seconds};
 use super::timeline::{REORDERED, Timeline, nearest, ticks};
-use super::{Links, Packaging, TextForm, encryption, imsc, playlist, text as texts, track_boxes};
+use super::{
+    ContentSteering, Links, Packaging, TextForm, encryption, imsc, playlist, text as texts,
+    track_boxes,
+};
 use crate::codec::{Colours, SampleEntry};
 use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
@@ -140,6 +143,9 @@ pub(super) fn mpd(
     if kind == "dynamic" && !clock.is_empty() {
         timing(&mut text, clock);
     }
+    if let Some(steering) = steering {
+        steering_server(&mut text, steering);
+    }
     text.push_str("</MPD>\n");
     text
 }
@@ -151,6 +157,16 @@ fn timing(text: &mut String, clock: &str) {
     for way in ["http-xsdate", "http-head"] {
         property(text, "UTCTiming", &format!("urn:mpeg:dash:utc:{way}:2014"), clock);
     }
+}
+
+/// Writes the steering server (ETSI TS 103 998), at the place that the schema of ISO/IEC 23009-1
+/// has for it. There is no default location: players begin with the first base address without one,
+/// and Shaka would know no other before the steering server has answered.
+fn steering_server(text: &mut String, steering: ContentSteering<'_>) {
+    let ContentSteering { server_uri, pathways } = steering;
+    let names: Vec<&str> = pathways.iter().map(|(name, _)| &**name).collect();
+    let names = names.join(",");
+    line(text, format_args!("<ContentSteering>{server_uri}{names}</ContentSteering>"));
 }
 
 /// The times that a manifest states of a title that is being recorded since `began`, in Unix

@@ -112,13 +112,14 @@ pub struct Links<'a> {
     pub steering: Option<ContentSteering<'a>>,
 }
 
-/// The pathways of a title: the servers that have it, for players that lose theirs. HLS names the
-/// own pathway and the steering server (content steering: RFC 8216bis, 4.4.6.6); DASH names all of
-/// them as base addresses (ISO/IEC 23009-1, 5.6).
+/// The pathways of a title: the servers that have it, for players that lose theirs or should go to
+/// another one. HLS names the own pathway and the steering server (content steering: RFC 8216bis,
+/// 4.4.6.6); DASH names all of them as base addresses (ISO/IEC 23009-1, 5.6), and the steering
+/// server (ETSI TS 103 998).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentSteering<'a> {
-    /// The address of the steering server, at whose end the names of all media playlists are to
-    /// stand.
+    /// The address of the steering server, at whose end names are to stand, with commas between
+    /// them: in HLS those of all media playlists, in DASH the identifiers of all pathways.
     pub server_uri: &'a str,
     /// The identifier of each pathway, and the address of the title's folder there, with a slash at
     /// its end. The first pathway is that of this manifest.

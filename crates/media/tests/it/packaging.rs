@@ -808,7 +808,11 @@ fn manifests_tell_where_else_the_title_is() {
     let bases = "<BaseURL serviceLocation=\"n1\">http://n1/t/news/</BaseURL>\n\
                  <BaseURL serviceLocation=\"n2\">http://n2/t/news/</BaseURL>\n<Period";
     assert!(manifest.contains(bases), "{manifest}");
+    let server = "<ContentSteering>http://d/steer/news?names=n1,n2</ContentSteering>";
+    let end = format!("</Period>\n{server}\n</MPD>\n");
+    assert!(manifest.ends_with(&end), "{manifest}");
     for alone in [film.multivariant_playlist(&[0], "?s=T"), film.dash_manifest(&[0], "?s=T")] {
         assert!(!alone.contains("PATHWAY-ID") && !alone.contains("BaseURL"), "{alone}");
+        assert!(!alone.contains("Steering") && !alone.contains("STEERING"), "{alone}");
     }
 }

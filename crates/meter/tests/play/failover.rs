@@ -91,15 +91,23 @@ fn steered(servers: &[Does], steers: bool) -> (PlayReport, Vec<TestServer>) {
     finish(first, others, "/t/film/master.m3u8")
 }
 
-/// As `steered`, with the base addresses of DASH. A manifest names only other servers.
+/// As `steered`, with the base addresses of DASH, and with content steering where that leads away.
 fn based(servers: &[Does]) -> (PlayReport, Vec<TestServer>) {
     let others: Vec<_> = servers[1..].iter().map(|does| server(*does, |_| None)).collect();
-    let bases: String = others
-        .iter()
-        .map(|other| format!("<BaseURL serviceLocation=\"x\">{}</BaseURL>", other.url("/t/film/")))
-        .collect();
+    let bases = others.iter().enumerate().map(|(number, other)| {
+        format!("<BaseURL serviceLocation=\"n{number}\">{}</BaseURL>", other.url("/t/film/"))
+    });
+    let bases: String = bases.collect();
+    let leads = matches!(servers[0], Does::LeadsAway);
+    let mut ids: Vec<String> = (0..others.len()).map(|number| format!("n{number}")).collect();
+    ids.push("n".to_owned());
+    let list = json!({ "VERSION": 1, "TTL": 30, "PATHWAY-PRIORITY": ids });
+    let steering = if leads { "<ContentSteering>/steer?x=1</ContentSteering>" } else { "" };
     let own: &'static OnceLock<String> = Box::leak(Box::default());
     let first = server(servers[0], move |target| {
+        if target == "/steer?x=1&_DASH_pathway=n" && leads {
+            return Some(list.to_string());
+        }
         (target == "/t/film/a.mpd").then(|| {
             let set = |kind: &str, track: u8| {
                 format!(
@@ -111,8 +119,9 @@ fn based(servers: &[Does]) -> (PlayReport, Vec<TestServer>) {
             };
             let own = own.wait();
             format!(
-                "<MPD type=\"static\" mediaPresentationDuration=\"PT1S\"><BaseURL>{own}</BaseURL>\
-                 {bases}<Period>{}{}</Period></MPD>",
+                "<MPD type=\"static\" mediaPresentationDuration=\"PT1S\">\
+                 <BaseURL serviceLocation=\"n\">{own}</BaseURL>\
+                 {bases}<Period>{}{}</Period>{steering}</MPD>",
                 set("video", 0),
                 set("audio", 1)
             )
@@ -173,14 +182,16 @@ fn a_viewer_who_is_led_elsewhere_goes_there_and_comes_back_if_not_taken() {
         (&[LeadsAway, IsFull(99), Serves], 0),
     ];
     for (servers, ends) in rows {
-        let (report, at) = steered(servers, true);
-        let viewer = &report.viewers[0];
-        let shown = || (servers, at.iter().map(TestServer::asked).collect::<Vec<_>>());
-        let verdict = (ViewerOutcome::Admitted, "finished");
-        assert_eq!(verdicts(&report), [verdict], "{:?} {:?}", viewer.error, shown());
-        assert_eq!((viewer.pieces, viewer.failovers), (10, u32::from(ends > 0)), "{:?}", shown());
-        assert!(!at[1].asked().is_empty(), "{:?}", shown());
-        assert!(at[ends].asked().contains(&"/t/film/0/4.m4s?s=7".to_owned()), "{:?}", shown());
+        for (report, at) in [steered(servers, true), based(servers)] {
+            let viewer = &report.viewers[0];
+            let shown = || (servers, at.iter().map(TestServer::asked).collect::<Vec<_>>());
+            let verdict = (ViewerOutcome::Admitted, "finished");
+            assert_eq!(verdicts(&report), [verdict], "{:?} {:?}", viewer.error, shown());
+            let went = (viewer.pieces, viewer.failovers);
+            assert_eq!(went, (10, u32::from(ends > 0)), "{:?}", shown());
+            assert!(!at[1].asked().is_empty(), "{:?}", shown());
+            assert!(at[ends].asked().contains(&"/t/film/0/4.m4s?s=7".to_owned()), "{:?}", shown());
+        }
     }
 }
 

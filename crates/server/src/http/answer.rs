@@ -421,13 +421,17 @@ fn session_listing(shared: &Shared, session: &PlayerSession, manifest: Manifest)
     let (videos, mut query) = (videos(session), session.query());
     let membership = shared.membership.as_ref();
     let failover = membership.and_then(|membership| membership.failover_links(session));
+    let mut steered = String::new();
     if let Some(links) = &failover {
-        let and = if matches!(manifest, Manifest::Dash(_)) { "&amp;" } else { "&" };
+        let (and, server, names) = match manifest {
+            Manifest::Dash(_) => ("&amp;", links.steering.replace('&', "&amp;"), LOCATIONS),
+            _ => ("&", links.steering.clone(), PLAYLISTS),
+        };
         query += &format!("{and}ticket={}", links.ticket);
+        steered = format!("{server}{and}{names}=");
     }
-    let steering = failover
-        .as_ref()
-        .map(|it| ContentSteering { server_uri: &it.steering, pathways: &it.servers });
+    let steering =
+        failover.as_ref().map(|it| ContentSteering { server_uri: &steered, pathways: &it.servers });
     let links = Links { query: &query, steering, ..Links::default() };
     listing(&session.presentation, manifest, &videos, links)
 }
@@ -1018,6 +1022,10 @@ const MOST_FILLED: u64 = 4;
 const CLOCK: &str = "../../time";
 /// A cache asks each time, so that the player of an ended session learns of its end.
 pub(super) const ASK_EACH_TIME: &str = "private, no-cache";
+/// The parameter of the steering server with the names of a manifest's media playlists.
+const PLAYLISTS: &str = "names";
+/// The parameter of the steering server with the names of the nodes in a DASH manifest.
+const LOCATIONS: &str = "locations";
 /// After this long, players behind the same address have begun to play.
 const UNPLAYED_RETRY: Duration = Duration::from_secs(2);
 /// A segment takes some seconds.

@@ -296,6 +296,9 @@ fn a_viewer_goes_on_at_another_node_with_the_ticket_of_the_first() {
         second.server.address()
     );
     assert!(manifest.contains(&base) && manifest.contains("&amp;ticket="), "{manifest}");
+    let server = "<ContentSteering>http://d/steer/film?node=n1&amp;s=";
+    assert!(manifest.contains(server), "{manifest}");
+    assert!(manifest.contains("&amp;locations=n1,n2</ContentSteering>"), "{manifest}");
     let transport = told("/t/film/master-ts.m3u8");
     assert!(!transport.contains("STEERING"), "{transport}");
 

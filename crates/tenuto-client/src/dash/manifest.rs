@@ -16,8 +16,10 @@ pub(super) struct Listed {
     pub(super) renditions: Vec<Rendition>,
     /// The parts of each track, period by period.
     pub(super) tracks: Vec<Vec<Part>>,
-    /// The base addresses of the manifest.
-    pub(super) bases: Vec<Url>,
+    /// The base addresses of the manifest, each with the name of its location.
+    pub(super) bases: Vec<(String, Url)>,
+    /// Where the steering manifest is.
+    pub(super) steering: Option<Url>,
 }
 
 /// The video and audio tracks, where they exist. `rank` selects the rendition of the first track;
@@ -43,7 +45,14 @@ pub(super) fn tracks(url: &Url, text: &str, rank: Option<usize>) -> Result<Liste
     let periods: Vec<Node<'_, '_>> = children(root, "Period").collect();
     let lengths = lengths(root, &periods)?;
     let base = based(url, root)?;
-    let bases = children(root, "BaseURL").filter_map(|node| url.join(node.text()?.trim()).ok());
+    let address = |node: Node<'_, '_>| url.join(node.text()?.trim()).ok();
+    let bases = children(root, "BaseURL").filter_map(|node| {
+        let base = address(node)?;
+        let name =
+            node.attribute("serviceLocation").map_or_else(|| base.to_string(), str::to_owned);
+        Some((name, base))
+    });
+    let steering = children(root, "ContentSteering").find_map(address);
     let mut tracks: Vec<(TrackContent, Vec<Part>)> = Vec::new();
     let mut renditions = Vec::new();
     for (number, (period, length)) in periods.iter().zip(lengths).enumerate() {
@@ -80,7 +89,7 @@ pub(super) fn tracks(url: &Url, text: &str, rank: Option<usize>) -> Result<Liste
         return Err("it names nothing that can be played".to_owned());
     }
     let tracks = tracks.into_iter().map(|(_, parts)| parts).collect();
-    Ok(Listed { renditions, tracks, bases: bases.collect() })
+    Ok(Listed { renditions, tracks, bases: bases.collect(), steering })
 }
 
 /// The content of a track.

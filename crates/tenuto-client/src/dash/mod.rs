@@ -25,6 +25,7 @@ mod time;
 #[cfg(test)]
 mod tests;
 
+use super::pathways::Pathways;
 use super::session::LANES;
 use super::source::{FetchRequest, Init, Piece, TrackSource};
 use super::url::Url;
@@ -41,8 +42,7 @@ pub(crate) struct Manifest {
     /// The renditions of the first track, in ascending order of their rates.
     renditions: Vec<Rendition>,
     tracks: Vec<Vec<Part>>,
-    /// The base addresses of the whole manifest, the preferred one first.
-    bases: Vec<Url>,
+    places: Pathways,
 }
 
 /// The pieces of a track in one period.
@@ -79,9 +79,10 @@ pub(crate) fn read_manifest(
         .map_err(|_| "it is not UTF-8".to_owned())
         .and_then(|text| manifest::tracks(url, text, rank));
     match read {
-        Ok(Listed { renditions, mut tracks, bases }) => {
+        Ok(Listed { renditions, mut tracks, bases, steering }) => {
             tracks.truncate(LANES);
-            Ok(Manifest { url: url.clone(), renditions, tracks, bases })
+            let places = Pathways::of_bases(&bases, steering);
+            Ok(Manifest { url: url.clone(), renditions, tracks, places })
         }
         Err(reason) => Err(not_playable(url, reason)),
     }
@@ -101,9 +102,9 @@ impl Manifest {
         &self.renditions
     }
 
-    /// The base addresses of the whole manifest, the preferred one first.
-    pub(crate) fn bases(&self) -> &[Url] {
-        &self.bases
+    /// The places of the whole title, the preferred one first.
+    pub(crate) fn places(&self) -> &Pathways {
+        &self.places
     }
 
     /// The next index of a track that has to be fetched.

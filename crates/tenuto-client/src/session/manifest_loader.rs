@@ -122,7 +122,7 @@ impl Session {
         let is_best = first + 1 == best.renditions().len();
         let manifest = if is_best { best } else { read_manifest(url, body, Some(first))? };
         self.ladder = Some(ladder);
-        self.found_pathways(Pathways::of_bases(manifest.bases()), shared);
+        self.found_pathways(manifest.places().clone(), shared);
         let tracks = manifest.tracks();
         self.awaited = tracks;
         self.manifest = Some(manifest);

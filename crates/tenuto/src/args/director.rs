@@ -1,8 +1,8 @@
 //! Arguments of `director` and `cluster`.
 
 use super::shared::{CertificateArgs, EtcdArgs, RecordBucketArgs, ReportArgs};
-use super::values::{node_name, some_time, whole};
-use cluster::{BadName, ClusterName, NodeId};
+use super::values::{node_name, some_time, whole, words};
+use cluster::{BadName, ClusterName, Headroom, NodeId};
 use director::etcd::{EtcdAddress, EtcdConfig};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -153,10 +153,16 @@ pub(crate) struct DirectorArgs {
     pub(crate) tokens: Option<PathBuf>,
     /// Leave as much free as the viewers of any one node need.
     ///
-    /// A new viewer is then refused where the free rate of all disks would not be enough for the
-    /// streams of the largest node, if that were lost.
-    #[arg(long)]
-    pub(crate) survive_loss: bool,
+    /// A new viewer is then refused where there would not be enough if that node were lost.
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "node",
+        value_parser = words(HEADROOM)
+    )]
+    pub(crate) survive_loss: Option<Headroom>,
     /// Part of each disk and network for viewers who lose their node.
     ///
     /// New viewers get the rest. Without it a viewer may find the other nodes with the title full.
@@ -176,6 +182,21 @@ pub(crate) struct DirectorArgs {
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }
+
+/// What new viewers leave free, by name.
+const HEADROOM: [(&str, &str, Headroom); 2] = [
+    (
+        "node",
+        "the free rate of all disks is enough for the streams of the largest node; without WHAT, too",
+        Headroom::Node,
+    ),
+    (
+        "title",
+        "the viewers of each title fit at the other nodes with that title. A title on one node has no \
+         viewers",
+        Headroom::Title,
+    ),
+];
 
 /// Parses the name of a cluster.
 pub(crate) fn cluster_name(text: &str) -> Result<ClusterName, BadName> {

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::{limits, out};
 use bucket::BucketListing;
 use cluster::placement::CopyRules;
-use cluster::{ContentTag, TitleName, TitleSize};
+use cluster::{ContentTag, Headroom, TitleName, TitleSize};
 use director::planning::{ListedTitles, PlanningConfig};
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, PageCheck, PageKind, PageRefusal, ServiceConfig};
@@ -34,7 +34,7 @@ pub(crate) fn director(args: &DirectorArgs) -> Result<(), Failure> {
         tls: args.certificate.files(),
         etcd: args.cluster.etcd(),
         secret,
-        survive_loss: args.survive_loss,
+        headroom: args.survive_loss.unwrap_or(Headroom::None),
         keep_free: f64::from(args.keep_free) / 100.0,
         planning: planning(args)?,
         check: args.tokens.as_deref().map(page_check).transpose()?,

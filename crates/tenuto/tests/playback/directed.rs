@@ -1,6 +1,6 @@
-//! Viewers who come through a director: hls.js, dash.js and Shaka lose the node to which they were
-//! sent and go on at another, and players of RTSP follow to the node that has reserved. etcd is in
-//! memory here, all else is the program.
+//! Viewers who come through a director: hls.js, dash.js and Shaka go on at another node when they
+//! lose the one to which they were sent, and when others need their place there; players of RTSP
+//! follow to the node that has reserved. etcd is in memory here, all else is the program.
 
 use crate::chromium::{SCRIPTS, in_chromium};
 use crate::gstreamer;
@@ -39,16 +39,8 @@ fn players_go_on_at_another_node_when_theirs_is_killed() {
     }
     let director = start(&dir, &format!("director --listen 127.0.0.1:0 {of_cluster}"));
     await_ready(&director, &["n1", "n2"]);
-    let mut rows = String::new();
-    for (player, manifest) in PLAYERS {
-        let url = director.url(&format!("/t/film/{manifest}"));
-        write!(rows, "[\"{player}\",\"{url}\"],").expect("into memory");
-    }
-    let scripts: String =
-        SCRIPTS.iter().map(|(name, _)| format!("<script src=\"/{name}\"></script>")).collect();
-    let page = PAGE.replace("SCRIPTS", &scripts).replace("ROWS", &rows);
     let mut playing = 0;
-    let said = in_chromium(&dir, &page, &mut |request| {
+    let said = in_chromium(&dir, &page_of(&director), &mut |request| {
         playing += usize::from(request.contains("/playing"));
         if playing == PLAYERS.len()
             && let Some(lost) = nodes[0].take()
@@ -70,6 +62,98 @@ fn players_go_on_at_another_node_when_theirs_is_killed() {
     assert_eq!(said.lines().count(), PLAYERS.len(), "{said}");
     let second = nodes[1].as_ref().expect("not killed");
     assert_eq!(json(second, "/status")["admitted"], PLAYERS.len());
+}
+
+/// Viewers who ask for each of these titles, at most: more than a node has room for.
+const MOST: usize = 40;
+
+/// Titles that only the first node has, of the rate of the film.
+const ONLY_HERE: [&str; 3] = ["first", "second", "third"];
+
+#[test]
+fn players_make_room_at_their_node_and_go_on_at_another() {
+    let (dir, etcd) = (TestDir::new(), TestEtcd::new());
+    let of_cluster = cluster(&dir, &etcd, FILM);
+    // A stream takes 1.4 Mb/s, and more at its start. The first node has more free, also when two
+    // play there, so that all players come to it; the other one has plenty.
+    let nodes: Vec<Served> = [("n1", 24), ("n2", 18)]
+        .into_iter()
+        .map(|(name, rate)| {
+            dir.ok(&format!("format {name}.store --size 64MiB"));
+            dir.ok(&format!("ingest {name}.store film.mp4"));
+            for title in ONLY_HERE.iter().filter(|_| name == "n1") {
+                dir.ok(&format!("ingest n1.store film.mp4 --title {title}"));
+            }
+            let port = free_port();
+            let own = format!(
+                "{name}.store --as-disk ssd-sata --network {rate}Mbps --segment 2s --node {name} \
+                 --node-address http://127.0.0.1:{port}"
+            );
+            start(&dir, &format!("serve {own} --listen 127.0.0.1:{port} {of_cluster}"))
+        })
+        .collect();
+    let director = start(&dir, &format!("director --listen 127.0.0.1:0 {of_cluster}"));
+    await_titles(&director, |title, ready| {
+        let wanted = if title == "film" { 2 } else { 1 };
+        ready.len() == wanted
+    });
+    let mut playing = 0;
+    // Of each title, how many were admitted, and the refusal of the next.
+    let mut refused = Vec::new();
+    let said = in_chromium(&dir, &page_of(&director), &mut |request| {
+        playing += usize::from(request.contains("/playing"));
+        if playing != PLAYERS.len() || !refused.is_empty() {
+            return;
+        }
+        let sessions = json(&nodes[0], "/sessions");
+        assert_eq!(sessions["total"], PLAYERS.len(), "all are at the first node: {sessions}");
+        // The node has told of them, and the director knows.
+        let told = |(key, viewers): &(String, String)| {
+            key.ends_with("/viewers/n1") && viewers.contains("film")
+        };
+        await_that("the node tells of its viewers", || etcd.records().iter().any(told));
+        etcd.put("/tenuto/c/titles/mark", r#"{"rate":1,"size":1}"#);
+        let knows = || json(&director, "/titles")["titles"].to_string().contains("mark");
+        await_that("the director has read so far", knows);
+        for title in ONLY_HERE {
+            let path = format!("/t/{title}/master.m3u8");
+            let ask = || director.request(&path).expect_err("a redirect or a refusal");
+            let answers = std::iter::repeat_with(ask).take(MOST);
+            let admitted = answers.take_while(|answer| answer.contains(" 302 ")).count();
+            refused.push((admitted, ask()));
+        }
+    });
+    #[expect(clippy::print_stdout, reason = "the figures of a test, with --nocapture")]
+    {
+        println!("{said}\n{refused:?}");
+    }
+    let metrics = String::from_utf8_lossy(&director.get("/metrics")).into_owned();
+    assert!(metrics.contains("\ntenuto_director_moves_total 3\n"), "{said} {refused:?} {metrics}");
+    for (line, (player, _)) in said.lines().zip(PLAYERS) {
+        let whole = format!("{player}: ended, errors [], stood still 0 times,");
+        assert!(line.starts_with(&whole), "{said}");
+    }
+    assert_eq!(said.lines().count(), PLAYERS.len(), "{said}");
+    // Each was admitted once at each node, and nothing of them is left at the first.
+    let second = json(&nodes[1], "/status");
+    assert_eq!(second["admitted"], PLAYERS.len(), "{second}");
+    await_that("all is free at the first node", || {
+        let status = json(&director, "/status");
+        let network = &status["nodes"][0]["network"];
+        status["nodes"][0]["name"] == "n1" && network["free"] == network["guaranteed"]
+    });
+}
+
+/// A page on which each player plays the film through this director.
+fn page_of(director: &Served) -> String {
+    let mut rows = String::new();
+    for (player, manifest) in PLAYERS {
+        let url = director.url(&format!("/t/film/{manifest}"));
+        write!(rows, "[\"{player}\",\"{url}\"],").expect("into memory");
+    }
+    let scripts: String =
+        SCRIPTS.iter().map(|(name, _)| format!("<script src=\"/{name}\"></script>")).collect();
+    PAGE.replace("SCRIPTS", &scripts).replace("ROWS", &rows)
 }
 
 /// Two seconds of pictures, as many as the players must show.
@@ -189,10 +273,20 @@ fn cluster(dir: &TestDir, etcd: &TestEtcd, film: &str) -> String {
 
 /// Waits until the director knows all titles on these nodes.
 fn await_ready(director: &Served, nodes: &[&str]) {
+    await_titles(director, |_, ready| ready.iter().eq(nodes));
+}
+
+/// Waits until the director knows titles, and of each that it is ready on the nodes wanted.
+fn await_titles(director: &Served, is_ready: impl Fn(&str, &[Value]) -> bool) {
     await_that("all nodes register", || {
         let known = json(director, "/titles");
         let titles = known["titles"].as_array().filter(|titles| !titles.is_empty());
-        titles.is_some_and(|all| all.iter().all(|it| it["ready"] == serde_json::json!(nodes)))
+        titles.is_some_and(|all| {
+            all.iter().all(|it| {
+                let ready = it["ready"].as_array().map_or(&[][..], Vec::as_slice);
+                is_ready(it["name"].as_str().unwrap_or_default(), ready)
+            })
+        })
     });
 }
 
@@ -204,13 +298,24 @@ fn await_that(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Each player keeps 6 s. The server gets a request when one has played for 3 s.
+/// Each player keeps 6 s, and asks every 2 s where it should be, not every 30 s, so that a test is
+/// short. The server gets a request when one has played for 3 s.
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div>
 SCRIPTS
 <script>
+class OftenSteered extends Hls.DefaultConfig.loader {
+  load(context, config, callbacks) {
+    if (context.type !== 'steering-manifest') return super.load(context, config, callbacks);
+    const onSuccess = (response, ...more) => {
+      response.data.TTL = 2;
+      callbacks.onSuccess(response, ...more);
+    };
+    super.load(context, config, { ...callbacks, onSuccess });
+  }
+}
 const players = {
   hls(video, url, fatal) {
-    const hls = new Hls({ maxBufferLength: 6, maxMaxBufferLength: 6 });
+    const hls = new Hls({ maxBufferLength: 6, maxMaxBufferLength: 6, loader: OftenSteered });
     hls.on(Hls.Events.ERROR, (_, data) => { if (data.fatal) fatal(data.details); });
     hls.loadSource(url);
     hls.attachMedia(video);
@@ -222,10 +327,16 @@ const players = {
     // It tells of each segment that it did not get, and goes on elsewhere.
     player.on(dashjs.MediaPlayer.events.PLAYBACK_ERROR, event => fatal(event.error.message));
     player.initialize(video, url, false);
+    setInterval(() => player.triggerSteeringRequest(), 2000);
   },
   shaka(video, url, fatal) {
     const player = new shaka.Player();
     player.configure({ streaming: { bufferingGoal: 6, failureCallback: () => player.retryStreaming(0.1) } });
+    player.getNetworkingEngine().registerResponseFilter((type, response) => {
+      if (type !== shaka.net.NetworkingEngine.RequestType.CONTENT_STEERING) return;
+      const list = JSON.parse(new TextDecoder().decode(response.data));
+      response.data = new TextEncoder().encode(JSON.stringify({ ...list, TTL: 2 })).buffer;
+    });
     player.addEventListener('error', event => { if (event.detail.severity === 2) fatal(`code ${event.detail.code}`); });
     player.attach(video).then(() => player.load(url)).catch(error => fatal(`code ${error.code}`));
   },
@@ -235,11 +346,16 @@ const play = ([name, url]) => new Promise(done => {
   video.muted = true;
   document.getElementById('stage').append(video);
   const errors = [];
-  let stood = 0, since = null, told = false;
-  const end = how => done(`${name}: ${how}, errors [${errors}], stood still for ${Math.round(stood)} ms`);
+  let times = 0, stood = 0, since = null, told = false;
+  const end = how => done(`${name}: ${how}, errors [${errors}], stood still ${times} times, for ${Math.round(stood)} ms`);
   players[name](video, url, what => { errors.push(what); end('gave up'); });
   video.oncanplay = () => video.play().catch(() => {});
-  video.onwaiting = () => { if (told) since ??= performance.now(); };
+  video.onwaiting = () => {
+    // At the end it waits for pictures that do not come.
+    if (!told || since !== null || video.currentTime > video.duration - 0.5) return;
+    times++;
+    since = performance.now();
+  };
   video.onplaying = () => { if (since !== null) { stood += performance.now() - since; since = null; } };
   video.ontimeupdate = () => {
     // dash.js does not always end the media source after a segment that it fetched elsewhere.
