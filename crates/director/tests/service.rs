@@ -124,6 +124,10 @@ fn wants_a_token(_: &str) -> Option<String> {
     whole("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", body)
 }
 
+fn has_no_such_title(_: &str) -> Option<String> {
+    whole("404 Not Found", "", r#"{"error":"no-title","message":"it was removed"}"#)
+}
+
 fn is_silent(_: &str) -> Option<String> {
     None
 }
@@ -515,6 +519,20 @@ fn a_node_with_another_secret_is_left_out_and_named_once() {
     let wanted =
         "the node n0 does not take this director for one of its cluster: its secret differs";
     assert_eq!(said, wanted);
+}
+
+#[test]
+fn a_node_that_has_the_title_no_more_is_followed_by_the_next() {
+    let rows: [(fn(&str) -> Option<String>, u16, &str); 3] =
+        [(reserves, 302, ""), (is_full, 503, "full"), (has_no_such_title, 404, "")];
+    for (other, wanted, why) in rows {
+        let (gone, other) = (StubNode::start(has_no_such_title), StubNode::start(other));
+        let cluster = TestCluster::start(&[&gone, &other]);
+        let answer = cluster.get("/t/film/master.m3u8");
+        let told = if why.is_empty() { String::new() } else { cause(&answer) };
+        assert_eq!((status(&answer), told.as_str()), (wanted, why), "{answer}");
+        assert_eq!((gone.asked(), other.asked()), (1, 1), "{answer}");
+    }
 }
 
 #[test]

@@ -219,7 +219,7 @@ impl Fixture {
                 let at = begin + EVERY * number;
                 self.advance(at);
                 self.requests += 1;
-                let max_wait = MaxWait { time: max_wait, is_chosen: false };
+                let max_wait = MaxWait { time: max_wait, ..MaxWait::default() };
                 let request = AdmitRequest { max_wait, ..request(self.requests) };
                 let layout = Arc::clone(&request.layout);
                 let start = Instant::now();

@@ -24,8 +24,8 @@ use super::sessions::{Presence, Session};
 use super::stream::{Stream, StreamId};
 use super::streams::{Beginning, Choice, OffBooks, Rejected, Rejection};
 use super::{
-    AdmissionDecision, AdmitRequest, Engine, FillFor, MaxWait, Refusal, Resource, SessionId,
-    SessionSummary,
+    AdmissionDecision, AdmitRequest, Engine, FillFor, MaxWait, Refusal, RefusalCause, Resource,
+    SessionId, SessionSummary,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,13 @@ impl Engine {
         request: AdmitRequest,
     ) -> AdmissionDecision {
         let (fill, priority) = (request.fill, request.priority);
-        let decision = self.accept_or_refuse(now, request);
+        let waits_for_disk = waits_for_disk(&request);
+        let mut decision = self.accept_or_refuse(now, request);
+        if let (Some(request), AdmissionDecision::Refused(refusal)) = (waits_for_disk, &decision)
+            && (refusal.cause, refusal.resource) == (RefusalCause::Title, Some(Resource::Disk))
+        {
+            decision = self.accept_or_refuse(now, request);
+        }
         if let AdmissionDecision::Refused(refusal) = &decision {
             let counters = &mut self.streams.accounts.counters;
             match fill {
@@ -253,7 +259,7 @@ impl Engine {
 
     // The wait that a viewer agrees to, in slots.
     fn agreed_wait(&self, request: &AdmitRequest) -> AgreedWait {
-        let MaxWait { time, is_chosen } = request.max_wait;
+        let MaxWait { time, is_chosen, .. } = request.max_wait;
         let slots = time.as_nanos() / self.config.slot.as_nanos();
         let slots = u32::try_from(slots).unwrap_or(u32::MAX).min(MOST_PATIENCE_SLOTS);
         AgreedWait { slots, is_chosen }
@@ -567,3 +573,11 @@ pub(super) struct SuspendedSession {
 
 /// The latest start that a patient viewer is given: five minutes of 500 ms slots, each tried.
 const MOST_PATIENCE_SLOTS: u32 = 600;
+
+/// The request with the wait that a disk may need also without other viewers, if its viewer waits for
+/// that: a disk that was seen to pause for longer than the start-up.
+fn waits_for_disk(request: &AdmitRequest) -> Option<AdmitRequest> {
+    let time = request.max_wait.for_disk;
+    let max_wait = MaxWait { time, ..MaxWait::default() };
+    (time > request.max_wait.time).then(|| AdmitRequest { max_wait, ..request.clone() })
+}

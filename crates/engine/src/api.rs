@@ -205,6 +205,9 @@ pub struct MaxWait {
     /// Whether the viewer has chosen the time. Then it waits for so long where that gives it a
     /// place; otherwise for no longer than the queue of a crowd lasts.
     pub is_chosen: bool,
+    /// The longest time that it waits where the disk needs that also without other viewers, for
+    /// whom it does not wait.
+    pub for_disk: Duration,
 }
 
 /// An admission request: a viewer wants to play a title.

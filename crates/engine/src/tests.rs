@@ -108,7 +108,7 @@ fn request(layout: Arc<Layout>) -> AdmitRequest {
 
 /// A wait that the viewer has chosen.
 fn chosen_wait(seconds: u64) -> MaxWait {
-    MaxWait { time: Duration::from_secs(seconds), is_chosen: true }
+    MaxWait { time: Duration::from_secs(seconds), is_chosen: true, ..MaxWait::default() }
 }
 
 impl Fixture {

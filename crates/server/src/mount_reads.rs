@@ -201,9 +201,9 @@ impl MountReaders {
                 Arc::new(Presentation::file_at_rate(&title.whole, &file, rate))
             }
         };
-        // The first reads wait, as the manifest of a player does.
+        // As the manifest of a player does.
         let time = self.shared.upgrade().map_or(Duration::ZERO, |shared| shared.settings().wait);
-        let wait = MaxWait { time, is_chosen: false };
+        let wait = MaxWait { time, ..MaxWait::default() };
         let format = DeliveryFormat::Progressive;
         let request = Box::new(PlayRequest {
             tracks: Some(tracks_of(&file)),

@@ -431,7 +431,11 @@ impl Run {
             copies: Vec::new(),
             offers: vec![vec![0]],
             start: Duration::ZERO,
-            max_wait: MaxWait { time: Duration::from_secs(5), is_chosen: true },
+            max_wait: MaxWait {
+                time: Duration::from_secs(5),
+                is_chosen: true,
+                ..MaxWait::default()
+            },
             replaces: None,
             fill: Some(FillFor::Cache),
             priority: Priority::default(),

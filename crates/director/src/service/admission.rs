@@ -166,6 +166,8 @@ impl Admission {
         let with_title = steering::nodes_with(&view, number, now, self.kept(), &salt);
         drop(view);
         let mut location = String::new();
+        // The answer of a node that has the title no more, as long as no other has answered.
+        let (mut missing, mut only_missing) = (None, true);
         loop {
             let answer = match (step, asked) {
                 (DirectorStep::Admitted(_), _) => {
@@ -174,6 +176,9 @@ impl Admission {
                 }
                 (DirectorStep::Refused(refused), _) => {
                     locked(&self.director).end(&attempt);
+                    if let Some(reply) = missing.filter(|_| only_missing) {
+                        return Outcome::ByNode(reply);
+                    }
                     if matches!(refused.reason, RefusalReason::NoCopy | RefusalReason::Full) {
                         self.unmet.refused(title, viewer.client, Instant::now());
                     }
@@ -210,10 +215,17 @@ impl Admission {
                         }
                         Ok(NodeVerdict::NoRtsp) => NodeAnswer::Unsuited,
                         Ok(_) => NodeAnswer::Unreachable,
+                        // Its record says so soon. Players give up at this answer, so the other nodes
+                        // with the title are asked first.
+                        Err(reply) if reply.is_no_title() => {
+                            missing = Some(*reply);
+                            NodeAnswer::Unsuited
+                        }
                         Err(reply) => return Outcome::ByNode(*reply),
                     }
                 }
             };
+            only_missing &= answer == NodeAnswer::Unsuited;
             if answer == NodeAnswer::Unreachable {
                 counters.silent();
             }

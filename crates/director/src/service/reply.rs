@@ -144,6 +144,12 @@ impl NodeReply {
         Ok(Some((reply, head, length)))
     }
 
+    /// Whether the node has no title of this name.
+    pub(super) fn is_no_title(&self) -> bool {
+        let problem = || serde_json::from_slice::<NodeProblem>(&self.body).unwrap_or_default();
+        self.status == 404 && problem().is("no-title")
+    }
+
     /// What the answer means.
     pub(super) fn verdict(&self) -> NodeVerdict {
         let problem = || serde_json::from_slice::<NodeProblem>(&self.body).unwrap_or_default();

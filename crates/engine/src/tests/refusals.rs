@@ -202,20 +202,26 @@ fn a_refusal_leaves_the_memory_of_other_viewers_sockets_as_it_was() {
 // A disk that may pause for three seconds has everybody wait for one, also behind others.
 #[test]
 fn nobody_is_refused_for_a_wait_that_the_empty_disk_needs_too() {
-    for (slots_paused, viewers) in [(0, 30), (6, 30), (12, 30), (16, 0)] {
+    let patient = MaxWait { time: Duration::from_secs(5), ..MaxWait::default() };
+    // Who waits for the disk only, as a viewer for whom a director asks.
+    let for_disk = MaxWait { for_disk: Duration::from_secs(5), ..MaxWait::default() };
+    let disks = [(0, 30), (6, 30), (12, 30), (16, 0)];
+    let waits = [patient, for_disk];
+    for ((slots_paused, viewers), max_wait) in
+        disks.into_iter().flat_map(|disk| waits.map(|max_wait| (disk, max_wait)))
+    {
         let config = EngineConfig { policy: PolicyKind::ServiceCurve, ..config(100, 10_000) };
         let mut fixture = Fixture::new(config);
         let pauses = (1..=slots_paused).map(|slots| (slots, 0));
         let curve = ServiceCurve::of_fewest(pauses.chain([(slots_paused + 1, 100)]));
         let timings = DiskTimings { curve: Some(curve), ..DiskTimings::default() };
         fixture.engine.set_timings(Moment::ZERO, DiskNumber(0), timings);
-        let max_wait = MaxWait { time: Duration::from_secs(5), is_chosen: false };
         let admitted = (0..30).filter(|title| {
             let request = AdmitRequest { max_wait, ..request(layout(*title)) };
             let answer = fixture.ask(request);
             fixture.pass(200);
             matches!(answer, AdmissionDecision::Admitted { .. })
         });
-        assert_eq!(admitted.count(), viewers, "a disk that pauses for {slots_paused} slots");
+        assert_eq!(admitted.count(), viewers, "{slots_paused} slots without a read, {max_wait:?}");
     }
 }

@@ -154,7 +154,7 @@ fn a_waiting_viewer_is_admitted_later_and_plays_without_a_deadline_miss() {
 #[test]
 fn the_pace_of_a_crowd_delays_nobody_who_goes_on_with_a_reservation() {
     let mut fixture = Fixture::new(config(16, 400));
-    let patient = MaxWait { time: Duration::from_secs(5), is_chosen: false };
+    let patient = MaxWait { time: Duration::from_secs(5), ..MaxWait::default() };
     // They come in one moment, reserve, and say then from where they play.
     let reserved = [1, 2, 3].map(|title| fixture.begin_session(request(layout(title))).0);
     let waits = [0, 1, 2].map(|number: usize| {

@@ -159,7 +159,7 @@ impl Core {
             copies: copies.to_vec(),
             offers: offers[best..].to_vec(),
             start: Duration::ZERO,
-            max_wait: MaxWait { time: LONGEST_DELAY, is_chosen: true },
+            max_wait: MaxWait { time: LONGEST_DELAY, is_chosen: true, ..MaxWait::default() },
             replaces: None,
             fill: None,
             priority: permit.priority,

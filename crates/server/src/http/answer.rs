@@ -138,7 +138,9 @@ fn decide(
             let title = open_title(shared, &name, opened)?;
             let start =
                 playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
-            let play = over_rtsp::play_request(title, name, is_transport, request.permit, start)?;
+            let (for_disk, permit) = (shared.settings().wait, request.permit);
+            let play =
+                over_rtsp::play_request(for_disk, title, name, is_transport, permit, start)?;
             if is_transport && !play.presentation.packaging.is_transport_planned() {
                 return Ok(Decision::PlanTransport(play.title, play.presentation));
             }
@@ -512,14 +514,18 @@ fn presentation_of(
     }
 }
 
-/// The longest time that the player waits for its start: its own, else the server's. A director
-/// does not wait: it asks another node.
+/// The longest time that the player waits for its start: its own, else the server's. For a director
+/// it is the disk's: behind others its viewer does not wait, because it asks another node.
 fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<MaxWait, Decision> {
     if request.viewer.is_some() {
-        return Ok(MaxWait::default());
+        return Ok(MaxWait { for_disk: shared.settings().wait, ..MaxWait::default() });
     }
     let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
-    Ok(MaxWait { time: asked.unwrap_or(shared.settings().wait), is_chosen: asked.is_some() })
+    Ok(MaxWait {
+        time: asked.unwrap_or(shared.settings().wait),
+        is_chosen: asked.is_some(),
+        ..MaxWait::default()
+    })
 }
 
 /// What the player's token permits, with the priority that the player asks for if that is lower.

@@ -101,7 +101,9 @@ pub(super) fn answer(
             };
             let segment = shared.content.segment();
             let start = start.unwrap_or_else(|| title.start(segment));
-            let play = play(title, presentation, name, MaxWait::default());
+            let for_disk = shared.settings().wait;
+            let max_wait = MaxWait { for_disk, ..MaxWait::default() };
+            let play = play(title, presentation, name, max_wait);
             Ok(Decision::FailOver(Box::new(PlayRequest {
                 format: DeliveryFormat::Segmented,
                 start,

@@ -220,7 +220,7 @@ fn fill(
         return generated(media).into();
     };
     let (presentation, name) = (Arc::new(presentation), name.to_owned());
-    let wait = MaxWait { time: shared.settings().wait, is_chosen: true };
+    let wait = MaxWait { time: shared.settings().wait, is_chosen: true, ..MaxWait::default() };
     let play = PlayRequest::new(title, presentation, name, DeliveryFormat::Segmented, wait);
     let play = PlayRequest { fill: Some(FillFor::Cache), protocol: Protocol::Cache, ..play };
     Decision::Fill(Box::new(play), media)

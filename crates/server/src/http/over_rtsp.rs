@@ -34,8 +34,10 @@ pub(super) fn refusal(shared: &Shared, name: &str) -> Option<Response> {
 }
 
 /// The admission request of a player, for the tracks that a description names. `start`: where a
-/// player goes on with a title that it has begun at another node.
+/// player goes on with a title that it has begun at another node; `for_disk`: how long it waits where
+/// the disk needs that also without other viewers.
 pub(super) fn play_request(
+    for_disk: Duration,
     title: Arc<OpenTitle>,
     name: String,
     is_transport: bool,
@@ -49,12 +51,13 @@ pub(super) fn play_request(
     let whole = Arc::clone(&title.whole);
     let start = start.filter(|start| *start < whole.packaging.duration()).unwrap_or_default();
     let format = Manifest::OverRtsp { is_transport }.format();
+    let max_wait = MaxWait { for_disk, ..MaxWait::default() };
     Ok(PlayRequest {
         tracks: Some(tracks),
         start,
         permit,
         is_directed: true,
-        ..PlayRequest::new(title, whole, name, format, MaxWait::default())
+        ..PlayRequest::new(title, whole, name, format, max_wait)
     })
 }
 

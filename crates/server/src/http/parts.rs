@@ -114,7 +114,7 @@ pub(super) fn fill(
     let presentation = Presentation::node_fill(&title.whole, &body, part.rate)
         .ok_or_else(|| Response::error(400, "bad-part", "this is no part of a title"))?;
     let (presentation, name) = (Arc::new(presentation), name.to_owned());
-    let now = MaxWait { time: Duration::ZERO, is_chosen: true };
+    let now = MaxWait { time: Duration::ZERO, is_chosen: true, ..MaxWait::default() };
     let play = PlayRequest::new(title, presentation, name, DeliveryFormat::Segmented, now);
     let play = PlayRequest { fill: Some(FillFor::Node), protocol: Protocol::Node, ..play };
     let head = Head::new(200)

@@ -382,7 +382,7 @@ impl ChannelWorker {
         let title = Arc::clone(&channel.title);
         let presentation = Arc::clone(&title.whole);
         let name = channel.name.clone();
-        let wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
+        let wait = MaxWait { time: self.shared.settings().wait, ..MaxWait::default() };
         let format = DeliveryFormat::TransportStream;
         let request = Box::new(PlayRequest {
             tracks: Some(channel.tracks.clone()),

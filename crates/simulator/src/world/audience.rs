@@ -72,7 +72,7 @@ impl World<'_> {
         // A viewer that is playing does not wait for a start: it has one.
         let time = if replaces.is_some() { Duration::ZERO } else { patience };
         // Half of the viewers have chosen their wait.
-        let max_wait = MaxWait { time, is_chosen: number.is_multiple_of(2) };
+        let max_wait = MaxWait { time, is_chosen: number.is_multiple_of(2), ..MaxWait::default() };
         let wish = Wish { title: self.viewers[number].profile.title, from, patience: time };
         self.asked += 1;
         let is_lowered = self.lowered == Some(self.asked);

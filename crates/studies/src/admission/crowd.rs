@@ -385,7 +385,7 @@ impl Evening {
     }
 
     fn arrive(&mut self, now: Moment, layout: Arc<Layout>, study: &CrowdStudy) {
-        let max_wait = MaxWait { time: study.wait, is_chosen: false };
+        let max_wait = MaxWait { time: study.wait, ..MaxWait::default() };
         let title = layout.title;
         let tracks = 0..u16::try_from(layout.tracks.len()).unwrap_or(u16::MAX);
         let first = |track: &TrackLayout| track.due.iter().take_while(|due| **due == 0).count();

@@ -353,7 +353,7 @@ impl RtspWorker {
 
     fn play(&mut self, id: ConnectionId, request: &Asked) -> Result<Next, RtspReply> {
         let speed = asked_speed(request)?;
-        let wait = MaxWait { time: self.shared.settings().wait, is_chosen: false };
+        let wait = MaxWait { time: self.shared.settings().wait, ..MaxWait::default() };
         let permit = self.permit(id);
         let adopted = self.connections.get(&id).and_then(|it| it.adopted.as_ref()?.session);
         let session = self.named_session(id, request)?;
