@@ -139,8 +139,7 @@ fn decide(
             let start =
                 playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
             let (for_disk, permit) = (shared.settings().wait, request.permit);
-            let play =
-                over_rtsp::play_request(for_disk, title, name, is_transport, permit, start)?;
+            let play = over_rtsp::play_request(for_disk, title, name, is_transport, permit, start)?;
             if is_transport && !play.presentation.packaging.is_transport_planned() {
                 return Ok(Decision::PlanTransport(play.title, play.presentation));
             }

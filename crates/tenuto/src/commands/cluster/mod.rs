@@ -312,7 +312,8 @@ fn drain(args: &ClusterDrainArgs) -> Result<(), Failure> {
     let named = view.node_named(node);
     if !*undo && named.is_none_or(|number| view.node(number).digest().is_none()) {
         let message = format!("no node '{node}' is registered in '{}'", cluster.cluster_name);
-        let hint = "`tenuto cluster nodes` lists them; a node that is away is drained already";
+        let hint = "`tenuto cluster nodes` lists them; one that is away is replaced after ten minutes, \
+                    and can be drained when it is back";
         return Err(Failure::new(message).hint(hint));
     }
     if !*undo && view.planner().is_none() {
