@@ -74,8 +74,13 @@ pub fn draw(class: FaultClass, seed: u64) -> Scenario {
     if READ_AHEAD_AT.contains(&(seed % READ_AHEAD_EVERY)) {
         let rng = &mut fastrand::Rng::with_seed(seed ^ READ_AHEAD_SALT);
         let viewers = &mut scenario.viewers;
-        viewers.read_ahead = share(rng);
+        let read_ahead = share(rng);
         viewers.reads_per_request = [0, 1, 2, 3, 8][rng.usize(..5)];
+        // Without admission no memory is reserved: what is read later may take all of it, until the
+        // time limit of the sockets, which worlds do not have.
+        if scenario.policy != PolicyKind::None {
+            viewers.read_ahead = read_ahead;
+        }
     }
     // Draws nothing, so that all else in these worlds is as it was without leads.
     scenario.titles.leads = LEADS_AT.contains(&(seed % LEADS_EVERY));

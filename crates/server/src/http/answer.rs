@@ -138,7 +138,8 @@ fn decide(
             let title = open_title(shared, &name, opened)?;
             let start =
                 playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
-            let (for_disk, permit) = (shared.settings().wait, request.permit);
+            let (for_disk, permit) =
+                (shared.settings().wait.min(BEFORE_A_DIRECTOR), request.permit);
             let play = over_rtsp::play_request(for_disk, title, name, is_transport, permit, start)?;
             if is_transport && !play.presentation.packaging.is_transport_planned() {
                 return Ok(Decision::PlanTransport(play.title, play.presentation));
@@ -513,11 +514,16 @@ fn presentation_of(
     }
 }
 
+/// The longest time for which a director's viewer waits for the disk: directors wait a second for the
+/// answer.
+const BEFORE_A_DIRECTOR: Duration = Duration::from_millis(600);
+
 /// The longest time that the player waits for its start: its own, else the server's. For a director
 /// it is the disk's: behind others its viewer does not wait, because it asks another node.
 fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<MaxWait, Decision> {
     if request.viewer.is_some() {
-        return Ok(MaxWait { for_disk: shared.settings().wait, ..MaxWait::default() });
+        let for_disk = shared.settings().wait.min(BEFORE_A_DIRECTOR);
+        return Ok(MaxWait { for_disk, ..MaxWait::default() });
     }
     let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;
     Ok(MaxWait {
