@@ -329,7 +329,15 @@ fn a_served_store_records_and_serves() {
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(dir.ok("info a.store").contains("recording   'stage' since "));
-    dir.fails("record a.store stage live.ts", 1, "there is already a title 'stage'");
+    for words in [
+        "record a.store stage live.ts",
+        "info a.store stage",
+        "export a.store stage stage.mp4",
+        "rename a.store stage hall2",
+        "rm a.store stage",
+    ] {
+        dir.fails(words, 1, "'stage' is being recorded");
+    }
     // The time kept for the two that were refused may still be in the last status.
     loop {
         let disk = status(&server.origin)["disks"][0].clone();
@@ -908,7 +916,10 @@ fn parts_of_an_input_that_comes_again_have_every_picture_once() {
             }
         }
         if server.is_some() {
-            dir.fails(&format!("record a.store {folder} live.ts --keep 1h"), 1, "already");
+            for how in ["--keep 1h", ""] {
+                let words = format!("record a.store {folder} live.ts {how}");
+                dir.fails(words.trim(), 1, &format!("'{folder}' is being "));
+            }
         }
         recording.signal("TERM");
         let mut told = String::new();
