@@ -1504,7 +1504,9 @@ fn time_of(title: &TitleRecord) -> SystemTime {
 fn errno_of(error: &StoreError) -> Errno {
     match error {
         StoreError::NoTitle { .. } => Errno::ENOENT,
-        StoreError::Exists { .. } => Errno::EEXIST,
+        StoreError::Exists { .. }
+        | StoreError::BeingRecorded { .. }
+        | StoreError::BeingWritten { .. } => Errno::EEXIST,
         StoreError::BadName { name, .. } if name.len() > LONGEST_NAME => Errno::ENAMETOOLONG,
         StoreError::BadName { .. } | StoreError::Refused { .. } => Errno::EINVAL,
         StoreError::Full { .. }

@@ -118,16 +118,22 @@ pub enum StoreError {
         /// The title with the most similar name, if one is similar.
         nearest: Option<String>,
     },
-    /// The name is in use by a title, or by a writer.
+    /// The name is in use by a title.
     #[error("there is already a title '{name}'")]
     Exists {
         /// The requested name.
         name: String,
     },
-    /// The folder of this name is being recorded into.
-    #[error("'{name}' is being recorded already")]
+    /// The title of this name, or into the folder of this name, is being recorded.
+    #[error("'{name}' is being recorded")]
     BeingRecorded {
-        /// The folder's name.
+        /// The name of the title or the folder.
+        name: String,
+    },
+    /// The name is in use by a writer, and no title has it yet.
+    #[error("'{name}' is being written: a recording or an ingest with this name has not ended")]
+    BeingWritten {
+        /// The requested name.
         name: String,
     },
     /// The name is invalid.
@@ -285,6 +291,7 @@ impl Hinted for StoreError {
             Self::WouldDestroy { .. } => "if that is meant, allow it with --destroy",
             Self::Exists { .. } => "remove or rename it first, or choose another name",
             Self::BeingRecorded { .. } => "end that recording first, or choose another name",
+            Self::BeingWritten { .. } => "wait for its end, or choose another name",
             Self::BadName { .. } => "choose another name",
             Self::Full { .. } | Self::TooManyPieces { .. } => "remove titles first",
             Self::CatalogueFull { .. } => "remove titles",
@@ -329,6 +336,7 @@ impl StoreError {
             Self::NoTitle { .. } => "no-title",
             Self::Exists { .. } => "exists",
             Self::BeingRecorded { .. } => "being-recorded",
+            Self::BeingWritten { .. } => "being-written",
             Self::BadName { .. } => "bad-name",
             Self::Full { .. } => "full",
             Self::TooManyPieces { .. } => "too-many-pieces",

@@ -89,10 +89,19 @@ impl StoreState {
 
     /// Reserves a name that a title may have, for one that takes its place.
     pub(crate) fn reserve_beside(&mut self, name: &str) -> Result<(), StoreError> {
-        if !self.pending.insert(name.to_owned()) {
-            return Err(StoreError::Exists { name: name.to_owned() });
+        if self.pending.insert(name.to_owned()) {
+            return Ok(());
         }
-        Ok(())
+        let is_of_it = |title: &str| {
+            let rest = title.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_recorded = self.catalogue.recordings().any(|log| is_of_it(&log.start.name));
+        let name = name.to_owned();
+        Err(match is_recorded {
+            true => StoreError::BeingRecorded { name },
+            false => StoreError::BeingWritten { name },
+        })
     }
 
     fn note_changed(&mut self, id: TitleId) {

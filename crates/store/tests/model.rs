@@ -339,9 +339,9 @@ fn two_writers_cannot_have_one_name_and_a_dropped_one_frees_it() {
     let store = formatted(&device);
     let mut first = store.begin("name", TitleKind::Media).unwrap();
     first.declare(&[ByteCount(1_000_000)]).unwrap();
-    assert_eq!(store.begin("name", TitleKind::Media).unwrap_err().code(), "exists");
+    assert_eq!(store.begin("name", TitleKind::Media).unwrap_err().code(), "being-written");
     put(&store, "other", &[vec![1]]).unwrap();
-    assert_eq!(store.rename("other", "name").unwrap_err().code(), "exists");
+    assert_eq!(store.rename("other", "name").unwrap_err().code(), "being-written");
     drop(first);
     store.rename("other", "name").unwrap();
     let long = "x".repeat(256);
@@ -383,7 +383,7 @@ fn a_title_is_written_beside_the_one_whose_place_it_takes() {
     let begin = || store.begin_beside("film", TitleKind::File);
     let mut given_up = begin().unwrap();
     given_up.declare(&[ByteCount(5_000)]).unwrap();
-    assert_eq!(begin().unwrap_err().code(), "exists");
+    assert_eq!(begin().unwrap_err().code(), "being-written");
     drop(given_up);
     assert_eq!((store.find("film").unwrap(), store.info().free_chunks), (old.clone(), free));
     let mut writer = begin().unwrap();
@@ -412,7 +412,7 @@ fn a_name_is_reserved_while_a_renaming_is_written() {
     let store = formatted(&device);
     put(&store, "old", &[vec![1]]).unwrap();
     let meanwhile = || {
-        assert_eq!(store.begin("new", TitleKind::Media).unwrap_err().code(), "exists");
+        assert_eq!(store.begin("new", TitleKind::Media).unwrap_err().code(), "being-written");
     };
     device.during_a_flush(|| store.rename("old", "new"), meanwhile).unwrap();
     // A refused renaming frees the name that it reserved.

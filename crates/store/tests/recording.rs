@@ -337,7 +337,7 @@ fn a_recording_in_use_or_without_anything_is_refused_or_leaves_nothing() {
     {
         let recorded = Recorded::start(&store, "camera", 1).unwrap();
         let error = Recorded::start(&store, "camera", 1).map(|_| ()).unwrap_err();
-        assert_eq!(error.code(), "exists");
+        assert_eq!(error.code(), "being-recorded");
         assert_eq!(recorded.recorder.finish().unwrap(), None);
         assert_sound(&store, "given up");
         // The name is free again, and dropping a recorder is like a crash of the process.

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The track that leads (the first video, else the first track) decides on the time of a cut. A
-//! part also begins with the first key frame after a gap in its times. Every LDU is in one part. A
-//! part begins at time zero: a track whose first LDU begins later has a wait.
+//! part also begins with the first key frame after a gap in its times, and with what the other
+//! tracks have between their gap and this key frame. Every LDU is in one part. A part begins at
+//! time zero: a track whose first LDU begins later has a wait.
 //!
 //! Two parts are open until all tracks have come by, and there is no further cut in that time. A
 //! track of which nothing comes is cut [`LATEST`] after the leading one.
@@ -30,7 +31,8 @@ pub(super) struct PartCutter {
     next: Option<PartStart>,
     /// The LDUs of the leading track that need no second look.
     seen: usize,
-    is_after_gap: bool,
+    /// The time of the leading track's last LDU before a gap that is in the present part.
+    gap: Option<MediaTime>,
 }
 
 /// Where a part begins.
@@ -52,7 +54,7 @@ pub(super) struct TrackCut {
 impl PartCutter {
     pub(super) fn new(length: Duration) -> Self {
         let (begins, present, next) = (None, None, None);
-        Self { length, begins, present, next, seen: 0, is_after_gap: false }
+        Self { length, begins, present, next, seen: 0, gap: None }
     }
 
     /// The descriptions of the tracks behind the cut, if there is one.
@@ -91,9 +93,12 @@ impl PartCutter {
                 };
                 TrackDescription { edits, ..kept.description.clone() }
             };
-            let (at, tracks) = (shown_at(lead, first), all.iter().map(describe).collect());
-            self.next = Some(PartStart { at, tracks });
+            let (mut at, tracks) = (shown_at(lead, first), all.iter().map(describe).collect());
             all[leads].cut_at(first);
+            if let Some(gap) = self.gap {
+                at = cut_behind_gap(&mut all, leads, gap, at);
+            }
+            self.next = Some(PartStart { at, tracks });
         }
         let Some(at) = self.next.as_ref().map(|next| next.at) else { return };
         let lead = &all[leads];
@@ -119,9 +124,11 @@ impl PartCutter {
         let (from, known) = (self.seen.max(1), lead.index.len());
         self.seen = known;
         (from..known).find(|&i| {
-            self.is_after_gap |= is_gap(lead, i);
+            if self.gap.is_none() && is_gap(lead, i) {
+                self.gap = Some(shown_at(lead, i - 1));
+            }
             let ldu = lead.index.get(i);
-            let is_due = self.is_after_gap || shown_at(lead, i) - begins >= length;
+            let is_due = self.gap.is_some() || shown_at(lead, i) - begins >= length;
             // An open group's first pictures are decoded behind its key frame, and shown before.
             is_due && ldu.sync && ldu.offset >= lead.passed
         })
@@ -133,9 +140,36 @@ impl PartCutter {
             self.begins = Some(next.at);
             self.present = Some(next);
         }
-        (self.seen, self.is_after_gap) = (0, false);
+        (self.seen, self.gap) = (0, None);
         tracks.iter_mut().filter_map(|track| track.kept.as_mut()).for_each(KeptTrack::go_on);
     }
+}
+
+/// Cuts the tracks that do not lead where they go on after the gap in which the leading one is cut
+/// for `at`, if that is shortly before; returns when the first of all goes on. Sound that begins
+/// before its pictures would be the end of a part that ended long before.
+fn cut_behind_gap(
+    all: &mut [&mut KeptTrack],
+    leads: usize,
+    gap: MediaTime,
+    at: MediaTime,
+) -> MediaTime {
+    let mut earliest = at;
+    for (_, kept) in all.iter_mut().enumerate().filter(|(number, _)| *number != leads) {
+        let goes_on = |ldu: &usize| {
+            let time = shown_at(kept, *ldu);
+            kept.index.get(*ldu).offset >= kept.passed
+                && time > gap
+                && (at - BEFORE..at).contains(&time)
+                && is_gap(kept, *ldu)
+        };
+        let known = kept.index.count_within(kept.passed)..kept.index.len();
+        if let Some(first) = known.into_iter().find(goes_on).filter(|_| !is_video(kept)) {
+            earliest = earliest.min(shown_at(kept, first));
+            kept.cut_at(first);
+        }
+    }
+    earliest
 }
 
 impl KeptTrack {
@@ -201,6 +235,9 @@ fn ticks_of(time: MediaTime, kept: &KeptTrack) -> i64 {
 /// How long after the leading track the others are cut at the latest: sound that is more behind is
 /// not in time with its pictures, and of another track nothing may ever come.
 const LATEST: MediaTime = MediaTime(10_000_000_000);
+
+/// How long before the leading track another one may go on after a gap, to be in the same part.
+const BEFORE: MediaTime = MediaTime(1_000_000_000);
 
 /// A gap is so long, and so many times longer than what is usual.
 const GAP: MediaTime = MediaTime(2_000_000_000);

@@ -169,6 +169,35 @@ fn the_parts_of_a_stream_have_every_ldu_once_and_in_time() {
     }
 }
 
+/// A sound that goes on 0.2 s before the first key frame behind a gap is in the part of its
+/// pictures: the part before the gap lasts as long as they do.
+#[test]
+fn sound_behind_a_gap_is_with_its_pictures() {
+    let folder = Folder::new("gap-sound");
+    let path = folder.file("gap.mp4");
+    let words = "-f lavfi -i testsrc2=s=160x90:r=25:d=6 -f lavfi -i sine=d=6:r=48000 -vf \
+                 setpts=PTS+gte(T\\,4)*3.2/TB -af asetpts=PTS+gte(T\\,4)*3/TB -vsync vfr -c:v \
+                 libx264 -preset ultrafast -g 250 -force_key_frames 7.2 -c:a libmp3lame FILE";
+    ffmpeg(words, &[&path]);
+    let stream = remux(&path, "mp4", "");
+    let parts = cut(&stream, Duration::from_secs(60), 4096);
+    let spans = parts.iter().map(|part| {
+        part.iter().map(|(track, _)| {
+            let times = times(track);
+            let of = |time: Option<&MediaTime>| time.unwrap().as_secs_f64();
+            [of(times.iter().min()), of(times.iter().max())]
+        })
+    });
+    let found: Vec<Vec<[f64; 2]>> = spans.map(Iterator::collect).collect();
+    let wanted = [[[0.0, 3.96], [0.0, 3.98]], [[0.2, 2.16], [0.0, 2.0]]];
+    for (found, wanted) in
+        found.iter().flatten().flatten().zip(wanted.as_flattened().as_flattened())
+    {
+        assert!((found - wanted).abs() < 0.1, "{found}, not {wanted}");
+    }
+    assert_eq!(found.len(), 2);
+}
+
 #[test]
 fn a_part_begins_behind_a_gap_in_the_times() {
     let folder = Folder::new("gap");

@@ -72,7 +72,7 @@ impl From<wire::Failure> for Problem {
     fn from(failure: wire::Failure) -> Self {
         let status = match failure.code.as_str() {
             "no-title" | "no-session" => 404,
-            "exists" => 409,
+            "exists" | "being-recorded" | "being-written" => 409,
             "bad-name" => 400,
             "refused" | "mismatch" | "not-reloaded" | "not-restarted" => 422,
             "full" | "too-many-pieces" | "catalogue-full" | "too-much" => 507,

@@ -115,7 +115,16 @@ pub fn execute(
         }
         _ => {}
     }
-    execute_on_store(owner, request, cancel, progress).map_err(|error| (&error).into())
+    execute_on_store(owner, request, cancel, progress).map_err(|error| {
+        let error = match error {
+            // `ls` does not have it yet, and whoever asks may see it grow.
+            StoreError::NoTitle { name, .. } if owner.store().recording(&name).is_some() => {
+                StoreError::BeingRecorded { name }
+            }
+            error => error,
+        };
+        (&error).into()
+    })
 }
 
 /// The other stores of a request.

@@ -10,18 +10,19 @@
 //! receiver and the remuxer there is a bounded queue: it holds what arrives while the streams are
 //! found, or while the disk is slow.
 
-use super::heard::{Heard, WITH_LEVELS, WITH_PROGRAMS, listen};
+use super::heard::{Heard, WITH_LEVELS, listen};
 use super::live::{RecordingInput, RecordingOptions};
 use super::parts::{PartKeeper, PartsSink};
 use super::plan::{RemuxPlan, SelectedStream, no_program};
 use super::probe::{self, ProbeFailure, ProbeOutput, ProbedStream};
-use super::process::{Process, last_words, tail};
+use super::process::{Process, failure, last_words, tail};
 use super::remux::{GLANCE, PIECES, arguments};
 use crate::{JobProgress, RecordingLoad, StoreError};
 use media::{BadStream, FragmentError, FragmentReader, FragmentSink, LatmTracks, TrackDescription};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -84,16 +85,22 @@ pub(super) fn record(
 ) -> Result<Connected, LiveError> {
     let (source, stdin) = input.open()?;
     let mut receiver =
-        Process::start_reading(stdin, "ffmpeg", &receiving(source, options), FOR_EVER)?;
+        Process::start_reading(stdin, "ffmpeg", &receiving(source, input, options), FOR_EVER)?;
     let (stdout, stderr) = receiver.pipes();
-    let heard = Mutex::default();
+    let (heard, is_closed) = (Mutex::default(), AtomicBool::new(false));
     let mut job = LiveJob { options, cancel, silence: Silence::new(), heard: &heard };
     std::thread::scope(|scope| {
         let (arriving, pieces) = sync_channel(QUEUE);
-        let silence = job.silence.clone();
-        scope.spawn(move || receive(stdout, &arriving, || silence.end()));
+        let (silence, is_closed) = (job.silence.clone(), &is_closed);
+        scope.spawn(move || {
+            // Before the queue is closed, which ends what is recorded.
+            is_closed.store(receive(stdout, &arriving, || silence.end()), Ordering::Release);
+            drop(arriving);
+        });
         let listening = scope.spawn(|| listen(stderr, &heard));
         let recorded = job.run(&mut receiver, pieces, keeper);
+        // It may be the input that has ended, or FFmpeg alone.
+        let ended = is_closed.load(Ordering::Acquire).then(|| receiver.end_of_itself()).flatten();
         receiver.kill();
         let _ = receiver.wait();
         listening.join().expect("it does not panic");
@@ -101,19 +108,36 @@ pub(super) fn record(
         if let (Ok(None), Some(reason)) = (&recorded, absent_program(options.program, &heard)) {
             return Err(LiveError::Input(reason));
         }
+        let others = heard.other_streams(options.program);
         let Heard { errors, unknown, later, .. } = heard;
         let said = last_words(&errors);
         // What FFmpeg says when nobody reads on, because the recording has its length.
         let of_input = said.split("; ").filter(|words| !words.ends_with("Broken pipe"));
-        let said = input.without_password(&of_input.collect::<Vec<_>>().join("; "));
+        let said = input.without_secrets(&of_input.collect::<Vec<_>>().join("; "));
+        let is_killed = ended.is_some_and(|status| status.signal().is_some());
+        let failed = ended.and_then(|status| failure(RECEIVER, status, &said));
         match recorded {
+            // Whatever else is wrong is so because of that.
+            Ok(None) if is_killed => Err(LiveError::Input(failed.expect("it is a failure"))),
+            Ok(None) | Err(LiveError::Input(_)) if known(&errors, input).is_some() => {
+                Err(LiveError::Input(known(&errors, input).expect("tested")))
+            }
+            Err(LiveError::Input(_)) if failed.is_some() => {
+                Err(LiveError::Input(failed.expect("tested")))
+            }
             Ok(Some(mut connected)) => {
+                connected.left_out.extend(others.into_iter().chain(unknown).chain(later));
+                if let (Some(reason), ConnectionEnd::Complete | ConnectionEnd::Lost(_)) =
+                    (&failed, &connected.end)
+                {
+                    let (end, said) = (ConnectionEnd::Lost(reason.clone()), String::new());
+                    return Ok(Connected { end, said, ..connected });
+                }
                 if connected.said.is_empty() || said.is_empty() {
                     connected.said += &said;
                 } else {
                     connected.said = format!("{}; {said}", connected.said);
                 }
-                connected.left_out.extend(unknown.into_iter().chain(later));
                 Ok(connected)
             }
             Ok(None) => Err(LiveError::Input(match said.as_str() {
@@ -131,6 +155,26 @@ pub(super) fn notes(said: &str) -> Vec<String> {
     note.into_iter().collect()
 }
 
+/// Why FFmpeg passes nothing of an input on, where its errors have a known cause.
+fn known(errors: &str, input: &RecordingInput) -> Option<Reason> {
+    if errors.contains(NO_CODE) {
+        let message = "its pictures have no code by which FFmpeg's programs could pass them on, as \
+                       DNxHD in MXF";
+        let hint = "ingest it when it has ended, or wrap it in QuickTime on the way: `ffmpeg -i \
+                    INPUT -c copy -f mov -movflags frag_keyframe+empty_moov - | tenuto record \
+                    STORE NAME -`";
+        return Some(Reason::new(message, hint));
+    }
+    if INDEX_BEHIND.iter().any(|sign| errors.contains(sign)) {
+        let message = "it is an MP4 or QuickTime file whose index (the box `moov`) is not at its \
+                       beginning, so that it cannot be read from a pipe";
+        let hint = "ingest the file instead, or write it with its index in front, for instance \
+                    with `ffmpeg -i FILE -c copy -movflags +faststart NEW.mp4`";
+        return Some(Reason::new(message, hint)).filter(|_| !input.is_regular_file());
+    }
+    None
+}
+
 /// Why there is nothing of the programme that is wanted, if FFmpeg says so.
 fn absent_program(wanted: Option<u32>, heard: &Heard) -> Option<Reason> {
     let wanted = wanted.filter(|_| heard.errors.contains(NO_STREAMS))?;
@@ -142,9 +186,12 @@ fn absent_program(wanted: Option<u32>, heard: &Heard) -> Option<Reason> {
 }
 
 /// The arguments of the process that reads the input.
-fn receiving(source: Vec<OsString>, options: &RecordingOptions) -> Vec<OsString> {
-    let told = if options.program.is_some() { WITH_PROGRAMS } else { WITH_LEVELS };
-    let mut words: Vec<OsString> = told.iter().map(OsString::from).collect();
+fn receiving(
+    source: Vec<OsString>,
+    input: &RecordingInput,
+    options: &RecordingOptions,
+) -> Vec<OsString> {
+    let mut words: Vec<OsString> = WITH_LEVELS.iter().map(OsString::from).collect();
     let analysis = ANALYSIS.as_micros().to_string();
     let before = ["-fflags", "+genpts", "-analyzeduration", &analysis];
     words.extend(before.map(OsString::from));
@@ -161,6 +208,9 @@ fn receiving(source: Vec<OsString>, options: &RecordingOptions) -> Vec<OsString>
         // Only streams with what a header needs to say of them: a transport stream may announce
         // others, of which nothing comes.
         words.extend(["-map".into(), format!("0:{of}{kind}:u?").into()]);
+    }
+    if input.is_rtsp() {
+        words.extend(["-bsf:v", FIRST_TIME].map(OsString::from));
     }
     words.extend(NUT_OUT.iter().map(OsString::from));
     words
@@ -201,8 +251,11 @@ impl LiveJob<'_> {
         if let Some(length) = keeper.part_length() {
             reader = reader.cut_into(length);
         }
-        let unknown = locked(self.heard).unknown.clone();
-        keeper.leave_out(plan.left_out.iter().chain(&unknown).cloned().collect());
+        let passed_over = {
+            let heard = locked(self.heard);
+            [heard.other_streams(self.options.program), heard.unknown.clone()].concat()
+        };
+        keeper.leave_out(plan.left_out.iter().chain(&passed_over).cloned().collect());
         let mut sink = PartsSink::new(keeper);
         let (end, said) = std::thread::scope(|scope| {
             let (full, fragments) = sync_channel(PIECES);
@@ -216,15 +269,17 @@ impl LiveJob<'_> {
             if drained.is_err() {
                 remuxer.kill();
             }
-            let failed = remuxer.wait().is_ok_and(|status| !status.success());
+            let status = remuxer.wait();
             feeding.join().expect("it does not panic");
             let said = last_words(&said.join().expect("it does not panic"));
             // The input may go on: it is not complete because FFmpeg could not go on.
-            let drained = match drained {
-                Ok(ConnectionEnd::Complete) if failed => Ok(ConnectionEnd::Lost(nothing(&said))),
-                other => other,
-            };
-            (drained, said)
+            let failed = status.ok().and_then(|status| failure(REMUXER, status, &said));
+            match (drained, failed) {
+                (Ok(ConnectionEnd::Complete), Some(reason)) => {
+                    (Ok(ConnectionEnd::Lost(reason)), String::new())
+                }
+                (drained, _) => (drained, said),
+            }
         });
         if !sink.has_begun() {
             return Err(match end {
@@ -372,6 +427,9 @@ impl LiveJob<'_> {
             LiveError::Input(Reason::from(match failure {
                 ProbeFailure::TooLong => "its streams are not found".to_owned(),
                 ProbeFailure::NotJson(words) | ProbeFailure::Said(words) => {
+                    // The pipe between the processes is not the user's.
+                    let of_input = words.split("; ").filter(|words| !words.starts_with("pipe:"));
+                    let words = of_input.collect::<Vec<_>>().join("; ");
                     format!("its streams are not found: {words}")
                 }
             }))
@@ -526,15 +584,17 @@ fn nut_input() -> Vec<OsString> {
     PIPED_NUT.iter().map(OsString::from).collect()
 }
 
-/// Reads what a process writes, as it comes, into a queue.
-fn receive(mut stdout: ChildStdout, arriving: &SyncSender<Vec<u8>>, came: impl Fn()) {
+/// Reads what a process writes, as it comes, into a queue; false if nobody reads the queue any
+/// more before the end.
+fn receive(mut stdout: ChildStdout, arriving: &SyncSender<Vec<u8>>, came: impl Fn()) -> bool {
     let mut buffer = vec![0; PIECE];
     while let Ok(got @ 1..) = stdout.read(&mut buffer) {
         came();
         if arriving.send(buffer[..got].to_vec()).is_err() {
-            return;
+            return false;
         }
     }
+    true
 }
 
 /// Writes the head and then the queue to the remuxer, until the input ends or `stop` is set.
@@ -576,6 +636,11 @@ const NUT_OUT: &[&str] = &[
     "pipe:1",
 ];
 
+/// The time of a first picture, which FFmpeg's parser loses where packets have no place in a file
+/// (RTP), and does not find out where pictures are sent in another order than they are shown in.
+/// FFmpeg counts from zero there: the picture is shown then, and sent before.
+const FIRST_TIME: &str = "setts=pts=if(eq(PTS\\,NOPTS)\\,max(DTS\\,0)\\,PTS)";
+
 /// The input arguments for what the receiver writes.
 /// Its header describes the streams, so that there is little to find out.
 const PIPED_NUT: &[&str] = &[
@@ -604,6 +669,10 @@ const LIVE: &[&str] = &[
     "+skip_trailer",
 ];
 
+/// The two processes, in errors.
+const RECEIVER: &str = "FFmpeg, which read the input,";
+const REMUXER: &str = "FFmpeg, which passed the frames on,";
+
 /// What to do where an input changes its form.
 const GO_ON: &str = "record it with --reconnect: what follows is a title of its own";
 
@@ -611,6 +680,12 @@ const HINT: &str = "try it with `ffprobe INPUT`";
 
 /// What FFmpeg says where a map finds nothing.
 const NO_STREAMS: &str = "matches no streams";
+
+/// What it says of a codec for which the pipe between the processes has no code.
+const NO_CODE: &str = "No codec tag defined";
+
+/// What it says of an MP4 file whose index it cannot go to, or go back from.
+const INDEX_BEHIND: &[&str] = &["moov atom not found", ": partial file"];
 
 /// The time for which FFmpeg looks at an input before it passes it on.
 const ANALYSIS: Duration = Duration::from_secs(3);

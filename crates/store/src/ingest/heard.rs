@@ -1,16 +1,15 @@
 //! What FFmpeg says while it reads a live input: errors, for the user, which streams it passes
-//! over, and which programmes there are. It says the streams in warnings, and the programmes in its
-//! description of the input, of which only that is kept.
+//! over, and which programmes there are. FFmpeg says in warnings which streams it passes over. The
+//! programmes, and the streams that are neither pictures nor sound, are in its description of the
+//! input, of which only that is kept.
 
 use std::io::Read;
 use std::sync::Mutex;
 use units::locked;
 
-/// The options that make FFmpeg say it, each message with its level.
-pub(super) const WITH_LEVELS: &[&str] = &["-nostdin", "-hide_banner", "-v", "level+warning"];
-
-/// As [`WITH_LEVELS`], with the description of the input, which names its programmes.
-pub(super) const WITH_PROGRAMS: &[&str] =
+/// The options that make FFmpeg say it, each message with its level, and the description of the
+/// input.
+pub(super) const WITH_LEVELS: &[&str] =
     &["-nostdin", "-hide_banner", "-nostats", "-v", "level+info"];
 
 /// What FFmpeg has said of an input so far.
@@ -22,6 +21,12 @@ pub(super) struct Heard {
     pub(super) unknown: Vec<String>,
     /// The streams that have come since, and are not recorded either.
     pub(super) later: Vec<String>,
+    /// The streams that have neither pictures nor sound, each with its programme if it has one.
+    others: Vec<(Option<u32>, String)>,
+    /// Whether what is described is the input, and not what becomes of it.
+    is_of_input: bool,
+    /// The programme whose streams are described.
+    program: Option<u32>,
     /// The programmes of the input, each with its name if it has one.
     programs: Vec<(u32, Option<String>)>,
     /// Whether the message before was an error: it may have further lines.
@@ -31,8 +36,8 @@ pub(super) struct Heard {
 impl Heard {
     /// Takes a line.
     fn take(&mut self, line: &str) {
-        let with_level = |level| Some((level, line.split_once(level)?.1));
-        let levels = ["[error] ", "[fatal] ", "[panic] ", WARNING, INFO];
+        let with_level = |level| Some((level, line.split_once(level)?.1.trim_start()));
+        let levels = ["[error]", "[fatal]", "[panic]", WARNING, INFO];
         match levels.into_iter().find_map(with_level) {
             Some((level, text)) => {
                 self.is_error = ![WARNING, INFO].contains(&level);
@@ -51,9 +56,22 @@ impl Heard {
         }
     }
 
-    /// `Program 1`, and among what follows it `service_name    : One`.
+    /// `Input #0, mpegts, from ..`, `Program 1`, and among what follows it `service_name    : One`
+    /// and `Stream #0:2[0x102](eng): Subtitle: dvb_subtitle ([6][0][0][0] / 0x0006)`.
     fn take_description(&mut self, text: &str) {
-        if let Some(number) = text.strip_prefix("Program ").and_then(|rest| rest.parse().ok()) {
+        if text.starts_with("Input #") || text.starts_with("Output #") {
+            self.is_of_input = text.starts_with("Input #");
+        } else if text == "No Program" {
+            self.program = None;
+        } else if let Some(stream) = other_stream(text).filter(|_| self.is_of_input) {
+            let stream = (self.program, stream);
+            if self.others.len() < MOST_STREAMS && !self.others.contains(&stream) {
+                self.others.push(stream);
+            }
+        } else if let Some(number) =
+            text.strip_prefix("Program ").and_then(|rest| rest.parse().ok())
+        {
+            self.program = Some(number);
             if self.programs.len() < MOST_PROGRAMS {
                 self.programs.push((number, None));
             }
@@ -74,12 +92,25 @@ impl Heard {
         self.programs.iter().map(named).collect()
     }
 
+    /// The streams with neither pictures nor sound, of this programme if one is wanted.
+    pub(super) fn other_streams(&self, wanted: Option<u32>) -> Vec<String> {
+        let is_of = |program: &Option<u32>| wanted.is_none() || *program == wanted;
+        let mut named = Vec::new();
+        for (_, stream) in self.others.iter().filter(|(program, _)| is_of(program)) {
+            push(&mut named, stream.clone());
+        }
+        named
+    }
+
     /// Whether the input has this programme, as far as it is described.
     pub(super) fn has_program(&self, wanted: u32) -> bool {
         self.programs.iter().any(|(number, _)| *number == wanted)
     }
 
     fn add_error(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         self.errors.push_str(text);
         self.errors.push('\n');
         while self.errors.len() > MOST_ERRORS {
@@ -126,6 +157,27 @@ fn later_stream(text: &str) -> Option<String> {
     Some(format!("{kind} stream {number}"))
 }
 
+/// `Stream #0:2[0x102](eng): Subtitle: dvb_subtitle ([6][0][0][0] / 0x0006)`, and of a codec that
+/// FFmpeg does not know `Stream #0:3(eng): Data: none (tmcd / 0x64636D74)`.
+fn other_stream(text: &str) -> Option<String> {
+    let (place, what) = text.strip_prefix("Stream #")?.split_once(": ")?;
+    let (kind, what) = what.split_once(": ")?;
+    let kind = ["Subtitle", "Data", "Attachment"].into_iter().find(|known| *known == kind)?;
+    let kind = kind.to_ascii_lowercase();
+    let (_, number) = place.split_once(':')?;
+    let number = number.split(['[', '(']).next()?;
+    let language = place.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+    let mut words = what.split([' ', ',', '(', ')']).filter(|word| !word.is_empty());
+    let codec = match words.next()? {
+        "none" => words.next().filter(|mark| !mark.contains('[')).unwrap_or("unknown"),
+        codec => codec,
+    };
+    Some(match language.filter(|language| *language != "und") {
+        Some(language) => format!("{kind} stream {number} ({codec}, {language})"),
+        None => format!("{kind} stream {number} ({codec})"),
+    })
+}
+
 /// The name of a kind of stream that is recorded.
 fn recorded_kind(kind: &str) -> Option<&'static str> {
     ["video", "audio"].into_iter().find(|known| known.eq_ignore_ascii_case(kind))
@@ -137,8 +189,8 @@ fn push(list: &mut Vec<String>, stream: String) {
     }
 }
 
-const WARNING: &str = "[warning] ";
-const INFO: &str = "[info] ";
+const WARNING: &str = "[warning]";
+const INFO: &str = "[info]";
 
 /// The bytes of errors, and those of a line, that are kept: more than a message has.
 const MOST_ERRORS: usize = 8 << 10;
@@ -205,8 +257,16 @@ and more of it";
 [info]       service_name    : One: first
 [info]       service_provider: FFmpeg
 [info]   Stream #0:0[0x100]: Video: h264 (High) ([27][0][0][0] / 0x001B), 320x180
+[info]   Stream #0:2[0x102](eng): Subtitle: dvb_subtitle ([6][0][0][0] / 0x0006)
 [info]   Program 7\x20
+[info]   Stream #0:3[0x103](und): Data: klv (KLVA / 0x41564C4B)
+[info]   No Program
+[info]   Stream #0:4(deu): Data: none (tmcd / 0x64636D74), 0 kb/s
+[info]   Stream #0:5: Data: none ([5][0][0][0] / 0x0005)
+[info] Output #0, nut, to 'pipe:1':
+[info]   Stream #0:1: Subtitle: subrip
 [error] it fails
+[error]
 [info]   Program x
 ";
         let heard = Mutex::new(Heard::default());
@@ -215,6 +275,14 @@ and more of it";
         assert_eq!(heard.program_names(), ["1 (One: first)", "7"]);
         assert_eq!([1, 7, 2].map(|wanted| heard.has_program(wanted)), [true, true, false]);
         assert_eq!(heard.errors, "it fails\n");
+        let others = [
+            "subtitle stream 2 (dvb_subtitle, eng)",
+            "data stream 3 (klv)",
+            "data stream 4 (tmcd, deu)",
+            "data stream 5 (unknown)",
+        ];
+        assert_eq!(heard.other_streams(None), others);
+        assert_eq!(heard.other_streams(Some(7)), [others[1]]);
     }
 
     #[test]

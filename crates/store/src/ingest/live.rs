@@ -2,6 +2,7 @@
 //!
 //! How an input is read is in `connection`; recordings of many titles are in `series`.
 
+use super::address;
 use super::connection::{self, Connected, ConnectionEnd, LiveError};
 use super::parts::PartKeeper;
 use super::probe::{FORMATS, local};
@@ -35,14 +36,7 @@ pub enum RecordingInput {
 impl RecordingInput {
     /// The schemes of addresses that can be recorded, each with the protocols that FFmpeg may use
     /// for it.
-    pub const SCHEMES: &'static [(&'static str, &'static str)] = &[
-        ("rtsp", "rtsp,rtp,udp,tcp"),
-        ("rtsps", "rtsps,rtp,udp,tcp,tls"),
-        ("srt", "srt"),
-        ("udp", "udp"),
-        ("rtp", "rtp,udp"),
-        ("tcp", "tcp"),
-    ];
+    pub const SCHEMES: &'static [(&'static str, &'static str)] = address::SCHEMES;
 
     /// The input arguments, and what the receiver has as its standard input.
     pub(super) fn open(&self) -> Result<(Vec<OsString>, Stdio), StoreError> {
@@ -77,53 +71,49 @@ impl RecordingInput {
             }
         })
     }
+
+    /// Whether it comes by RTSP.
+    pub(super) fn is_rtsp(&self) -> bool {
+        matches!(self, Self::Address(address) if address.starts_with("rtsp"))
+    }
+
+    /// Whether it is a file that can be read at any place.
+    pub(super) fn is_regular_file(&self) -> bool {
+        let Self::File(path) = self else { return false };
+        std::fs::metadata(path).is_ok_and(|about| about.is_file())
+    }
+
+    /// What FFmpeg says, which may have the whole address in it, without passwords.
+    pub(super) fn without_secrets(&self, said: &str) -> String {
+        match self {
+            Self::Address(address) => address::masked_in(address, said),
+            _ => said.to_owned(),
+        }
+    }
 }
 
 impl FromStr for RecordingInput {
     type Err = Reason;
 
     fn from_str(text: &str) -> Result<Self, Reason> {
-        let Some((scheme, rest)) = text.split_once("://") else {
-            return Ok(match text {
-                "-" => Self::StandardInput,
-                path => Self::File(path.into()),
-            });
-        };
-        if !Self::SCHEMES.iter().any(|(name, _)| *name == scheme) || rest.is_empty() {
-            let names: Vec<String> =
-                Self::SCHEMES.iter().map(|(name, _)| format!("{name}://")).collect();
-            let hint = format!("an address begins with one of {}", names.join(", "));
-            return Err(Reason::new(format!("'{text}' is no address that can be recorded"), hint));
+        if text.contains("://") {
+            address::check(text)?;
+            return Ok(Self::Address(text.to_owned()));
         }
-        Ok(Self::Address(text.to_owned()))
+        Ok(match text {
+            "-" => Self::StandardInput,
+            path => Self::File(path.into()),
+        })
     }
 }
 
-impl RecordingInput {
-    /// The user and the password of an address, with the `@` behind them; empty if it has none.
-    fn credentials(&self) -> &str {
-        let Self::Address(address) = self else { return "" };
-        let (_, rest) = address.split_once("://").unwrap_or_default();
-        let host = &rest[..rest.find('/').unwrap_or(rest.len())];
-        host.rfind('@').map_or("", |at| &host[..=at])
-    }
-
-    /// What FFmpeg says, which may have the whole address in it, without a password.
-    pub(super) fn without_password(&self, said: &str) -> String {
-        match self.credentials() {
-            "" => said.to_owned(),
-            credentials => said.replace(credentials, ""),
-        }
-    }
-}
-
-/// The input without a password.
+/// The input without passwords.
 impl fmt::Display for RecordingInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::StandardInput => f.write_str("the standard input"),
             Self::File(path) => path.display().fmt(f),
-            Self::Address(address) => f.write_str(&self.without_password(address)),
+            Self::Address(address) => f.write_str(&address::masked(address)),
         }
     }
 }

@@ -13,6 +13,7 @@
 //! processes that can be killed and have limits (`process`). Pictures and sound are never encoded
 //! again. A refused file leaves nothing behind.
 
+mod address;
 mod bytes;
 mod codecs;
 mod connection;

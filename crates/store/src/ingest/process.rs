@@ -8,10 +8,11 @@ use crate::StoreError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use units::Reason;
 
 /// The end of a program.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(super) struct Ended {
 pub(super) struct Process {
     child: Child,
     done: bool,
+    /// Whether [`Process::kill`] was called before its end was seen.
+    is_killed: bool,
 }
 
 impl Process {
@@ -78,7 +81,7 @@ impl Process {
             .process_group(0)
             .spawn()
             .map_err(failed(None))?;
-        Ok(Self { child, done: false })
+        Ok(Self { child, done: false, is_killed: false })
     }
 
     /// Gives the program `input`, if it was started with a pipe for that, and reads at most `most`
@@ -146,7 +149,22 @@ impl Process {
         {
             // Fails only if it has already ended.
             let _ = kill_process_group(group, Signal::KILL);
+            self.is_killed = true;
         }
+    }
+
+    /// Waits for the end of a program that has closed its output; `None` if it does not end within
+    /// some seconds, or was killed by [`Process::kill`].
+    pub(super) fn end_of_itself(&mut self) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        while !self.is_killed && begun.elapsed() < MOST_AFTER_OUTPUT {
+            if let Some(status) = self.child.try_wait().ok()? {
+                self.done = true;
+                return Some(status);
+            }
+            std::thread::sleep(GLANCE);
+        }
+        None
     }
 
     /// Waits for its end.
@@ -191,6 +209,21 @@ pub(super) fn last_words(complaints: &str) -> String {
     said.join("; ")
 }
 
+/// Why a program that was to end by itself has not done its work; `None` if it has.
+pub(super) fn failure(what: &str, status: ExitStatus, said: &str) -> Option<Reason> {
+    if status.success() {
+        return None;
+    }
+    Some(match (status.signal(), said) {
+        (Some(signal), _) => Reason::new(
+            format!("{what} was killed by signal {signal}"),
+            "where memory is short the system kills programs: look into its log (`dmesg`)",
+        ),
+        (None, "") => Reason::from(format!("{what} has failed ({status})")),
+        (None, said) => Reason::from(format!("{what} has failed (FFmpeg's message: {said})")),
+    })
+}
+
 fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
@@ -209,13 +242,15 @@ const PIPE: usize = 1 << 20;
 /// The interval at which it is seen that a program has ended or must end.
 const GLANCE: Duration = Duration::from_millis(5);
 
+/// The time in which a program that has closed its output ends.
+const MOST_AFTER_OUTPUT: Duration = Duration::from_secs(5);
+
 /// The largest part of standard error that is kept.
 pub(super) const TAIL: usize = 8 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::process::ExitStatusExt;
 
     #[test]
     fn a_program_that_does_not_end_is_killed_by_its_processor_time() {

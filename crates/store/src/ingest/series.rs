@@ -117,9 +117,7 @@ pub fn record_series(
     }
     // The name is the folder's while the series goes on.
     let _folder = store.begin(&options.name, TitleKind::Media).map_err(|error| match error {
-        StoreError::Exists { name } if store.title(&name).is_none() => {
-            StoreError::BeingRecorded { name }
-        }
+        StoreError::BeingWritten { name } => StoreError::BeingRecorded { name },
         other => other,
     })?;
     let keeper = SeriesKeeper::new(store, options, series, host, io, &unix_now);
@@ -128,10 +126,9 @@ pub fn record_series(
 
 /// Refuses an input that is not there again after its end.
 fn refuse_what_ends(input: &RecordingInput) -> Result<(), StoreError> {
-    let is_file = |path| std::fs::metadata(path).is_ok_and(|about| about.is_file());
     let what = match input {
         RecordingInput::StandardInput => "the standard input cannot be opened again",
-        RecordingInput::File(path) if is_file(path) => "it is a file, and would be recorded again",
+        input if input.is_regular_file() => "it is a file, and would be recorded again",
         _ => return Ok(()),
     };
     let reason = Reason::new(what, "record it without --reconnect, or through a named pipe");

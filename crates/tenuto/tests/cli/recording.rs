@@ -39,7 +39,8 @@ fn pictures<const N: usize>(dir: &TestDir, files: [&str; N]) -> [Vec<String>; N]
 fn pictures_of(dir: &TestDir, files: &[&str]) -> Vec<Vec<String>> {
     let inputs: String = files.iter().map(|file| format!("-i {file} ")).collect();
     let maps: String = (0..files.len()).map(|number| format!("-map {number}:v ")).collect();
-    let output = ffmpeg(dir, &format!("{inputs}{maps}-f framemd5 -")).output();
+    let output =
+        ffmpeg(dir, &format!("{inputs}{maps}-fps_mode passthrough -f framemd5 -")).output();
     let text = String::from_utf8(output.expect("ffmpeg runs").stdout).expect("text");
     let mut found = vec![Vec::new(); files.len()];
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -162,28 +163,40 @@ fn inputs_of_the_network_are_recorded_from_a_key_frame_on() {
     let dir = TestDir::with_store();
     broadcast(&dir);
     dir.ok("ingest a.store live.ts --title film");
+    // Pictures that are sent in another order than they are shown in.
+    make(&dir, "reordered.mp4", "-i live.ts -c:v libx264 -g 25 -bf 3 -c:a copy");
+    dir.ok("ingest a.store reordered.mp4");
     let rtsp_port = free_port(false);
     let server = dir.serve(&format!("--rtsp 127.0.0.1:{rtsp_port}"));
     // A pipe of the network has no end: its sender stops, and the recording with it.
     let (udp, srt) = (free_port(true), free_port(true));
     let send = "-re -i live.ts -c copy -f mpegts";
     let inputs = [
-        ("rtsp", format!("rtsp://127.0.0.1:{rtsp_port}/t/film"), None, 0),
+        ("rtsp", "live.ts", format!("rtsp://127.0.0.1:{rtsp_port}/t/film"), None, 0),
+        (
+            "reordered",
+            "reordered.mp4",
+            format!("rtsp://127.0.0.1:{rtsp_port}/t/reordered"),
+            None,
+            0,
+        ),
         (
             "udp",
+            "live.ts",
             format!("udp://127.0.0.1:{udp}"),
             Some(format!("{send} udp://127.0.0.1:{udp}?pkt_size=1316")),
             1,
         ),
         (
             "srt",
+            "live.ts",
             // A late packet is dropped; a busy machine may take two seconds for one.
             format!("srt://127.0.0.1:{srt}?mode=listener&latency=2000000"),
             Some(format!("{send} srt://127.0.0.1:{srt}")),
             0,
         ),
     ];
-    let record = |name: &str, input: &str, sender: Option<String>, code: i32| {
+    let record = |name: &str, source: &str, input: &str, sender: Option<String>, code: i32| {
         dir.ok(&format!("format {name}.store --size 64MiB"));
         let mut command = program(&dir.path(""));
         let silence = if code == 0 { "30s" } else { "5s" };
@@ -205,8 +218,14 @@ fn inputs_of_the_network_are_recorded_from_a_key_frame_on() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{name}: {said}");
         assert_eq!(said.contains("nothing came from it for 5 s"), code == 1, "{name}: {said}");
-        dir.ok(&format!("export {name}.store {name} {name}.mp4"));
-        let [recorded, source] = pictures(&dir, [&format!("{name}.mp4"), "live.ts"]);
+        dir.ok(&format!("export {name}.store {name} {name}-recorded.mp4"));
+        let [recorded, source] = pictures(&dir, [&format!("{name}-recorded.mp4"), source]);
+        // What is played is all there.
+        assert!(
+            !input.starts_with("rtsp") || recorded.len() == source.len(),
+            "{name}: {}",
+            recorded.len()
+        );
         // Those that were sent before the input was open are not there; all others are, in order.
         assert!(recorded.len() >= 125, "{name}: {} pictures", recorded.len());
         let from = source.iter().position(|picture| *picture == recorded[0]);
@@ -217,9 +236,9 @@ fn inputs_of_the_network_are_recorded_from_a_key_frame_on() {
         assert_eq!(dir.json(&format!("check {name}.store --scrub"))["clean"], json!(true));
     };
     std::thread::scope(|scope| {
-        for (name, input, sender, code) in inputs {
+        for (name, source, input, sender, code) in inputs {
             let record = &record;
-            scope.spawn(move || record(name, &input, sender, code));
+            scope.spawn(move || record(name, source, &input, sender, code));
         }
     });
     drop(server);
@@ -310,7 +329,15 @@ fn a_served_store_records_and_serves() {
         std::thread::sleep(Duration::from_millis(200));
     }
     assert!(dir.ok("info a.store").contains("recording   'stage' since "));
-    dir.fails("record a.store stage live.ts", 1, "there is already a title 'stage'");
+    for words in [
+        "record a.store stage live.ts",
+        "info a.store stage",
+        "export a.store stage stage.mp4",
+        "rename a.store stage hall2",
+        "rm a.store stage",
+    ] {
+        dir.fails(words, 1, "'stage' is being recorded");
+    }
     // The time kept for the two that were refused may still be in the last status.
     loop {
         let disk = status(&server.origin)["disks"][0].clone();
@@ -475,9 +502,13 @@ fn a_sound_with_little_in_it_keeps_no_viewer_waiting() {
 #[test]
 fn inputs_that_cannot_be_recorded_leave_nothing() {
     let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
     dir.write("words.txt", "no film at all\n");
     dir.write("empty", "");
     broadcast(&dir);
+    let words = "-f lavfi -i testsrc2=s=1920x1080:r=25:d=1 -c:v dnxhd -b:v 120M -pix_fmt yuv422p";
+    make(&dir, "vc3.mxf", words);
+    make(&dir, "behind.mp4", "-i live.ts -c copy");
     let closed = free_port(false);
     for (input, code, words) in [
         ("absent.ts", 1, "cannot open".to_owned()),
@@ -485,6 +516,14 @@ fn inputs_that_cannot_be_recorded_leave_nothing() {
         ("words.txt", 1, "words.txt is not recorded: FFmpeg cannot read it".to_owned()),
         ("ftp://127.0.0.1/x", 2, "is no address that can be recorded".to_owned()),
         ("udp://", 2, "is no address that can be recorded".to_owned()),
+        ("udp://127.0.0.1", 2, "'udp://127.0.0.1' has no port".to_owned()),
+        ("rtp://u:secret@127.0.0.1:99999", 2, "has the port '99999'".to_owned()),
+        (
+            &format!("srt://127.0.0.1:{closed}?passphrase=secret0123456789&latency=1"),
+            1,
+            format!("srt://127.0.0.1:{closed}?passphrase=***&latency=1 is not recorded"),
+        ),
+        ("vc3.mxf", 1, "its pictures have no code".to_owned()),
         (
             &format!("rtsp://user:secret@127.0.0.1:{closed}/x"),
             1,
@@ -496,6 +535,13 @@ fn inputs_that_cannot_be_recorded_leave_nothing() {
         let run = dir.run(&format!("record a.store hall {input}"));
         assert!(!run.err.contains("secret"), "a password is shown: {}", run.err);
     }
+    // As a file it can be recorded.
+    let mut command = program(&dir.path(""));
+    let behind = fs::File::open(dir.path("behind.mp4")).unwrap();
+    let refused = command.args(["record", "a.store", "hall", "-"]).stdin(behind).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("whose index (the box `moov`) is not at its beginning"), "{said}");
+    dir.ok("record b.store hall behind.mp4");
     // A named pipe that nobody writes into does not hold the command for ever.
     let made = Command::new("mkfifo").arg(dir.path("pipe")).status();
     assert!(made.expect("mkfifo runs").success());
@@ -593,7 +639,13 @@ fn a_sound_that_never_comes_keeps_no_picture_back() {
     dir.write("silent.ts", silent.concat());
     dir.ok("format b.store --size 64MiB");
     let unknown = json!(["audio stream 1 (aac), whose form was not found in time"]);
-    for (file, tracks, left_out) in [("silent.ts", 1, unknown), ("late.nut", 2, json!([]))] {
+    // A stream that is neither pictures nor sound is named.
+    let words = "-i live.ts -f data -i live.ts -map 0 -map 1 -c copy -t 5 -f mpegts";
+    assert!(ffmpeg(&dir, words).arg(dir.path("data.ts")).status().unwrap().success());
+    let data = json!(["data stream 2 (bin_data)"]);
+    for (file, tracks, left_out) in
+        [("silent.ts", 1, unknown), ("late.nut", 2, json!([])), ("data.ts", 2, data)]
+    {
         let report = dir.json(&format!("record b.store {file} {file}"));
         assert_eq!(report["title"]["tracks"], json!(tracks), "{report}");
         assert_eq!(report["left_out"], left_out, "{report}");
@@ -739,6 +791,81 @@ fn send(dir: &TestDir, file: &str, pipe: &str) {
     let _ = pipe.write_all(&dir.read(file));
 }
 
+/// Kills the process of FFmpeg of a recording that has this word among its arguments.
+fn kill_ffmpeg(recording: &Running, word: &str) {
+    let parent = recording.0.id().to_string();
+    let is_it = |process: &std::path::Path| {
+        let Ok(status) = fs::read_to_string(process.join("stat")) else { return false };
+        let Ok(words) = fs::read(process.join("cmdline")) else { return false };
+        // `pid (name) state parent ...`
+        let parent_of = status.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1));
+        parent_of == Some(&parent) && words.split(|byte| *byte == 0).any(|it| it == word.as_bytes())
+    };
+    let all = fs::read_dir("/proc").unwrap().map(|process| process.unwrap().path());
+    let found: Vec<_> = all.filter(|process| is_it(process)).collect();
+    let [process] = &found[..] else { panic!("{} processes with {word}", found.len()) };
+    let killed = Command::new("kill").arg("-KILL").arg(process.file_name().unwrap()).status();
+    assert!(killed.expect("kill runs").success());
+}
+
+/// The system kills a process of FFmpeg: what came is kept, and nobody takes it for the end of the
+/// input.
+#[test]
+fn a_recording_whose_ffmpeg_is_killed_has_failed() {
+    let dir = TestDir::with_store_of(160);
+    broadcast(&dir);
+    let made = Command::new("mkfifo").arg(dir.path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    // The one that reads the input, and the one that makes fragments of it.
+    for (word, does) in [("-write_index", "read the input"), ("-movflags", "passed the frames on")]
+    {
+        let words = format!("record a.store hall{word} - --part 3s --json --silence 60s");
+        let mut command = program(&dir.path(""));
+        command.args(words.split(' ')).stdin(Stdio::piped());
+        let recording = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut recording = Running(recording);
+        let mut pipe = recording.0.stdin.take().expect("piped");
+        pipe.write_all(&dir.read("live.ts")).unwrap();
+        // The input goes on, and nothing more comes.
+        let parts = events(&mut recording).filter(|event| event["event"] == "part");
+        assert_eq!(parts.take(3).count(), 3);
+        kill_ffmpeg(&recording, word);
+        let mut told = String::new();
+        recording.0.stdout.take().expect("piped").read_to_string(&mut told).expect("text");
+        assert_eq!(recording.0.wait().unwrap().code(), Some(1), "{told}");
+        let report: serde_json::Value = serde_json::from_str(&told).expect(&told);
+        let message = format!("FFmpeg, which {does}, was killed by signal 9");
+        assert_eq!(report["error"]["code"], "recording-ended", "{report}");
+        assert_eq!(report["error"]["message"], json!(message), "{report}");
+        assert_eq!(report["parts"], 4, "{report}");
+        drop(pipe);
+    }
+    let mut command = program(&dir.path(""));
+    let words = "record a.store again pipe --part 3s --reconnect --json --silence 60s";
+    command.args(words.split(' ')).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut recording = Running(command.spawn().unwrap());
+    let mut events = events(&mut recording);
+    let mut next = |name: &str| loop {
+        let event = events.next().expect("an event");
+        if event["event"] == name {
+            return event;
+        }
+    };
+    let mut pipe = fs::OpenOptions::new().write(true).open(dir.path("pipe")).expect("a pipe");
+    pipe.write_all(&dir.read("live.ts")).unwrap();
+    next("part");
+    kill_ffmpeg(&recording, "-write_index");
+    let lost = next("input-lost");
+    let said = lost["message"].as_str().expect("a message");
+    assert!(said.ends_with("was killed by signal 9"), "{lost}");
+    drop(pipe);
+    send(&dir, "live.ts", "pipe");
+    next("part");
+    recording.signal("TERM");
+    assert!(recording.0.wait().unwrap().success());
+    assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+}
+
 /// The names of the titles in a folder, in their order.
 fn parts(dir: &TestDir, folder: &str) -> Vec<String> {
     let titles = dir.ok("ls a.store");
@@ -789,7 +916,10 @@ fn parts_of_an_input_that_comes_again_have_every_picture_once() {
             }
         }
         if server.is_some() {
-            dir.fails(&format!("record a.store {folder} live.ts --keep 1h"), 1, "already");
+            for how in ["--keep 1h", ""] {
+                let words = format!("record a.store {folder} live.ts {how}");
+                dir.fails(words.trim(), 1, &format!("'{folder}' is being "));
+            }
         }
         recording.signal("TERM");
         let mut told = String::new();
