@@ -32,10 +32,10 @@ struct SecretFile {
     path: Option<PathBuf>,
     known: Mutex<KnownSecrets>,
     /// Hears of changes.
-    say: OnceLock<Say>,
+    told: OnceLock<TellChange>,
 }
 
-type Say = Box<dyn Fn(&str) + Send + Sync>;
+type TellChange = Box<dyn Fn(&str) + Send + Sync>;
 
 struct KnownSecrets {
     /// At least one; the first signs.
@@ -100,13 +100,13 @@ impl ClusterSecret {
     fn new(path: Option<PathBuf>, keys: Arc<[hmac::Key]>, changed: Option<SystemTime>) -> Self {
         let (looked, unusable) = (Instant::now(), None);
         let known = Mutex::new(KnownSecrets { keys, changed, looked, unusable });
-        Self(Arc::new(SecretFile { path, known, say: OnceLock::new() }))
+        Self(Arc::new(SecretFile { path, known, told: OnceLock::new() }))
     }
 
     /// Has changes of the file told: that it was read again, or why it cannot be used, once. Only
     /// the first call has an effect.
     pub fn tell_changes(&self, say: impl Fn(&str) + Send + Sync + 'static) {
-        _ = self.0.say.set(Box::new(say));
+        _ = self.0.told.set(Box::new(say));
     }
 
     /// The signature of a question.
@@ -155,7 +155,7 @@ impl ClusterSecret {
         {
             known.looked = Instant::now();
             let text = known.look_again(path);
-            if let (Some(text), Some(say)) = (text, self.0.say.get()) {
+            if let (Some(text), Some(say)) = (text, self.0.told.get()) {
                 let keys = Arc::clone(&known.keys);
                 // Whoever hears of it may ask for a signature.
                 drop(known);

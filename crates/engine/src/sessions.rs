@@ -106,6 +106,9 @@ impl DerefMut for Requests {
     }
 }
 
+/// A byte at which something ends in a track.
+type TrackEnd = (TrackNumber, u64);
+
 /// A request in progress.
 #[derive(Clone, Debug)]
 pub(super) struct RequestState {
@@ -113,12 +116,12 @@ pub(super) struct RequestState {
     /// Younger requests have larger ones; those of one response have the same.
     pub(super) number: u64,
     /// Where its response ends in each track, if that is known.
-    ends: Arc<[(TrackNumber, u64)]>,
+    ends: Arc<[TrackEnd]>,
     /// Tracks of the requests before it in its response.
     begun: Vec<TrackNumber>,
     /// Where it ends, or they, in each track so far.
-    reached: Vec<(TrackNumber, u64)>,
-    /// Its response was continued by another request.
+    reached: Vec<TrackEnd>,
+    /// Another request continues the response.
     is_continued: bool,
     parts: Vec<Part>,
     at: usize,
@@ -151,12 +154,13 @@ pub(super) struct NextBytes {
 }
 
 impl RequestState {
-    /// A request for `parts` in a response that ends there and was requested to there.
+    /// A request for `parts` in a response that ends at `ends` in its tracks, and was requested to
+    /// `reached` before.
     pub(super) fn new(
         session: SessionId,
         number: u64,
         parts: Vec<Part>,
-        (ends, mut reached): (Arc<[(TrackNumber, u64)]>, Vec<(TrackNumber, u64)>),
+        (ends, mut reached): (Arc<[TrackEnd]>, Vec<TrackEnd>),
     ) -> Self {
         let begun = reached.iter().map(|(track, _)| *track).collect();
         for part in &parts {

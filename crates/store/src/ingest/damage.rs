@@ -48,8 +48,11 @@ pub(super) fn telling(stderr: impl Read) -> String {
         if is_kept {
             kept += &line.replacen(level.copied().unwrap_or_default(), "", 1);
             kept.push('\n');
-            let surplus = kept.len().saturating_sub(TAIL);
-            kept.drain(..kept.ceil_char_boundary(surplus));
+            // Whole lines of it.
+            while kept.len() > TAIL {
+                let end = kept.find('\n').map_or(kept.len(), |at| at + 1);
+                kept.drain(..end);
+            }
         }
     }
     kept.trim().to_owned()
