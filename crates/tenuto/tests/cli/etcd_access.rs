@@ -100,9 +100,10 @@ fn an_etcd_may_want_a_certificate_and_a_user() {
     let cluster = format!("--cluster https://{client} --cluster-name c");
     let shown = "--etcd-cert node.pem --etcd-key node.key --etcd-user user";
     for (access, wanted) in [
-        ("", "error: "),
-        ("--etcd-user user", "error: "),
+        ("", "--etcd-cert and --etcd-key"),
+        ("--etcd-user user", "--etcd-cert and --etcd-key"),
         ("--etcd-cert node.pem --etcd-key node.key", "etcdserver: user name is empty"),
+        ("--etcd-cert node.pem --etcd-key node.key", "(--etcd-user)"),
         (
             "--etcd-cert named.pem --etcd-key named.key --etcd-user user",
             "CommonName of client sending a request against gateway will be ignored",
