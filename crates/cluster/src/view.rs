@@ -71,6 +71,8 @@ pub struct NodeView {
     digest: Option<NodeDigest>,
     alive_until: Moment,
     avoided_until: Moment,
+    /// Whether the last question to it had no answer.
+    is_silent: bool,
     /// Whether the node should get no copies and no viewers.
     is_drained: bool,
     orders: NodeOrders,
@@ -271,6 +273,7 @@ impl ClusterView {
             digest: None,
             alive_until: Moment::ZERO,
             avoided_until: Moment::ZERO,
+            is_silent: false,
             is_drained: false,
             orders: NodeOrders::default(),
             viewers: Vec::new(),
@@ -302,7 +305,7 @@ impl ClusterView {
         // A digest says that the node reaches the records, not that it can be reached from here:
         // only a node that was gone is asked at once.
         if node.digest.is_none() {
-            node.avoided_until = Moment::ZERO;
+            (node.avoided_until, node.is_silent) = (Moment::ZERO, false);
         }
         node.digest = digest;
         self.count();
@@ -439,7 +442,13 @@ impl ClusterView {
 
     /// Avoids a node that did not answer, for a time or until it has left and come again.
     pub fn found_unreachable(&mut self, node: NodeNumber, now: Moment) {
-        self.nodes[index(node.0)].avoided_until = now + AVOIDED;
+        let node = &mut self.nodes[index(node.0)];
+        (node.avoided_until, node.is_silent) = (now + AVOIDED, true);
+    }
+
+    /// Remembers that a node has answered.
+    pub fn found_reachable(&mut self, node: NodeNumber) {
+        self.nodes[index(node.0)].is_silent = false;
     }
 
     /// The revision of the newest event.
@@ -578,7 +587,14 @@ impl NodeView {
         self.alive_until
     }
 
-    /// Whether viewers may be sent to the node: its lease has not ended, and it answers.
+    /// Whether the node is there as far as is known: its lease has not ended, and it has answered
+    /// the last question, or was not asked since it came.
+    pub fn is_well(&self, now: Moment) -> bool {
+        now < self.alive_until && !self.is_silent
+    }
+
+    /// Whether viewers may be sent to the node: its lease has not ended, and it answers. A node
+    /// that did not is asked again after a while.
     #[inline]
     pub fn answers(&self, now: Moment) -> bool {
         now < self.alive_until && now >= self.avoided_until
@@ -796,6 +812,10 @@ pub(crate) mod tests {
         view.found_unreachable(NodeNumber(0), Moment::from_secs(1));
         assert_eq!(shown(&view, Moment::from_secs(1)), "0[5, 8] away | ");
         assert_eq!(shown(&view, Moment::from_secs(3)), "0[5, 8] | ", "it is tried again");
+        let is_well = |view: &ClusterView| view.node(NodeNumber(0)).is_well(Moment::from_secs(3));
+        assert!(!is_well(&view), "and has not answered yet");
+        view.found_reachable(NodeNumber(0));
+        assert!(is_well(&view));
         view.found_unreachable(NodeNumber(0), Moment::from_secs(3));
         let share = |free| CapacityShare { guaranteed: 100, free };
         let spare = CapacityShare::all_free(1_000);

@@ -497,6 +497,25 @@ fn a_silent_node_is_left_out_for_a_while() {
     }
     // On a machine that is busy for longer than that, it is asked again.
     assert!(silent.asked() == 1 || start.elapsed() > Duration::from_secs(2));
+    let answers = |cluster: &TestCluster| {
+        let nodes = &cluster.json("/status")["nodes"];
+        ["n0", "n1"].map(|name| {
+            let mut nodes = nodes.as_array().unwrap().iter();
+            nodes.find(|node| node["name"] == name).unwrap()["answers"].as_bool().unwrap()
+        })
+    };
+    assert_eq!(answers(&cluster), [false, true]);
+    let metrics = cluster.get("/metrics");
+    assert!(metrics.contains("tenuto_director_nodes_answering 1\n"), "{metrics}");
+    let said = cluster.said.lock().unwrap().join("\n");
+    assert!(said.starts_with("the node n0 gets no viewers, as it does not answer: "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    // It is asked again, and answers.
+    put_digest(&cluster.etcd, 0, &free, 1_000_000_000);
+    until(|| {
+        cluster.get("/t/film/master.m3u8");
+        answers(&cluster) == [true, true]
+    });
     let (cut_off, gone) = (StubNode::start(is_cut_off), StubNode::start(|_| None));
     let cluster = TestCluster::start(&[&cut_off, &gone]);
     let answer = cluster.get("/t/film/master.m3u8");

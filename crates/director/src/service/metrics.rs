@@ -50,7 +50,7 @@ impl Collector for DirectorScrape {
         let view = watched.view();
         let now = watched.now();
         let nodes = view.nodes().filter(|(_, node)| node.digest().is_some()).count();
-        let answering = view.nodes().filter(|(_, node)| node.answers(now)).count();
+        let answering = view.nodes().filter(|(_, node)| node.is_well(now)).count();
         let titles = view.titles().filter(|(_, title)| title.size().is_some()).count();
         let addresses: Vec<String> =
             view.nodes().filter_map(|(_, node)| Some(node.digest()?.address.clone())).collect();
@@ -97,7 +97,7 @@ impl Collector for DirectorScrape {
             gauge.encode(encoder.encode_descriptor(name, help, None, kind)?)
         };
         gauge("nodes", "Nodes that are registered", nodes as u64)?;
-        gauge("nodes_answering", "Nodes to which viewers are sent", answering as u64)?;
+        gauge("nodes_answering", "Nodes that have answered the last question, or were not asked since they came", answering as u64)?;
         gauge("titles", "Titles of the cluster", titles as u64)?;
         let connections = state.connections() as u64;
         gauge("connections", "Connections of viewers, over HTTP and RTSP", connections)?;

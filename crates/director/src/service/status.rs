@@ -107,7 +107,7 @@ fn node_status(state: &ServiceState, node: &NodeView, now: Moment) -> Option<Val
         "name": node.id().as_str(),
         "address": digest.address,
         "rack": digest.rack,
-        "answers": node.answers(now),
+        "answers": node.is_well(now),
         "lease_remaining": seconds(node.alive_until().since(now)),
         "disks": digest.disks.iter().map(share).collect::<Vec<_>>(),
         "network": share(&digest.network),
