@@ -419,7 +419,7 @@ fn too_large(digest: &NodeDigest) -> Option<&'static str> {
 
 /// Contents of one name that are remembered.
 pub(crate) const MOST_CONTENTS: usize = 16;
-/// Bytes of the name of a director: its address.
+/// Bytes of the identity of a director.
 const LONGEST_DIRECTOR: usize = 64;
 /// Disks of a node: more than a chassis or a rack of disks on one controller has.
 const MOST_DISKS: usize = 1024;

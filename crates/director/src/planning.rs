@@ -12,7 +12,8 @@
 //! director that was stopped for long writes nothing over the orders of another. They say where a
 //! node should come to, so that those of an old planner do no harm until the next one looks.
 //!
-//! Each of these directors, also one that waits, tells in `unmet/DIRECTOR` whom it has refused.
+//! Each of these directors, also one that waits, tells in `unmet/DIRECTOR` whom it has refused:
+//! `DIRECTOR` is a number by chance for each process.
 
 use crate::etcd::{
     Condition, EtcdClient, EtcdConfig, EtcdError, FormatFailure, LeaseAge, LeaseKeeper,
@@ -26,8 +27,10 @@ use cluster::{
     TitleName, TitleSize,
 };
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -63,6 +66,31 @@ pub struct PlanningConfig {
     pub titles: TitleList,
 }
 
+impl PlanningDirector {
+    /// A director that listens there, with an identity of its own. One that listens at all
+    /// addresses of its machine is shown with the machine's name.
+    pub(crate) fn new(
+        listen: SocketAddr,
+        unmet: Arc<UnmetDemand>,
+        settings: DirectorSettings,
+    ) -> Result<Self, Reason> {
+        let mut id = [0; 16];
+        let filled = SystemRandom::new().fill(&mut id);
+        filled.map_err(|_| Reason::from("the machine has no random numbers"))?;
+        let id = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        Ok(Self { id, address: shown_address(listen, host.trim()), unmet, settings })
+    }
+}
+
+/// Where a director listens, for people who look from elsewhere.
+fn shown_address(listen: SocketAddr, host: &str) -> String {
+    match listen.ip().is_unspecified() && !host.is_empty() {
+        true => format!("{host}:{}", listen.port()),
+        false => listen.to_string(),
+    }
+}
+
 impl fmt::Debug for PlanningConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlanningConfig").field("rules", &self.rules).finish_non_exhaustive()
@@ -71,7 +99,10 @@ impl fmt::Debug for PlanningConfig {
 
 /// The director that plans, or would.
 pub(crate) struct PlanningDirector {
-    /// What the key `planner` says of it.
+    /// An identity among all directors of the cluster, also among those that listen at the same
+    /// address of different machines: the key of the director's records.
+    pub(crate) id: String,
+    /// What is shown of it: where it listens.
     pub(crate) address: String,
     /// The viewers whom it has refused.
     pub(crate) unmet: Arc<UnmetDemand>,
@@ -285,7 +316,7 @@ impl PlanningThread {
             return Ok(());
         }
         hold_format(&mut self.client, &self.etcd.cluster)?;
-        let change = ClusterChange::Unmet(self.director.address.clone(), viewers.clone());
+        let change = ClusterChange::Unmet(self.director.id.clone(), viewers.clone());
         let write = RecordWrite::of(&change, self.client.prefix(), Some(lease));
         self.client.transact(&[], &[write])?;
         self.shared.writes.fetch_add(1, Ordering::Relaxed);

@@ -50,8 +50,8 @@ impl Tested {
         let config = PlanningConfig { rules, titles: Box::new(titles) };
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
         let settings = DirectorSettings { headroom: Headroom::None, ..DirectorSettings::default() };
-        let director =
-            PlanningDirector { address: address.to_owned(), unmet: Arc::clone(&unmet), settings };
+        let (id, address) = (format!("id-of-{address}"), address.to_owned());
+        let director = PlanningDirector { id, address, unmet: Arc::clone(&unmet), settings };
         let planning = Planning::start(&etcd, director, watched, config, say).unwrap();
         Self { planning, unmet, said }
     }
@@ -250,9 +250,28 @@ fn a_director_that_does_not_plan_tells_whom_it_has_refused() {
     let second = Tested::start(&member, "second", || Ok(sizes(&["film"])));
     let client = "192.0.2.7".parse().unwrap();
     second.unmet.refused(&title("film"), client, Instant::now());
-    until("it is told", || record(&etcd, "unmet/second").as_deref() == Some(r#"{"film":1}"#));
-    assert_eq!(etcd.is_leased("/tenuto/c/unmet/second"), Some(true));
-    assert_eq!(record(&etcd, "unmet/first"), None);
+    until("it is told", || record(&etcd, "unmet/id-of-second").as_deref() == Some(r#"{"film":1}"#));
+    assert_eq!(etcd.is_leased("/tenuto/c/unmet/id-of-second"), Some(true));
+    assert_eq!(record(&etcd, "unmet/id-of-first"), None);
+}
+
+#[test]
+fn each_director_has_an_identity_and_a_name_that_says_where_it_is() {
+    for (listen, host, wanted) in [
+        ("10.0.0.5:8090", "d1", "10.0.0.5:8090"),
+        ("0.0.0.0:8090", "d1", "d1:8090"),
+        ("[::]:8090", "d1.example", "d1.example:8090"),
+        ("[::1]:8090", "d1", "[::1]:8090"),
+        ("0.0.0.0:8090", "", "0.0.0.0:8090"),
+    ] {
+        assert_eq!(shown_address(listen.parse().unwrap(), host), wanted);
+    }
+    let ids = [0, 1].map(|_| {
+        let unmet = Arc::new(UnmetDemand::new(Instant::now()));
+        let listen = "0.0.0.0:8090".parse().unwrap();
+        PlanningDirector::new(listen, unmet, DirectorSettings::default()).unwrap().id
+    });
+    assert!(ids[0] != ids[1] && ids[0].len() == 32, "{ids:?}");
 }
 
 #[test]
