@@ -15,7 +15,7 @@ use director::question::SignedText;
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, PageCheck, PageKind, PageRefusal, ServiceConfig};
 use director::ticket::Ticket;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -588,7 +588,10 @@ fn what_is_shown_of_the_cluster() {
     assert_eq!([&shown["version"], &shown["cluster"]], ["test", "c"]);
     assert_eq!([&shown["titles"], &shown["etcd"]["lists"], &shown["etcd"]["writes"]], [2, 1, 0]);
     assert_eq!([&shown["nodes"][0]["name"], &shown["nodes"][0]["address"]], ["n0", &*node.address]);
-    assert_eq!(shown["nodes"][0]["answers"], true);
+    assert_eq!(
+        [&shown["nodes"][0]["lease"], &shown["nodes"][0]["answers"]],
+        [&json!(600.0), &json!(true)]
+    );
     assert_eq!(shown["nodes"][0]["disks"][0]["free"], 995_000_000, "a viewer was counted");
     assert_eq!(shown["counters"]["admitted"], 1);
     let titles = &cluster.json("/titles")["titles"];

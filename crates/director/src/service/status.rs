@@ -108,7 +108,7 @@ fn node_status(state: &ServiceState, node: &NodeView, now: Moment) -> Option<Val
         "address": digest.address,
         "rack": digest.rack,
         "answers": node.is_well(now),
-        "lease_remaining": seconds(node.alive_until().since(now)),
+        "lease": seconds(digest.lease()),
         "disks": digest.disks.iter().map(share).collect::<Vec<_>>(),
         "network": share(&digest.network),
         "memory": share(&digest.memory),
