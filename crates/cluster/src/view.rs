@@ -18,7 +18,7 @@ use crate::chance::hash_of;
 use crate::names::{ContentTag, NodeDisk, NodeId, TitleName};
 use crate::records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
-    NodeOrders, TitleSize, UnlistedTitles,
+    NodeOrders, TitleSize, UnableDirector, UnlistedTitles,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -134,6 +134,8 @@ pub struct ClusterView {
     unlisted: Option<UnlistedTitles>,
     /// Viewers whom each director has lately refused for want of copies.
     unmet: BTreeMap<String, Vec<(TitleNumber, u32)>>,
+    /// Directors that cannot list the bucket.
+    unable: BTreeMap<String, UnableDirector>,
     nodes: Vec<NodeView>,
     titles: Vec<TitleView>,
     /// Copies of each title; apart from the rest, because every viewer needs them and nothing else.
@@ -191,6 +193,7 @@ impl ClusterView {
         self.copies.iter_mut().for_each(Vec::clear);
         (self.revision, self.epoch, self.planner) = (revision, 0, None);
         self.unmet.clear();
+        self.unable.clear();
         self.unlisted = None;
         self.count();
         for record in records {
@@ -243,6 +246,12 @@ impl ClusterView {
             }
             ClusterChange::Planner(address) => self.planner = address,
             ClusterChange::Unlisted(unlisted) => self.unlisted = unlisted,
+            ClusterChange::Unable(director, unable) => {
+                self.unable.remove(&director);
+                if let Some(unable) = unable.filter(|_| self.unable.len() < MOST_DIRECTORS) {
+                    self.unable.insert(director, unable);
+                }
+            }
             ClusterChange::Drained(id, is_drained) => {
                 if let Some(number) = self.node_number(&id) {
                     self.set_drained(number, is_drained);
@@ -471,6 +480,11 @@ impl ClusterView {
         self.unlisted.as_ref()
     }
 
+    /// The directors that leave planning to others, because they cannot list the bucket.
+    pub fn unable(&self) -> impl Iterator<Item = &UnableDirector> {
+        self.unable.values()
+    }
+
     /// Viewers who were lately refused for want of copies, by title and director.
     pub fn unmet(&self) -> impl Iterator<Item = (TitleNumber, u32)> {
         self.unmet.values().flatten().copied()
@@ -697,7 +711,7 @@ fn free_number(used: usize, most: u32) -> Option<u32> {
 
 /// Nodes that a view ever mentions: far more than a cluster has in a director's life.
 const MOST_NODES: u32 = 100_000;
-/// Directors whose refusals a view knows.
+/// Directors whose refusals and troubles a view knows.
 const MOST_DIRECTORS: usize = 1_000;
 /// The time within which a node has told of a viewer who came, and is there still.
 const TOLD_WITHIN: Duration = Duration::from_secs(65);

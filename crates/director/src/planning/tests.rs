@@ -51,7 +51,8 @@ impl Tested {
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
         let settings = DirectorSettings { headroom: Headroom::None, ..DirectorSettings::default() };
         let (id, address) = (format!("id-of-{address}"), address.to_owned());
-        let director = PlanningDirector { id, address, unmet: Arc::clone(&unmet), settings };
+        let (of_director, patience) = (Arc::clone(&unmet), Duration::from_secs(1));
+        let director = PlanningDirector { id, address, unmet: of_director, patience, settings };
         let planning = Planning::start(&etcd, director, watched, config, say).unwrap();
         Self { planning, unmet, said }
     }
@@ -286,4 +287,33 @@ fn titles_that_cannot_be_listed_change_nothing_and_are_said_once() {
     let about_titles = said.iter().filter(|text| text.contains("does not answer")).count();
     assert_eq!(about_titles, 1, "{said:?}");
     assert_eq!((record(&etcd, "orders/a"), tested.planning.shown().titles), (None, 0));
+}
+
+#[test]
+fn a_planner_that_cannot_list_the_bucket_leaves_planning_to_another() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    put_node(&etcd, "a");
+    let listed = Arc::new(Mutex::new(Err("its keys are refused".to_owned())));
+    let list = Arc::clone(&listed);
+    let bad = Tested::start(&member, "bad", move || locked(&list).clone());
+    until("it gives up", || record(&etcd, "unable/id-of-bad").is_some());
+    let why = "the titles of record are not known: its keys are refused";
+    let told = serde_json::json!({ "address": "bad", "why": why }).to_string();
+    assert_eq!(record(&etcd, "unable/id-of-bad"), Some(told));
+    assert_eq!(etcd.is_leased("/tenuto/c/unable/id-of-bad"), Some(true));
+    assert_eq!(record(&etcd, "planner"), None, "and does not plan again");
+    let shown = || bad.planning.shown();
+    until("it shows so", || shown().is_not_listed && !shown().is_planner);
+    let good = Tested::start(&member, "good", || Ok(sizes(&["film"])));
+    until("another plans", || record(&etcd, "planner").as_deref() == Some("\"good\""));
+    until("orders are written", || record(&etcd, "orders/a").is_some());
+    *locked(&listed) = Ok(sizes(&["film"]));
+    until("the bucket can be listed again", || record(&etcd, "unable/id-of-bad").is_none());
+    until("it waits for its turn", || shown().error.is_none());
+    assert!(!shown().is_planner && !shown().is_not_listed);
+    drop(good);
+    until("it plans again", || record(&etcd, "planner").as_deref() == Some("\"bad\""));
+    let said = locked(&bad.said).join("\n");
+    assert!(said.contains("leaves the placement of titles to others"), "{said}");
 }
