@@ -184,7 +184,7 @@ test('nodes are sorted, filtered, and lead to their own consoles', async ({ page
   const server = await serve();
   const full = { disks: [{ guaranteed: 1e9, free: 0 }], network: { guaranteed: 1e9, free: 5e8 } };
   const nodes = [
-    node('n10', { lease_remaining: 2 }),
+    node('n10', { lease: 2 }),
     node('n2', { ...full, rack: 'r9', answers: false }),
     node('n1', { address: 'http://n1.example:8080/' }),
   ];

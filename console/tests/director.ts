@@ -13,7 +13,7 @@ export function node(name: string, fields: Json = {}): Json {
     address: `http://${name}.example:8080`,
     rack: 'r1',
     answers: true,
-    lease_remaining: 9.4,
+    lease: 10,
     disks: [share(1e9, 0.5e9), share(1e9, 0.74e9)],
     network: share(2 ** 50, 2 ** 50 - 1e6),
     memory: share(4 * GIB, GIB),

@@ -19,7 +19,7 @@ export interface ClusterNode {
   /** Whether viewers are sent there. */
   readonly answers: boolean;
   /** Seconds. */
-  readonly leaseRemaining: number;
+  readonly lease: number;
   readonly disks: readonly Share[];
   readonly network: Share;
   readonly memory: Share;
@@ -136,7 +136,7 @@ export function decodeDirectorStatus(value: unknown): DirectorStatus {
       address: node.text('address'),
       rack: node.text('rack'),
       answers: node.flag('answers'),
-      leaseRemaining: node.number('lease_remaining'),
+      lease: node.number('lease'),
       disks: node.list('disks', decodeShare),
       network: decodeShare(node.object('network')),
       memory: decodeShare(node.object('memory')),

@@ -35,7 +35,7 @@ export const columns: readonly [Column, ...Column[]] = [
   { id: 'rack', isNumber: false, width: 6, value: (node) => node.rack },
   { id: 'address', isNumber: false, width: 14, value: (node) => node.address },
   { id: 'answers', isNumber: false, width: 6.5, value: (node) => Number(node.answers) },
-  { id: 'lease', isNumber: true, width: 6, value: (node) => node.leaseRemaining },
+  { id: 'lease', isNumber: true, width: 6, value: (node) => node.lease },
   ofResource('disks', diskRate),
   ofResource('network', (node) => resource(node.network, show.bitRate, UNLIMITED)),
   ofResource('memory', (node) => resource(node.memory, show.bytes)),

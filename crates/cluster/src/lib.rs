@@ -38,7 +38,7 @@ pub use director::{
 pub use names::{BadName, ClusterName, ContentTag, NodeDisk, NodeId, TitleName};
 pub use records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
-    NodeOrders, RecordError, TitleSize, UnlistedTitles,
+    NodeOrders, RecordError, TitleSize, UnableDirector, UnlistedTitles,
 };
 pub use view::{
     ClusterView, CopyPlace, CopyVersion, CopyView, NodeNumber, NodeView, TitleDemand, TitleNumber,

@@ -12,6 +12,7 @@
 //!   planner              the director that plans placement          that director
 //!   unlisted             titles on nodes that the bucket lacks    the planner
 //!   unmet/DIRECTOR       viewers refused for want of copies         that director
+//!   unable/DIRECTOR      a director that cannot list the bucket     that director
 //!   drained/NODE         the node should get no copies, no viewers  whoever runs the cluster
 //!   epoch                the number of the configuration            whoever changes it
 //! ```
@@ -125,6 +126,16 @@ pub struct UnlistedTitles {
     pub titles: BTreeSet<TitleName>,
 }
 
+/// A director that would plan placement, and cannot list the titles in the bucket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnableDirector {
+    /// Where it listens.
+    pub address: String,
+    /// Why the bucket cannot be listed.
+    pub why: String,
+}
+
 /// A title, and a disk of the node that is meant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -167,6 +178,9 @@ pub enum ClusterChange {
     /// The titles on nodes that the bucket lacks; `None` while no director plans, or it has not
     /// listed the bucket yet.
     Unlisted(Option<UnlistedTitles>),
+    /// A director that leaves planning to others, because it cannot list the bucket; `None` when it
+    /// can again or has left.
+    Unable(String, Option<UnableDirector>),
     /// Whether a node should get no copies and no viewers, and lose the copies that it has.
     Drained(NodeId, bool),
     /// The number of the configuration.
@@ -266,6 +280,11 @@ impl CopyRecord {
     }
 }
 
+impl UnableDirector {
+    /// Bytes of a reason, at most.
+    pub const LONGEST_WHY: usize = 1_000;
+}
+
 impl UnlistedTitles {
     /// Titles that one record names at most: it must fit into a request to etcd.
     pub const MOST: usize = 1_000;
@@ -353,6 +372,14 @@ impl ClusterChange {
                 }
                 Self::Unlisted(unlisted)
             }
+            ["unable", director] if director.len() <= LONGEST_DIRECTOR => {
+                let unable = parsed::<UnableDirector>(key, value)?;
+                if unable.as_ref().is_some_and(|it| it.why.len() > UnableDirector::LONGEST_WHY) {
+                    let what = "why a bucket cannot be listed";
+                    return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
+                }
+                Self::Unable(director.to_owned(), unable)
+            }
             ["drained", at] => Self::Drained(node(at)?, parsed(key, value)?.unwrap_or(false)),
             ["epoch"] => Self::Epoch(parsed(key, value)?.unwrap_or(0)),
             _ => return Err(RecordError::UnknownKey(key.chars().take(80).collect())),
@@ -383,6 +410,9 @@ impl ClusterChange {
             }
             Self::Planner(address) => ("planner".to_owned(), address.as_ref().map(json)),
             Self::Unlisted(unlisted) => ("unlisted".to_owned(), unlisted.as_ref().map(json)),
+            Self::Unable(director, unable) => {
+                (format!("unable/{director}"), unable.as_ref().map(json))
+            }
             Self::Drained(node, drained) => {
                 (format!("drained/{node}"), drained.then(|| json(&true)))
             }
@@ -419,7 +449,7 @@ fn too_large(digest: &NodeDigest) -> Option<&'static str> {
 
 /// Contents of one name that are remembered.
 pub(crate) const MOST_CONTENTS: usize = 16;
-/// Bytes of the name of a director: its address.
+/// Bytes of the identity of a director.
 const LONGEST_DIRECTOR: usize = 64;
 /// Disks of a node: more than a chassis or a rack of disks on one controller has.
 const MOST_DISKS: usize = 1024;
@@ -456,6 +486,7 @@ mod tests {
         let fill = vec![CopyTarget { outdated, peers, ..evict[0].clone() }];
         let orders = NodeOrders { fill, evict, later: 7, ..NodeOrders::default() };
         let leave = NodeOrders { remain: BTreeMap::from([(title(), 4)]), ..NodeOrders::default() };
+        let unable = UnableDirector { address: "d1:8090".to_owned(), why: "no keys".to_owned() };
         let changes = [
             (
                 ClusterChange::Node(id(), Some(node())),
@@ -476,6 +507,11 @@ mod tests {
             (ClusterChange::Contents(part(), Vec::new()), "contents/hall/20261128"),
             (ClusterChange::Copies(part(), id(), Vec::new()), "copies/hall/20261128/n1"),
             (ClusterChange::Title(part(), None), "titles/hall/20261128"),
+            (
+                ClusterChange::Unable("d1".to_owned(), Some(unable)),
+                r#"unable/d1 {"address":"d1:8090","why":"no keys"}"#,
+            ),
+            (ClusterChange::Unable("d1".to_owned(), None), "unable/d1"),
             (
                 ClusterChange::Viewers(id(), BTreeMap::from([(title(), 41)])),
                 r#"viewers/n1 {"Metropolis (1927)":41}"#,

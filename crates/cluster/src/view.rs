@@ -18,7 +18,7 @@ use crate::chance::hash_of;
 use crate::names::{ContentTag, NodeDisk, NodeId, TitleName};
 use crate::records::{
     CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
-    NodeOrders, TitleSize, UnlistedTitles,
+    NodeOrders, TitleSize, UnableDirector, UnlistedTitles,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -71,6 +71,8 @@ pub struct NodeView {
     digest: Option<NodeDigest>,
     alive_until: Moment,
     avoided_until: Moment,
+    /// Whether the last question to it had no answer.
+    is_silent: bool,
     /// Whether the node should get no copies and no viewers.
     is_drained: bool,
     orders: NodeOrders,
@@ -132,6 +134,8 @@ pub struct ClusterView {
     unlisted: Option<UnlistedTitles>,
     /// Viewers whom each director has lately refused for want of copies.
     unmet: BTreeMap<String, Vec<(TitleNumber, u32)>>,
+    /// Directors that cannot list the bucket.
+    unable: BTreeMap<String, UnableDirector>,
     nodes: Vec<NodeView>,
     titles: Vec<TitleView>,
     /// Copies of each title; apart from the rest, because every viewer needs them and nothing else.
@@ -189,6 +193,7 @@ impl ClusterView {
         self.copies.iter_mut().for_each(Vec::clear);
         (self.revision, self.epoch, self.planner) = (revision, 0, None);
         self.unmet.clear();
+        self.unable.clear();
         self.unlisted = None;
         self.count();
         for record in records {
@@ -241,6 +246,12 @@ impl ClusterView {
             }
             ClusterChange::Planner(address) => self.planner = address,
             ClusterChange::Unlisted(unlisted) => self.unlisted = unlisted,
+            ClusterChange::Unable(director, unable) => {
+                self.unable.remove(&director);
+                if let Some(unable) = unable.filter(|_| self.unable.len() < MOST_DIRECTORS) {
+                    self.unable.insert(director, unable);
+                }
+            }
             ClusterChange::Drained(id, is_drained) => {
                 if let Some(number) = self.node_number(&id) {
                     self.set_drained(number, is_drained);
@@ -271,6 +282,7 @@ impl ClusterView {
             digest: None,
             alive_until: Moment::ZERO,
             avoided_until: Moment::ZERO,
+            is_silent: false,
             is_drained: false,
             orders: NodeOrders::default(),
             viewers: Vec::new(),
@@ -302,7 +314,7 @@ impl ClusterView {
         // A digest says that the node reaches the records, not that it can be reached from here:
         // only a node that was gone is asked at once.
         if node.digest.is_none() {
-            node.avoided_until = Moment::ZERO;
+            (node.avoided_until, node.is_silent) = (Moment::ZERO, false);
         }
         node.digest = digest;
         self.count();
@@ -439,7 +451,13 @@ impl ClusterView {
 
     /// Avoids a node that did not answer, for a time or until it has left and come again.
     pub fn found_unreachable(&mut self, node: NodeNumber, now: Moment) {
-        self.nodes[index(node.0)].avoided_until = now + AVOIDED;
+        let node = &mut self.nodes[index(node.0)];
+        (node.avoided_until, node.is_silent) = (now + AVOIDED, true);
+    }
+
+    /// Remembers that a node has answered.
+    pub fn found_reachable(&mut self, node: NodeNumber) {
+        self.nodes[index(node.0)].is_silent = false;
     }
 
     /// The revision of the newest event.
@@ -460,6 +478,11 @@ impl ClusterView {
     /// The titles on nodes that the bucket lacks; `None`: nobody knows.
     pub fn unlisted(&self) -> Option<&UnlistedTitles> {
         self.unlisted.as_ref()
+    }
+
+    /// The directors that leave planning to others, because they cannot list the bucket.
+    pub fn unable(&self) -> impl Iterator<Item = &UnableDirector> {
+        self.unable.values()
     }
 
     /// Viewers who were lately refused for want of copies, by title and director.
@@ -578,7 +601,14 @@ impl NodeView {
         self.alive_until
     }
 
-    /// Whether viewers may be sent to the node: its lease has not ended, and it answers.
+    /// Whether the node is there as far as is known: its lease has not ended, and it has answered
+    /// the last question, or was not asked since it came.
+    pub fn is_well(&self, now: Moment) -> bool {
+        now < self.alive_until && !self.is_silent
+    }
+
+    /// Whether viewers may be sent to the node: its lease has not ended, and it answers. A node
+    /// that did not is asked again after a while.
     #[inline]
     pub fn answers(&self, now: Moment) -> bool {
         now < self.alive_until && now >= self.avoided_until
@@ -681,7 +711,7 @@ fn free_number(used: usize, most: u32) -> Option<u32> {
 
 /// Nodes that a view ever mentions: far more than a cluster has in a director's life.
 const MOST_NODES: u32 = 100_000;
-/// Directors whose refusals a view knows.
+/// Directors whose refusals and troubles a view knows.
 const MOST_DIRECTORS: usize = 1_000;
 /// The time within which a node has told of a viewer who came, and is there still.
 const TOLD_WITHIN: Duration = Duration::from_secs(65);
@@ -796,6 +826,10 @@ pub(crate) mod tests {
         view.found_unreachable(NodeNumber(0), Moment::from_secs(1));
         assert_eq!(shown(&view, Moment::from_secs(1)), "0[5, 8] away | ");
         assert_eq!(shown(&view, Moment::from_secs(3)), "0[5, 8] | ", "it is tried again");
+        let is_well = |view: &ClusterView| view.node(NodeNumber(0)).is_well(Moment::from_secs(3));
+        assert!(!is_well(&view), "and has not answered yet");
+        view.found_reachable(NodeNumber(0));
+        assert!(is_well(&view));
         view.found_unreachable(NodeNumber(0), Moment::from_secs(3));
         let share = |free| CapacityShare { guaranteed: 100, free };
         let spare = CapacityShare::all_free(1_000);

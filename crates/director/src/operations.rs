@@ -78,8 +78,5 @@ impl ClusterRecords {
 }
 
 fn reason(error: EtcdError) -> Reason {
-    Reason::new(
-        format!("etcd cannot be used: {error}"),
-        "check --cluster, and that most members of etcd run",
-    )
+    Reason::new(format!("etcd cannot be used: {error}"), error.hint())
 }

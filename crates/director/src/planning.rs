@@ -12,7 +12,11 @@
 //! director that was stopped for long writes nothing over the orders of another. They say where a
 //! node should come to, so that those of an old planner do no harm until the next one looks.
 //!
-//! Each of these directors, also one that waits, tells in `unmet/DIRECTOR` whom it has refused.
+//! A planner that cannot list the bucket for a minute leaves planning to another director, says so
+//! in `unable/DIRECTOR`, and plans again only after it could list the bucket.
+//!
+//! Each of these directors, also one that waits, tells in `unmet/DIRECTOR` whom it has refused:
+//! `DIRECTOR` is a number by chance for each process.
 
 use crate::etcd::{
     Condition, EtcdClient, EtcdConfig, EtcdError, FormatFailure, LeaseAge, LeaseKeeper,
@@ -23,11 +27,13 @@ use crate::watching::{Say, WatchedCluster};
 use cluster::placement::{self, CopyRules, PlacementPlanner};
 use cluster::{
     ClusterChange, ClusterEvent, ContentTag, CopyVersion, DirectorSettings, NodeId, NodeOrders,
-    TitleName, TitleSize,
+    TitleName, TitleSize, UnableDirector,
 };
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use ring::rand::{SecureRandom, SystemRandom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -63,6 +69,32 @@ pub struct PlanningConfig {
     pub titles: TitleList,
 }
 
+impl PlanningDirector {
+    /// A director that listens there, with an identity of its own. One that listens at all
+    /// addresses of its machine is shown with the machine's name.
+    pub(crate) fn new(
+        listen: SocketAddr,
+        unmet: Arc<UnmetDemand>,
+        settings: DirectorSettings,
+    ) -> Result<Self, Reason> {
+        let mut id = [0; 16];
+        let filled = SystemRandom::new().fill(&mut id);
+        filled.map_err(|_| Reason::from("the machine has no random numbers"))?;
+        let id = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let address = shown_address(listen, host.trim());
+        Ok(Self { id, address, unmet, patience: UNABLE_AFTER, settings })
+    }
+}
+
+/// Where a director listens, for people who look from elsewhere.
+fn shown_address(listen: SocketAddr, host: &str) -> String {
+    match listen.ip().is_unspecified() && !host.is_empty() {
+        true => format!("{host}:{}", listen.port()),
+        false => listen.to_string(),
+    }
+}
+
 impl fmt::Debug for PlanningConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlanningConfig").field("rules", &self.rules).finish_non_exhaustive()
@@ -71,10 +103,15 @@ impl fmt::Debug for PlanningConfig {
 
 /// The director that plans, or would.
 pub(crate) struct PlanningDirector {
-    /// What the key `planner` says of it.
+    /// An identity among all directors of the cluster, also among those that listen at the same
+    /// address of different machines: the key of the director's records.
+    pub(crate) id: String,
+    /// What is shown of it: where it listens.
     pub(crate) address: String,
     /// The viewers whom it has refused.
     pub(crate) unmet: Arc<UnmetDemand>,
+    /// Time for which it cannot list the bucket before it leaves planning to others.
+    pub(crate) patience: Duration,
     /// How it sends viewers to nodes.
     pub(crate) settings: DirectorSettings,
 }
@@ -93,6 +130,8 @@ pub(crate) struct Planning {
 pub(crate) struct ShownPlanning {
     /// Whether this director plans.
     pub(crate) is_planner: bool,
+    /// Whether the last list of the titles of record failed.
+    pub(crate) is_not_listed: bool,
     /// Titles of record.
     pub(crate) titles: usize,
     /// Copies that are still to be written.
@@ -137,6 +176,12 @@ struct PlanningThread {
     list_at: Option<Instant>,
     /// Why the last list failed.
     not_listed: Option<String>,
+    /// Since when lists have failed.
+    failing_since: Option<Instant>,
+    /// Whether planning is left to others, until a list does not fail.
+    has_given_up: bool,
+    /// What the record of this director's trouble says.
+    told_unable: Option<UnableDirector>,
     planned: Option<Instant>,
     shared: Arc<PlanningState>,
     say: Say,
@@ -169,6 +214,9 @@ impl Planning {
             titles_listed,
             list_at: None,
             not_listed: None,
+            failing_since: None,
+            has_given_up: false,
+            told_unable: None,
             planned: None,
             shared: Arc::clone(&shared),
             say,
@@ -223,7 +271,8 @@ impl PlanningThread {
         }
         match &error {
             Some(error) if !self.is_troubled => (self.say)(&format!("placement: {error}")),
-            None if self.is_troubled => (self.say)("placement goes on"),
+            None if self.is_troubled && self.is_planner => (self.say)("placement goes on"),
+            None if self.is_troubled => (self.say)("this director can plan placement again"),
             _ => {}
         }
         self.is_troubled = error.is_some();
@@ -232,6 +281,7 @@ impl PlanningThread {
         shown.titles = listed(|listed| listed.titles.len());
         shown.damaged = listed(|listed| listed.damaged.len());
         (shown.is_planner, shown.error) = (self.is_planner, error);
+        shown.is_not_listed = self.not_listed.is_some();
         if !self.is_planner {
             (shown.fills, shown.evictions, shown.unlisted) = (0, 0, 0);
             (shown.outdated, shown.own) = (0, 0);
@@ -243,12 +293,34 @@ impl PlanningThread {
         let (lease, age) = self.lease.hold(&mut self.client)?;
         if age == LeaseAge::New {
             self.is_planner = false;
-            self.unmet = None;
+            (self.unmet, self.told_unable) = (None, None);
         }
         self.tell_unmet(lease.id)?;
-        if !self.is_planner && !self.take_over(lease.id)? {
-            return Ok(None);
+        let is_unable = self.failing_since.is_some_and(|at| at.elapsed() >= self.director.patience);
+        if self.is_planner && is_unable {
+            self.give_up(lease.id)?;
         }
+        if !self.is_planner && !self.has_given_up {
+            self.take_over(lease.id)?;
+        }
+        // Also one that has lost its lease meanwhile tells when it could list them again.
+        if self.is_planner || self.not_listed.is_some() {
+            self.list_titles();
+        }
+        self.tell_unable(lease.id)?;
+        if !self.is_planner {
+            return Ok(self.not_listed.clone());
+        }
+        let is_due = self.planned.is_none_or(|at| at.elapsed() >= PLAN_EVERY);
+        if self.titles.is_some() && self.watched.is_listed() && is_due {
+            self.plan(lease.id)?;
+            self.planned = Some(Instant::now());
+        }
+        Ok(self.not_listed.clone())
+    }
+
+    /// Has the titles of record listed when it is time, and takes the last list.
+    fn list_titles(&mut self) {
         if self.list_at.is_none_or(|at| Instant::now() >= at) {
             // One that takes longer than this time is not asked for twice at once.
             self.list_at = Some(Instant::now() + LIST_EVERY);
@@ -260,17 +332,49 @@ impl PlanningThread {
             self.not_listed = match listed {
                 Ok(titles) => {
                     self.titles = Some(titles);
+                    (self.failing_since, self.has_given_up) = (None, false);
                     None
                 }
-                Err(why) => Some(format!("the titles of record are not known: {why}")),
+                Err(why) => {
+                    self.failing_since.get_or_insert_with(Instant::now);
+                    Some(format!("the titles of record are not known: {why}"))
+                }
             };
         }
-        let is_due = self.planned.is_none_or(|at| at.elapsed() >= PLAN_EVERY);
-        if self.titles.is_some() && self.watched.is_listed() && is_due {
-            self.plan(lease.id)?;
-            self.planned = Some(Instant::now());
+    }
+
+    /// Lets another director plan. What only the planner knows goes.
+    fn give_up(&mut self, lease: u64) -> Result<(), EtcdError> {
+        let key = self.planner_key();
+        let changes = [ClusterChange::Planner(None), ClusterChange::Unlisted(None)];
+        let prefix = self.client.prefix().to_owned();
+        let writes = changes.map(|change| RecordWrite::of(&change, &prefix, None));
+        if self.client.transact(&[Condition::HeldBy(&key, lease)], &writes)? {
+            self.shared.writes.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(self.not_listed.clone())
+        (self.is_planner, self.has_given_up) = (false, true);
+        (self.say)("this director leaves the placement of titles to others until it can list them");
+        Ok(())
+    }
+
+    /// Tells in etcd that this director has given up, or has no more.
+    fn tell_unable(&mut self, lease: u64) -> Result<(), FormatFailure> {
+        let why = self.not_listed.as_deref().filter(|_| self.has_given_up);
+        let unable = why.map(|why| {
+            // A character has four bytes at most.
+            let why = why.chars().take(UnableDirector::LONGEST_WHY / 4).collect();
+            UnableDirector { address: self.director.address.clone(), why }
+        });
+        if unable == self.told_unable {
+            return Ok(());
+        }
+        hold_format(&mut self.client, &self.etcd.cluster)?;
+        let change = ClusterChange::Unable(self.director.id.clone(), unable.clone());
+        let write = RecordWrite::of(&change, self.client.prefix(), Some(lease));
+        self.client.transact(&[], &[write])?;
+        self.shared.writes.fetch_add(1, Ordering::Relaxed);
+        self.told_unable = unable;
+        Ok(())
     }
 
     /// Writes whom this director has refused, for whichever director plans: when it has changed,
@@ -285,7 +389,7 @@ impl PlanningThread {
             return Ok(());
         }
         hold_format(&mut self.client, &self.etcd.cluster)?;
-        let change = ClusterChange::Unmet(self.director.address.clone(), viewers.clone());
+        let change = ClusterChange::Unmet(self.director.id.clone(), viewers.clone());
         let write = RecordWrite::of(&change, self.client.prefix(), Some(lease));
         self.client.transact(&[], &[write])?;
         self.shared.writes.fetch_add(1, Ordering::Relaxed);
@@ -307,6 +411,7 @@ impl PlanningThread {
             // What was remembered of the time before is old.
             self.planner = PlacementPlanner::new(self.rules);
             (self.list_at, self.planned) = (None, None);
+            self.failing_since = None;
             (self.say)("this director plans the placement of titles");
         }
         Ok(self.is_planner)
@@ -411,6 +516,8 @@ const UNMET_EVERY: Duration = Duration::from_secs(30);
 const LIST_EVERY: Duration = Duration::from_secs(60);
 /// Time to the next list after one that failed.
 const LIST_AGAIN: Duration = Duration::from_secs(5);
+/// Time for which the titles cannot be listed before another director plans.
+const UNABLE_AFTER: Duration = Duration::from_secs(60);
 /// Time for giving the lease back, at most.
 const TO_LEAVE: Duration = Duration::from_secs(2);
 /// Records of one transaction: etcd takes 128 unless configured otherwise.

@@ -353,7 +353,7 @@ mod tests {
         let told = locked(&told).clone();
         assert_eq!(told.len(), rows.len(), "{told:#?}");
         for (told, row) in told.iter().zip(rows) {
-            assert!(told.contains(&row.split("; ").next().unwrap()[..]), "{told}: {row}");
+            assert!(told.contains(row.split("; ").next().unwrap()), "{told}: {row}");
             assert!(!row.ends_with(before) || told.ends_with(before), "{told}");
         }
     }

@@ -15,7 +15,7 @@ use director::question::SignedText;
 use director::secret::ClusterSecret;
 use director::service::{DirectorService, PageCheck, PageKind, PageRefusal, ServiceConfig};
 use director::ticket::Ticket;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -501,6 +501,25 @@ fn a_silent_node_is_left_out_for_a_while() {
     }
     // On a machine that is busy for longer than that, it is asked again.
     assert!(silent.asked() == 1 || start.elapsed() > Duration::from_secs(2));
+    let answers = |cluster: &TestCluster| {
+        let nodes = &cluster.json("/status")["nodes"];
+        ["n0", "n1"].map(|name| {
+            let mut nodes = nodes.as_array().unwrap().iter();
+            nodes.find(|node| node["name"] == name).unwrap()["answers"].as_bool().unwrap()
+        })
+    };
+    assert_eq!(answers(&cluster), [false, true]);
+    let metrics = cluster.get("/metrics");
+    assert!(metrics.contains("tenuto_director_nodes_answering 1\n"), "{metrics}");
+    let said = cluster.said.lock().unwrap().join("\n");
+    assert!(said.starts_with("the node n0 gets no viewers, as it does not answer: "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    // It is asked again, and answers.
+    put_digest(&cluster.etcd, 0, &free, 1_000_000_000);
+    until(|| {
+        cluster.get("/t/film/master.m3u8");
+        answers(&cluster) == [true, true]
+    });
     let (cut_off, gone) = (StubNode::start(is_cut_off), StubNode::start(|_| None));
     let cluster = TestCluster::start(&[&cut_off, &gone]);
     let answer = cluster.get("/t/film/master.m3u8");
@@ -523,10 +542,14 @@ fn a_node_with_another_secret_is_left_out_and_named_once() {
 
 #[test]
 fn a_node_that_has_the_title_no_more_is_followed_by_the_next() {
-    let rows: [(fn(&str) -> Option<String>, u16, &str); 3] =
-        [(reserves, 302, ""), (is_full, 503, "full"), (has_no_such_title, 404, "")];
+    let other = StubNode::start;
+    let rows = [
+        (other(reserves), 302, ""),
+        (other(is_full), 503, "full"),
+        (other(has_no_such_title), 404, ""),
+    ];
     for (other, wanted, why) in rows {
-        let (gone, other) = (StubNode::start(has_no_such_title), StubNode::start(other));
+        let gone = StubNode::start(has_no_such_title);
         let cluster = TestCluster::start(&[&gone, &other]);
         let answer = cluster.get("/t/film/master.m3u8");
         let told = if why.is_empty() { String::new() } else { cause(&answer) };
@@ -587,7 +610,10 @@ fn what_is_shown_of_the_cluster() {
     assert_eq!([&shown["version"], &shown["cluster"]], ["test", "c"]);
     assert_eq!([&shown["titles"], &shown["etcd"]["lists"], &shown["etcd"]["writes"]], [2, 1, 0]);
     assert_eq!([&shown["nodes"][0]["name"], &shown["nodes"][0]["address"]], ["n0", &*node.address]);
-    assert_eq!(shown["nodes"][0]["answers"], true);
+    assert_eq!(
+        [&shown["nodes"][0]["lease"], &shown["nodes"][0]["answers"]],
+        [&json!(600.0), &json!(true)]
+    );
     assert_eq!(shown["nodes"][0]["disks"][0]["free"], 995_000_000, "a viewer was counted");
     assert_eq!(shown["counters"]["admitted"], 1);
     let titles = &cluster.json("/titles")["titles"];

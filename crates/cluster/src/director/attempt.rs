@@ -230,6 +230,12 @@ impl AdmissionAttempt {
     /// Takes the answer to the last step, and corrects the view by it. Without effect when nothing
     /// was asked.
     pub fn answered(&mut self, view: &mut ClusterView, answer: NodeAnswer, now: Moment) {
+        if let AttemptState::Asking(place) | AttemptState::Moving(StreamMove { to: place, .. }) =
+            self.state
+            && answer != NodeAnswer::Unreachable
+        {
+            view.found_reachable(place.node);
+        }
         match self.state {
             AttemptState::Asking(place) => {
                 self.questions += 1;

@@ -346,12 +346,12 @@ impl EtcdClient {
         let url = format!("{}{path}", self.member());
         let sent = SystemTime::now();
         let asked = self.with_token(self.requests.post(url)).send(body);
-        let mut answer = asked.map_err(|error| error.to_string())?;
+        let mut answer = asked.map_err(|error| self.unanswered(&error))?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok());
         self.clock = date.and_then(|date| ClockDifference::of(date, sent, SystemTime::now()));
         let status = answer.status();
         let text = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_string();
-        let text = text.map_err(|error| error.to_string())?;
+        let text = text.map_err(|error| self.unanswered(&error))?;
         let unclear = |error| format!("its answer ({status}) cannot be read: {error}");
         if status.is_success() {
             return Ok(Ok(serde_json::from_str(&text).map_err(unclear)?));
@@ -363,6 +363,16 @@ impl EtcdClient {
         let failure: EtcdFailure = serde_json::from_str(&text)
             .map_err(|_| format!("it answers {status}: {}", first_line(&text)))?;
         if OF_THE_MEMBER.contains(&failure.code) { Err(failure.message) } else { Ok(Err(failure)) }
+    }
+
+    /// Why a request has no answer. After one that came in no time the user is given a new token:
+    /// a token names a state of etcd, and an etcd that was restored from an earlier one waits for
+    /// that state before it answers.
+    fn unanswered(&mut self, error: &ureq::Error) -> String {
+        if matches!(error, ureq::Error::Timeout(_)) {
+            self.token = None;
+        }
+        error.to_string()
     }
 }
 
@@ -394,3 +404,34 @@ const LONGEST_LINE: usize = 200;
 const PAGE: u32 = 2000;
 /// Bytes of one answer, at most: a page of the largest records.
 const LARGEST_ANSWER: u64 = 256 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cluster::ClusterName;
+    use testkit::etcd::TestEtcd;
+
+    #[test]
+    fn a_user_has_a_new_token_after_etcd_was_restored() {
+        let etcd = TestEtcd::new();
+        etcd.want_user("node", "secret");
+        let config = EtcdConfig {
+            endpoints: vec![etcd.listen().address().parse().unwrap()],
+            cluster: ClusterName::new("c").unwrap(),
+            access: <_>::default(),
+        };
+        let mut client = EtcdClient::new(&config).unwrap();
+        let name = "/tenuto/c/name";
+        assert!(client.get(name).unwrap_err().to_string().ends_with("user name is empty"));
+        client.user = Some(EtcdUser { name: "node".to_owned(), password: "secret".to_owned() });
+        etcd.put(name, "backup");
+        let backup = etcd.snapshot();
+        etcd.put(name, "later");
+        let read = |client: &mut EtcdClient| client.get(name).map(|(value, _)| value.unwrap());
+        assert_eq!(read(&mut client).unwrap(), b"later");
+        etcd.restore(backup);
+        let silent = read(&mut client).unwrap_err();
+        assert!(matches!(silent, EtcdError::Unreachable(_)), "{silent}");
+        assert_eq!(read(&mut client).unwrap(), b"backup");
+    }
+}

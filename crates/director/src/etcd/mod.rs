@@ -12,6 +12,7 @@ mod access;
 mod address;
 mod client;
 mod format;
+mod hints;
 mod lease;
 mod watch;
 mod wire;

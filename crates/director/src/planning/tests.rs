@@ -50,8 +50,9 @@ impl Tested {
         let config = PlanningConfig { rules, titles: Box::new(titles) };
         let unmet = Arc::new(UnmetDemand::new(Instant::now()));
         let settings = DirectorSettings { headroom: Headroom::None, ..DirectorSettings::default() };
-        let director =
-            PlanningDirector { address: address.to_owned(), unmet: Arc::clone(&unmet), settings };
+        let (id, address) = (format!("id-of-{address}"), address.to_owned());
+        let (of_director, patience) = (Arc::clone(&unmet), Duration::from_secs(1));
+        let director = PlanningDirector { id, address, unmet: of_director, patience, settings };
         let planning = Planning::start(&etcd, director, watched, config, say).unwrap();
         Self { planning, unmet, said }
     }
@@ -250,9 +251,28 @@ fn a_director_that_does_not_plan_tells_whom_it_has_refused() {
     let second = Tested::start(&member, "second", || Ok(sizes(&["film"])));
     let client = "192.0.2.7".parse().unwrap();
     second.unmet.refused(&title("film"), client, Instant::now());
-    until("it is told", || record(&etcd, "unmet/second").as_deref() == Some(r#"{"film":1}"#));
-    assert_eq!(etcd.is_leased("/tenuto/c/unmet/second"), Some(true));
-    assert_eq!(record(&etcd, "unmet/first"), None);
+    until("it is told", || record(&etcd, "unmet/id-of-second").as_deref() == Some(r#"{"film":1}"#));
+    assert_eq!(etcd.is_leased("/tenuto/c/unmet/id-of-second"), Some(true));
+    assert_eq!(record(&etcd, "unmet/id-of-first"), None);
+}
+
+#[test]
+fn each_director_has_an_identity_and_a_name_that_says_where_it_is() {
+    for (listen, host, wanted) in [
+        ("10.0.0.5:8090", "d1", "10.0.0.5:8090"),
+        ("0.0.0.0:8090", "d1", "d1:8090"),
+        ("[::]:8090", "d1.example", "d1.example:8090"),
+        ("[::1]:8090", "d1", "[::1]:8090"),
+        ("0.0.0.0:8090", "", "0.0.0.0:8090"),
+    ] {
+        assert_eq!(shown_address(listen.parse().unwrap(), host), wanted);
+    }
+    let ids = [0, 1].map(|_| {
+        let unmet = Arc::new(UnmetDemand::new(Instant::now()));
+        let listen = "0.0.0.0:8090".parse().unwrap();
+        PlanningDirector::new(listen, unmet, DirectorSettings::default()).unwrap().id
+    });
+    assert!(ids[0] != ids[1] && ids[0].len() == 32, "{ids:?}");
 }
 
 #[test]
@@ -267,4 +287,33 @@ fn titles_that_cannot_be_listed_change_nothing_and_are_said_once() {
     let about_titles = said.iter().filter(|text| text.contains("does not answer")).count();
     assert_eq!(about_titles, 1, "{said:?}");
     assert_eq!((record(&etcd, "orders/a"), tested.planning.shown().titles), (None, 0));
+}
+
+#[test]
+fn a_planner_that_cannot_list_the_bucket_leaves_planning_to_another() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    put_node(&etcd, "a");
+    let listed = Arc::new(Mutex::new(Err("its keys are refused".to_owned())));
+    let list = Arc::clone(&listed);
+    let bad = Tested::start(&member, "bad", move || locked(&list).clone());
+    until("it gives up", || record(&etcd, "unable/id-of-bad").is_some());
+    let why = "the titles of record are not known: its keys are refused";
+    let told = serde_json::json!({ "address": "bad", "why": why }).to_string();
+    assert_eq!(record(&etcd, "unable/id-of-bad"), Some(told));
+    assert_eq!(etcd.is_leased("/tenuto/c/unable/id-of-bad"), Some(true));
+    assert_eq!(record(&etcd, "planner"), None, "and does not plan again");
+    let shown = || bad.planning.shown();
+    until("it shows so", || shown().is_not_listed && !shown().is_planner);
+    let good = Tested::start(&member, "good", || Ok(sizes(&["film"])));
+    until("another plans", || record(&etcd, "planner").as_deref() == Some("\"good\""));
+    until("orders are written", || record(&etcd, "orders/a").is_some());
+    *locked(&listed) = Ok(sizes(&["film"]));
+    until("the bucket can be listed again", || record(&etcd, "unable/id-of-bad").is_none());
+    until("it waits for its turn", || shown().error.is_none());
+    assert!(!shown().is_planner && !shown().is_not_listed);
+    drop(good);
+    until("it plans again", || record(&etcd, "planner").as_deref() == Some("\"bad\""));
+    let said = locked(&bad.said).join("\n");
+    assert!(said.contains("leaves the placement of titles to others"), "{said}");
 }

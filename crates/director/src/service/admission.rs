@@ -39,6 +39,8 @@ pub(super) struct Admission {
     say: Say,
     /// Nodes of which it was said that they do not know this director.
     strangers: Mutex<BTreeSet<String>>,
+    /// Nodes of which it was said that they do not answer, until they do.
+    silent: Mutex<BTreeSet<String>>,
     /// Nodes of which it was said that their clocks differ, until they do not.
     with_other_clocks: Mutex<BTreeSet<String>>,
     /// The seed of the next viewer. Directors begin with different ones.
@@ -103,6 +105,7 @@ impl Admission {
             unmet,
             moves: WantedMoves::default(),
             strangers: Mutex::default(),
+            silent: Mutex::default(),
             with_other_clocks: Mutex::default(),
             seed,
             busy: AtomicUsize::new(0),
@@ -221,7 +224,12 @@ impl Admission {
                             missing = Some(*reply);
                             NodeAnswer::Unsuited
                         }
-                        Err(reply) => return Outcome::ByNode(*reply),
+                        Err(reply) => {
+                            if let DirectorStep::Ask(place) = step {
+                                self.watched.view().found_reachable(place.node);
+                            }
+                            return Outcome::ByNode(*reply);
+                        }
                     }
                 }
             };
@@ -296,8 +304,12 @@ impl Admission {
         let reply = match self.nodes.ask(address, question) {
             Ok(reply) => reply,
             // The metrics count it, and the view leaves the node out for a while.
-            Err(_) => return Ok(NodeVerdict::Unknown),
+            Err(why) => {
+                self.say_silent(name, &why);
+                return Ok(NodeVerdict::Unknown);
+            }
         };
+        locked(&self.silent).remove(name);
         if let Some(difference) = self.clock_difference(address) {
             self.say_clocks(name, difference);
         }
@@ -318,6 +330,13 @@ impl Admission {
             _ => {}
         }
         Ok(verdict)
+    }
+
+    fn say_silent(&self, node: &str, why: &str) {
+        let mut silent = locked(&self.silent);
+        if silent.len() < MOST_STRANGERS && silent.insert(node.to_owned()) {
+            (self.say)(&format!("the node {node} gets no viewers, as it does not answer: {why}"));
+        }
     }
 
     fn say_clocks(&self, node: &str, difference: ClockDifference) {

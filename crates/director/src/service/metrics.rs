@@ -50,7 +50,7 @@ impl Collector for DirectorScrape {
         let view = watched.view();
         let now = watched.now();
         let nodes = view.nodes().filter(|(_, node)| node.digest().is_some()).count();
-        let answering = view.nodes().filter(|(_, node)| node.answers(now)).count();
+        let answering = view.nodes().filter(|(_, node)| node.is_well(now)).count();
         let titles = view.titles().filter(|(_, title)| title.size().is_some()).count();
         let addresses: Vec<String> =
             view.nodes().filter_map(|(_, node)| Some(node.digest()?.address.clone())).collect();
@@ -97,7 +97,11 @@ impl Collector for DirectorScrape {
             gauge.encode(encoder.encode_descriptor(name, help, None, kind)?)
         };
         gauge("nodes", "Nodes that are registered", nodes as u64)?;
-        gauge("nodes_answering", "Nodes to which viewers are sent", answering as u64)?;
+        gauge(
+            "nodes_answering",
+            "Nodes that have answered the last question, or were not asked since they came",
+            answering as u64,
+        )?;
         gauge("titles", "Titles of the cluster", titles as u64)?;
         let connections = state.connections() as u64;
         gauge("connections", "Connections of viewers, over HTTP and RTSP", connections)?;
@@ -105,6 +109,8 @@ impl Collector for DirectorScrape {
             let shown = planning.shown();
             let help = "Whether this director plans the placement of titles";
             gauge("planning", help, u64::from(shown.is_planner))?;
+            let help = "Whether the last list of the titles in the bucket failed";
+            gauge("bucket_not_listed", help, u64::from(shown.is_not_listed))?;
             let help = "Titles of record in the bucket, as the director that plans knows them";
             gauge("titles_of_record", help, shown.titles as u64)?;
             gauge("fills_ordered", "Copies that nodes should still write", shown.fills)?;

@@ -159,7 +159,7 @@ impl DirectorService {
         let plan = |planning| {
             let (watched, say) = (Arc::clone(&watched), Arc::clone(&say));
             let unmet = Arc::clone(&unmet);
-            let director = PlanningDirector { address: address.to_string(), unmet, settings };
+            let director = PlanningDirector::new(address, unmet, settings)?;
             Planning::start(&config.etcd, director, watched, planning, say)
         };
         let planning = config.planning.map(plan).transpose()?;

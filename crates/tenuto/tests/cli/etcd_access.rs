@@ -87,6 +87,9 @@ fn an_etcd_may_want_a_certificate_and_a_user() {
         let answer = ask(&dir, &client, &format!("/v3/auth/{path}"), &body);
         assert!(answer.is_some(), "{path}");
     }
+    member.kill();
+    copy_data(&dir, "etcd", "backup");
+    let mut member = start_etcd(&dir, &client, &peers);
 
     let run = |line: &str| {
         let mut command = program(&dir.path(""));
@@ -97,9 +100,10 @@ fn an_etcd_may_want_a_certificate_and_a_user() {
     let cluster = format!("--cluster https://{client} --cluster-name c");
     let shown = "--etcd-cert node.pem --etcd-key node.key --etcd-user user";
     for (access, wanted) in [
-        ("", "error: "),
-        ("--etcd-user user", "error: "),
+        ("", "--etcd-cert and --etcd-key"),
+        ("--etcd-user user", "--etcd-cert and --etcd-key"),
         ("--etcd-cert node.pem --etcd-key node.key", "etcdserver: user name is empty"),
+        ("--etcd-cert node.pem --etcd-key node.key", "(--etcd-user)"),
         (
             "--etcd-cert named.pem --etcd-key named.key --etcd-user user",
             "CommonName of client sending a request against gateway will be ignored",
@@ -140,6 +144,28 @@ fn an_etcd_may_want_a_certificate_and_a_user() {
     member.kill();
     eventually("the director notices it", || !director.json("/status")["etcd"]["error"].is_null());
     let before = writes();
+    let mut member = start_etcd(&dir, &client, &peers);
+    eventually("all is well again", || all_is_well() && writes() > before);
+
+    // One that was restored waits for the state in which a token was given.
+    member.kill();
+    std::fs::remove_dir_all(dir.path("etcd")).expect("ours");
+    copy_data(&dir, "backup", "etcd");
+    eventually("the director notices it", || !director.json("/status")["etcd"]["error"].is_null());
+    let before = writes();
     let _member = start_etcd(&dir, &client, &peers);
     eventually("all is well again", || all_is_well() && writes() > before);
+}
+
+/// Copies what an etcd that has ended has in this folder.
+fn copy_data(dir: &TestDir, from: &str, to: &str) {
+    for part in ["member/snap", "member/wal"] {
+        let (from, to) = (dir.path(from).join(part), dir.path(to).join(part));
+        std::fs::create_dir_all(&to).expect("ours");
+        for file in std::fs::read_dir(from).expect("etcd's").map_while(Result::ok) {
+            std::fs::copy(file.path(), to.join(file.file_name())).expect("ours");
+        }
+    }
+    // etcd wants it so.
+    std::fs::set_permissions(dir.path(to), PermissionsExt::from_mode(0o700)).expect("ours");
 }

@@ -6,7 +6,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// The status and the answer to a request.
-pub(super) fn to(path: &str, body: &Value, records: &mut Records) -> (&'static str, Value) {
+pub(super) fn to(
+    path: &str,
+    body: &Value,
+    token: &str,
+    records: &mut Records,
+) -> (&'static str, Value) {
     let header = |records: &Records| {
         json!({
             "cluster_id": "7", "member_id": "1", "revision": records.revision().to_string(),
@@ -16,7 +21,28 @@ pub(super) fn to(path: &str, body: &Value, records: &mut Records) -> (&'static s
     let not_found = |message: &str| {
         ("404 Not Found", json!({ "error": message, "code": 5, "message": message }))
     };
+    let refused = |status: &'static str, code: u32, message: &str| {
+        (status, json!({ "error": message, "code": code, "message": message }))
+    };
+    if records.user.is_some() && path != "/v3/auth/authenticate" && !records.tokens.contains(token)
+    {
+        return match token {
+            "" => refused("400 Bad Request", 3, "etcdserver: user name is empty"),
+            _ => refused("401 Unauthorized", 16, "etcdserver: invalid auth token"),
+        };
+    }
     match path {
+        "/v3/auth/authenticate" => {
+            let user = body["name"].as_str().zip(body["password"].as_str());
+            let known = records.user.as_ref();
+            if known.map(|(name, password)| (&**name, &**password)) != user {
+                let message = "etcdserver: authentication failed, invalid user ID or password";
+                return refused("400 Bad Request", 3, message);
+            }
+            let token = format!("token.{}", records.begin());
+            records.tokens.insert(token.clone());
+            ("200 OK", json!({ "header": header(records), "token": token }))
+        }
         "/v3/kv/range" => {
             let revision = number(&body["revision"]);
             if revision != 0 && revision < records.compacted() {

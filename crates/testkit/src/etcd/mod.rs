@@ -6,7 +6,8 @@
 //!                                         └─ TestEtcdMember  127.0.0.1:B
 //! ```
 //!
-//! Leases never end by themselves: a test ends them. Answers have the form of etcd 3.4: 64-bit
+//! Leases never end by themselves: a test ends them. Requests of users are answered when the state
+//! in which their token was given is reached. Answers have the form of etcd 3.4: 64-bit
 //! numbers as texts, zeros left out.
 
 mod answers;
@@ -121,6 +122,11 @@ impl TestEtcd {
         self.shared.changed.notify_all();
     }
 
+    /// Takes requests of this user only.
+    pub fn want_user(&self, name: &str, password: &str) {
+        lock(&self.shared.records).user = Some((name.to_owned(), password.to_owned()));
+    }
+
     /// The present state, to be restored later.
     pub fn snapshot(&self) -> TestEtcdState {
         lock(&self.shared.records).snapshot()
@@ -139,7 +145,7 @@ impl TestEtcd {
 
     fn serve(&self, stream: TcpStream, member: &TestEtcdMember) {
         let mut input = BufReader::new(stream);
-        while let Some((path, body)) = request(&mut input) {
+        while let Some((path, body, token)) = request(&mut input) {
             let (refuses, delay, date) = {
                 let faults = lock(&member.faults);
                 (faults.refuses, faults.delay, faults.date.clone())
@@ -150,11 +156,15 @@ impl TestEtcd {
             if refuses {
                 return;
             }
+            if path != "/v3/auth/authenticate" {
+                self.wait_for_state_of(&token);
+            }
             if path == "/v3/watch" {
                 self.watch(input.get_mut(), &body);
                 return;
             }
-            let (status, answer) = answers::to(&path, &body, &mut lock(&self.shared.records));
+            let (status, answer) =
+                answers::to(&path, &body, &token, &mut lock(&self.shared.records));
             self.shared.changed.notify_all();
             let answer = answer.to_string();
             let whole = format!(
@@ -165,6 +175,15 @@ impl TestEtcd {
             if input.get_mut().write_all(whole.as_bytes()).is_err() {
                 return;
             }
+        }
+    }
+
+    /// Waits for the state in which a token was given, as etcd does.
+    fn wait_for_state_of(&self, token: &str) {
+        let state = token.rsplit_once('.').and_then(|(_, state)| state.parse().ok()).unwrap_or(0);
+        let mut records = lock(&self.shared.records);
+        while records.revision() < state {
+            records = self.shared.changed.wait(records).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -230,20 +249,24 @@ impl TestEtcdMember {
     }
 }
 
-/// The path and the body of the next request.
-fn request(input: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
+/// The path, the body and the token of the next request; a request without a user has no token.
+fn request(input: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if input.read_line(&mut head).unwrap_or(0) == 0 {
             return None;
         }
     }
-    let lines = head.lines().filter_map(|line| line.split_once(": "));
-    let mut len = lines.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let len = len.next().map_or(0, |(_, len)| len.parse().unwrap_or(0));
+    let field = |wanted: &str| {
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        let found = lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map_or("", |(_, value)| value)
+    };
+    let len = field("content-length").parse().unwrap_or(0);
+    let token = field("authorization").to_owned();
     let mut body = vec![0; len];
     input.read_exact(&mut body).ok()?;
-    Some((head.split(' ').nth(1)?.to_owned(), body))
+    Some((head.split(' ').nth(1)?.to_owned(), body, token))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -9,6 +9,10 @@ pub(super) struct Records {
     /// Raised to end all watches.
     pub(super) generation: u64,
     pub(super) writes: u64,
+    /// The name and the password of the only user; `None`: requests need none.
+    pub(super) user: Option<(String, String)>,
+    /// What was given to the user since the last start.
+    pub(super) tokens: BTreeSet<String>,
 }
 
 /// A state of an etcd in memory that can be restored.
@@ -46,7 +50,7 @@ impl Default for Records {
             history: Vec::new(),
             leases: BTreeSet::new(),
         };
-        Self { state, generation: 0, writes: 0 }
+        Self { state, generation: 0, writes: 0, user: None, tokens: BTreeSet::new() }
     }
 }
 
@@ -142,6 +146,7 @@ impl Records {
 
     pub(super) fn restore(&mut self, state: TestEtcdState) {
         self.state = state;
+        self.tokens.clear();
         self.generation += 1;
     }
 }

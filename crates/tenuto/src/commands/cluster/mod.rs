@@ -7,7 +7,7 @@ use crate::failure::{Code, Failure};
 use crate::out::{Bar, Table};
 use cluster::{
     CapacityShare, ClusterView, CopyVersion, CopyView, NodeDisk, NodeId, NodeNumber, NodeOrders,
-    NodeView, TitleName, TitleNumber, UnlistedTitles,
+    NodeView, TitleName, TitleNumber, UnableDirector, UnlistedTitles,
 };
 use director::operations::ClusterRecords;
 use serde::Serialize;
@@ -35,6 +35,8 @@ fn records(args: &ClusterArgs) -> Result<ClusterRecords, Failure> {
 struct ClusterReport {
     /// The address of the director that plans placement.
     planner: Option<String>,
+    /// Directors that cannot list the bucket, and leave placement to others.
+    unable: Vec<UnableDirector>,
     titles: usize,
     /// Titles without a ready copy on a registered node.
     titles_away: usize,
@@ -93,6 +95,7 @@ impl ClusterReport {
         nodes.sort_by(|one, other| one.name.cmp(&other.name));
         Self {
             planner: view.planner().map(str::to_owned),
+            unable: view.unable().cloned().collect(),
             titles_away: titles.iter().filter(is_away).count(),
             titles: titles.len(),
             not_in_bucket: view.unlisted().map(|unlisted| NotInBucket::of(view, unlisted)),
@@ -233,6 +236,15 @@ impl NodeReport {
     }
 }
 
+/// What people should know and do about a director that cannot list the bucket.
+fn unable_text(director: &UnableDirector) -> String {
+    format!(
+        "the director at {} plans nothing until it can list the bucket: {}\n  check its --bucket and \
+         the keys in its environment; others with --bucket plan meanwhile\n",
+        director.address, director.why
+    )
+}
+
 /// Whether the node is registered, or somebody wants something of it.
 fn is_known(node: &NodeView) -> bool {
     node.digest().is_some() || node.is_drained() || *node.orders() != NodeOrders::default()
@@ -286,8 +298,10 @@ fn nodes(args: &ClusterNodesArgs) -> Result<(), Failure> {
         let on_nodes = report.titles - report.titles_away;
         let stay = report.not_in_bucket.as_ref().map_or_else(String::new, |it| it.text(on_nodes));
         let different = different_text(&report.outdated, &report.own);
+        let unable: String = report.unable.iter().map(unable_text).collect();
         format!(
-            "{}\n{titles}, {away} with no copy on a registered node; {planner}\n{stay}{different}",
+            "{}\n{titles}, {away} with no copy on a registered node; {planner}\n{unable}{stay}\
+             {different}",
             table.show()
         )
     });
