@@ -171,9 +171,12 @@ fn what_was_changed_in_the_bucket_is_found_and_not_filled() {
     }
 }
 
+/// How a part is changed, and how many are written then.
+type Rewrite = (&'static str, fn(&mut Vec<u8>), u64);
+
 #[test]
 fn a_push_again_writes_what_is_missing_or_of_another_size() {
-    let changes: [(&str, fn(&mut Vec<u8>), u64); 4] = [
+    let changes: [Rewrite; 4] = [
         ("whole", |_| {}, 0),
         ("cut off", |part| part.truncate(part.len() - 1), 1),
         ("longer", |part| part.push(0), 1),
