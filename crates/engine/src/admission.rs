@@ -574,8 +574,8 @@ pub(super) struct SuspendedSession {
 /// The latest start that a patient viewer is given: five minutes of 500 ms slots, each tried.
 const MOST_PATIENCE_SLOTS: u32 = 600;
 
-/// The request with the wait that a disk may need also without other viewers, if its viewer waits for
-/// that: a disk that was seen to pause for longer than the start-up.
+/// The request with the wait that a disk may need also without other viewers, if its viewer waits
+/// for that: a disk that was seen to pause for longer than the start-up.
 fn waits_for_disk(request: &AdmitRequest) -> Option<AdmitRequest> {
     let time = request.max_wait.for_disk;
     let max_wait = MaxWait { time, ..MaxWait::default() };

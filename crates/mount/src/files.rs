@@ -283,8 +283,8 @@ impl StoreFiles {
                 self.about_draft(&draft).map(|about| About { links: 0, ..about })
             }
             None => match self.path(number).and_then(|path| self.about(&path)) {
-                // A recording that has ended, and a title that was removed or renamed elsewhere, are
-                // there for those who have them open.
+                // A recording that has ended, and a title that was removed or renamed elsewhere,
+                // are there for those who have them open.
                 Err(error) => {
                     let open = locked(&self.state).open_as(number);
                     match open.as_deref() {

@@ -218,8 +218,8 @@ impl Admission {
                         }
                         Ok(NodeVerdict::NoRtsp) => NodeAnswer::Unsuited,
                         Ok(_) => NodeAnswer::Unreachable,
-                        // Its record says so soon. Players give up at this answer, so the other nodes
-                        // with the title are asked first.
+                        // Its record says so soon. Players give up at this answer, so the other
+                        // nodes with the title are asked first.
                         Err(reply) if reply.is_no_title() => {
                             missing = Some(*reply);
                             NodeAnswer::Unsuited

@@ -514,8 +514,8 @@ fn presentation_of(
     }
 }
 
-/// The longest time for which a director's viewer waits for the disk: directors wait a second for the
-/// answer.
+/// The longest time for which a director's viewer waits for the disk: directors wait a second for
+/// the answer.
 const BEFORE_A_DIRECTOR: Duration = Duration::from_millis(600);
 
 /// The longest time that the player waits for its start: its own, else the server's. For a director

@@ -34,8 +34,8 @@ pub(super) fn refusal(shared: &Shared, name: &str) -> Option<Response> {
 }
 
 /// The admission request of a player, for the tracks that a description names. `start`: where a
-/// player goes on with a title that it has begun at another node; `for_disk`: how long it waits where
-/// the disk needs that also without other viewers.
+/// player goes on with a title that it has begun at another node; `for_disk`: how long it waits
+/// where the disk needs that also without other viewers.
 pub(super) fn play_request(
     for_disk: Duration,
     title: Arc<OpenTitle>,
