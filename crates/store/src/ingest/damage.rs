@@ -35,7 +35,7 @@ pub(super) fn serious(complaints: &str, late_start: bool) -> String {
 }
 
 /// The last of FFmpeg's messages that tell of the file's content: errors, and warnings of data that
-/// it has left out. It is to say each with its level (`WITH_LEVELS`).
+/// it has left out. It is to say each with its level.
 pub(super) fn telling(stderr: impl Read) -> String {
     let (mut kept, mut is_kept) = (String::new(), false);
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {

@@ -1,7 +1,6 @@
 //! Ingest of media through FFmpeg: probe, remux into a pipe, parse, write, seal.
 
 use super::fragments::StreamIngest;
-use super::heard::WITH_LEVELS;
 use super::plan::{RemuxPlan, SelectedStream};
 use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
@@ -366,7 +365,7 @@ fn unpacking(job: &IngestJob<'_>, plan: &RemuxPlan) -> Vec<OsString> {
 
 /// The first input of a process whose messages are read with their levels: the last word counts.
 fn with_levels(input: Vec<OsString>) -> Vec<OsString> {
-    WITH_LEVELS.iter().map(OsString::from).chain(input).collect()
+    WARNINGS.iter().map(OsString::from).chain(input).collect()
 }
 
 /// The arguments of the process that copies the streams of a plan into a fragmented stream.
@@ -440,6 +439,9 @@ const LATE_START: &str =
     "it begins between two key frames: its video begins with the first key frame";
 
 const ALLOW: &str = "to take in what can be read of it, add --allow-damaged";
+
+/// Each message with its level, down to warnings.
+const WARNINGS: &[&str] = &["-v", "level+warning"];
 
 pub(super) const QUIETLY: &[&str] = &["-nostdin", "-hide_banner", "-v", "error"];
 
