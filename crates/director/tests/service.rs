@@ -81,13 +81,13 @@ fn reserves(head: &str) -> Option<String> {
     whole("201 Created", &format!("Location: {path}?s=abc\r\n"), "")
 }
 
-/// With the address of its RTSP port.
 /// As [`reserves`], with a clock that was never set.
 fn reserves_long_ago(head: &str) -> Option<String> {
     let answer = reserves(head)?;
     Some(answer.replacen("\r\n", "\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n", 1))
 }
 
+/// With the address of its RTSP port.
 fn reserves_over_rtsp(head: &str) -> Option<String> {
     let stream = if head.starts_with("GET /t/film/rtsp-ts") { "/ts" } else { "" };
     whole("201 Created", &format!("Location: rtsp://n0:554/t/film{stream}?ticket=a.b\r\n"), "")

@@ -436,8 +436,8 @@ impl Engine {
             if first.is_some_and(|number| number != state.number) {
                 break;
             }
-            let buffers = state.unsent.iter().map(|read| self.streams.buffers.get(*read));
-            let of_track = buffers.flatten().filter(|buffer| buffer.key.track == track);
+            let buffer = |read: &ReadId| self.streams.buffers.get(*read).expect("pinned");
+            let of_track = state.unsent.iter().map(buffer).filter(|it| it.key.track == track);
             let of_request: u64 = of_track.map(|buffer| u64::from(buffer.place.len)).sum();
             if of_request > 0 || state.waits_for(track) {
                 first = Some(state.number);
