@@ -371,9 +371,10 @@ pub(crate) struct CheckArgs {
 pub(crate) enum BucketCommand {
     /// Write titles of a store into a bucket.
     ///
-    /// Without TITLE all titles of the store. A title that the bucket has with the same content is
-    /// left as it is; another one of the same name is an error. An interrupted command goes on
-    /// where it was when it is run again: objects that are there are not written twice.
+    /// Without TITLE all titles of the store. Of a title that the bucket has with the same content,
+    /// objects are written that are missing or cut off; another one of the same name is an error.
+    /// An interrupted command goes on where it was when it is run again: objects that are there are
+    /// not written twice.
     ///
     /// A store being served is read by its server, in disk time that no viewer has reserved.
     Push(BucketStoreArgs),
