@@ -14,6 +14,7 @@ use super::bookings::Placement;
 use super::buffers::{BufferState, Waiter};
 use super::pieces::key;
 use super::sessions::{DetachedTransfer, NextBytes, RequestState, Session};
+use super::seek::Unserved;
 use super::stream::StreamId;
 use super::{
     Action, DeclineReason, Engine, MediaRequest, Part, ReadId, ReadOutcome, Refusal, RequestId,
@@ -57,8 +58,13 @@ impl Engine {
         match self.readmit_where_not_contiguous(now, request) {
             Ok(()) => self.serve(now, request),
             Err(refusal) => {
-                // It ends before it has begun: the player may still continue at every place at
-                // which it could before, also where this request would have ended.
+                // Where its response has begun, that ends here. Else it ends before it has begun:
+                // the player may still continue at every place at which it could before, also
+                // where this request would have ended.
+                let state = &self.requests[&request];
+                let mut begun = state.unserved();
+                begun.retain(|(track, _)| state.goes_on(*track));
+                self.note_unserved(session, begun);
                 self.requests[&request].over = true;
                 self.refuse(request, refusal);
             }
@@ -189,7 +195,7 @@ impl Engine {
         let state = &self.requests[&request];
         // The player may request the rest of the response again.
         if state.over && state.is_latest_and_served() {
-            self.note_unserved(request);
+            self.note_unserved(state.session, state.unserved());
         }
         self.over(request);
         let state = &mut self.requests[&request];
@@ -466,16 +472,17 @@ impl Engine {
         if std::mem::replace(&mut state.over, true) {
             return;
         }
+        // Its others may use the room that was kept for this one.
+        self.streams.to_serve.push(state.session);
         // The rest of a response is requested when this part of it was served.
         if state.next().is_some() {
-            self.note_unserved(request);
+            let (session, unserved) = (state.session, state.unserved());
+            self.note_unserved(session, unserved);
         }
     }
 
     // The player may request again what it does not get of a response, and that is no seek.
-    fn note_unserved(&mut self, request: RequestId) {
-        let state = &self.requests[&request];
-        let (session, unserved) = (state.session, state.unserved());
+    fn note_unserved(&mut self, session: SessionId, unserved: Vec<Unserved>) {
         for (track, bytes) in unserved {
             if let Some(id) = self.stream_of(session, track) {
                 self.streams.note_cancelled(id, &bytes);

@@ -452,16 +452,17 @@ fn a_stalled_socket_holds_two_pieces_at_most() {
     assert!(fixture.engine.is_empty());
 }
 
+// As many viewers as there are buffers for, all of them of different titles.
+fn full_house(buffers: u64) -> (Fixture, Vec<SessionId>) {
+    let mut fixture = Fixture::new(config(50, buffers));
+    let viewers = (0..20).map_while(|title| fixture.admit(title).ok()).collect();
+    (fixture, viewers)
+}
+
 #[test]
 fn sockets_hold_one_piece_where_memory_is_short() {
-    let full = |buffers| {
-        let mut fixture = Fixture::new(config(50, buffers));
-        let viewers: Vec<SessionId> =
-            (0..20).map_while(|title| fixture.admit(title).ok()).collect();
-        (fixture, viewers)
-    };
     // A viewer needs eight buffers for its reads, and one or two for its socket.
-    let (mut fixture, viewers) = full(27);
+    let (mut fixture, viewers) = full_house(27);
     assert_eq!(viewers.len(), 3, "two would be all with two pieces for each socket");
     for viewer in viewers {
         fixture.log.clear();
@@ -474,6 +475,32 @@ fn sockets_hold_one_piece_where_memory_is_short() {
         }
         assert_eq!(fixture.take_log(&format!("deliver {} ", request.0)).len(), 1);
     }
+}
+
+#[test]
+fn the_room_of_a_response_that_fails_is_left_to_the_next_one() {
+    // One piece for each socket.
+    let (mut fixture, viewers) = full_house(27);
+    let first = fixture.want(viewers[0], 0..1);
+    let next = fixture.want(viewers[0], 1..2);
+    // All but the first piece come.
+    let damaged = fixture.reads.remove(0);
+    for _ in 0..4 {
+        fixture.read_all(ReadOutcome::Good);
+        fixture.now = fixture.engine.next_wakeup();
+        fixture.engine.tick(fixture.now);
+        fixture.drain();
+    }
+    assert_eq!(fixture.take_log("deliver"), Vec::<String>::new(), "the first is waited for");
+    fixture.read_all(ReadOutcome::Good);
+    fixture.engine.read_done(fixture.now, damaged, ReadOutcome::Damaged);
+    fixture.drain();
+    fixture.read_all(ReadOutcome::Damaged);
+    let said = fixture.take_log("");
+    let said: Vec<&String> =
+        said.iter().filter(|s| s.starts_with("failed") || s.starts_with("deliver")).collect();
+    let failed = format!("failed {} Damaged", first.0);
+    assert_eq!(said, [&failed, &format!("deliver {} {PIECE}", next.0)]);
 }
 
 #[test]
