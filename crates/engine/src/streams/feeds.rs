@@ -663,8 +663,11 @@ impl Streams {
                 }
             }
         }
-        let disk = usize::from(self.feeds[&feed].stream.layout.disk.0);
-        self.bookings.disks[disk].dispatcher.books.undo_read(piece);
+        let stream = &self.feeds[&feed].stream;
+        let unread = stream.next_read().expect("unread just now");
+        let books = &mut self.bookings.disks[usize::from(stream.layout.disk.0)].dispatcher.books;
+        books.undo_read(piece);
+        books.hold_until(piece, unread.release);
         self.buffers.unpin(read);
         true
     }

@@ -61,6 +61,9 @@ impl Streams {
                 }
                 books.undo_read(piece);
                 let back = stream.unread_last(now).expect("held");
+                // A piece that came late was held for longer, which moved with a later schedule.
+                let unread = stream.next_read().expect("unread just now");
+                books.hold_until(piece, unread.release);
                 self.bookings.failover.unread(stream, piece.piece, back.safe);
                 on_time.extend(back.on_time.then_some(stream.session));
                 self.buffers.unpin(read);
