@@ -209,7 +209,9 @@ impl Streams {
         self.insert(id, stream);
     }
 
-    /// Reads a stream as if it began now with piece `from`, whatever was read for it before.
+    /// Reads a stream as if it began now with piece `from`, whatever was read for it before. What is
+    /// being read of `from` is still for it: where reads take longer than a slot, it would be read
+    /// again and again, and of damaged data nobody would hear.
     pub(super) fn restart(&mut self, now: Moment, id: StreamId, from: u32) {
         let mut stream = self.remove(id);
         // What is unread is counted when it is read, if its viewer still needs it.
@@ -224,6 +226,13 @@ impl Streams {
         // Its requests may wait for pieces that are booked only now.
         self.to_serve.push(stream.session);
         self.insert(id, stream);
+        let stream = &self[&id];
+        let next =
+            stream.next_read().map(|piece| (stream.key(piece.piece), stream.place(piece.piece)));
+        let found = next.and_then(|(key, place)| self.buffers.find(key, place));
+        if let Some((read, BufferState::Reading)) = found {
+            self.hold_cached_piece(now, id, read);
+        }
     }
 
     /// Moves the rest of a stream's schedule `slots` slots later, if that fits. It always does as
