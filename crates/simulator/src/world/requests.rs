@@ -83,6 +83,8 @@ impl World<'_> {
         let reads_ahead = !title.progressive
             && viewer.session.is_some()
             && !viewer.has_left
+            // Refused or failed: the player asks for it once more, and reads nothing meanwhile.
+            && !viewer.to_retry.contains(&fetch)
             && next.piece < offered
             && !viewer.requests.iter().any(is_open);
         if reads_ahead {
