@@ -14,6 +14,9 @@
 //! A wanted copy of a content that the bucket has replaced is filled again in its place. What a
 //! node has under the name and the bucket never had is left as it is.
 //!
+//! The copy comes first that has the most viewers for each copy that is ready or ordered before it;
+//! a title's first one counts for more, because nobody can watch the title without it.
+//!
 //! Where the disks have not space for all, the most popular titles have their copies. A title that
 //! has copies counts for more by the hysteresis, so that equally popular ones do not take turns.
 
@@ -50,7 +53,7 @@ pub enum CopyOrder {
 /// What leads from the present placement to the wanted one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlacementPlan {
-    /// Orders to nodes, those for the most popular titles first.
+    /// Orders to nodes: copies to write, the most urgent first, and copies to remove.
     pub orders: Vec<CopyOrder>,
     /// Titles of which another number of copies is wanted than before: the number belongs to the
     /// title's record, for the next plan.
@@ -105,8 +108,33 @@ pub fn plan(
         let planned = PlannedTitle { number, title, size, load, nodes };
         planned.compare(copies, &mut loads, &mut orders);
     }
-    PlacementPlan { orders, copies: changed }
+    PlacementPlan { orders: most_urgent_first(view, orders), copies: changed }
 }
+
+// Copies to write, then copies to remove. Of equal ones those of the more popular titles first, in
+// whose order they come.
+fn most_urgent_first(view: &ClusterView, orders: Vec<CopyOrder>) -> Vec<CopyOrder> {
+    let mut copies: BTreeMap<TitleNumber, u32> = BTreeMap::new();
+    let mut urgencies: Vec<(f64, CopyOrder)> = Vec::with_capacity(orders.len());
+    for order in orders {
+        let urgency = match order {
+            CopyOrder::Evict(..) => f64::NEG_INFINITY,
+            CopyOrder::Fill(title, _) => {
+                let ready = || u32::try_from(view.ready_copies(title).len()).unwrap_or(u32::MAX);
+                let before = copies.entry(title).or_insert_with(ready);
+                let each = if *before == 0 { FIRST_COPY } else { 1.0 / f64::from(*before) };
+                *before = before.saturating_add(1);
+                (view.title(title).demand().viewers + 1.0) * each
+            }
+        };
+        urgencies.push((urgency, order));
+    }
+    urgencies.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    urgencies.into_iter().map(|(_, order)| order).collect()
+}
+
+/// How many times more a title's first copy counts than its second one would.
+const FIRST_COPY: f64 = 10.0;
 
 /// The titles of the cluster that are not listed where titles of record are. Of some all nodes may
 /// be away.

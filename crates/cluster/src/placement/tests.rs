@@ -152,7 +152,7 @@ fn small(space: u64, titles: &[f64]) -> Filled {
 fn the_most_popular_titles_have_the_space() {
     // A disk holds two titles.
     let mut filled = small(2, &[1.0, 5.0, 3.0]);
-    assert_eq!(shown(&filled.orders()), "+1 0.0, +1 1.0, +2 0.0, +2 1.0");
+    assert_eq!(shown(&filled.orders()), "+1 0.0, +2 0.0, +1 1.0, +2 1.0");
     for order in filled.orders() {
         let CopyOrder::Fill(title, place) = order else { panic!("nothing is evicted") };
         filled.carry_out(title, place, true);
@@ -325,4 +325,16 @@ fn a_removed_title_and_an_empty_cluster_are_no_problem() {
     assert_eq!(empty.settle(), (0, 0));
     let mut one = Filled::of(&[(4, None)], [1.0]);
     assert_eq!(one.settle(), (2, 0), "two disks of one node");
+}
+
+#[test]
+fn a_title_without_a_copy_comes_before_further_copies_that_few_viewers_want() {
+    let filled = Filled::of(&[(1, None); 3], [90.0, 4.0, 0.0]);
+    let of = |orders: Vec<CopyOrder>| -> Vec<u32> {
+        let titles = orders.into_iter().map(|order| match order {
+            CopyOrder::Fill(title, _) | CopyOrder::Evict(title, _) => title.0,
+        });
+        titles.collect()
+    };
+    assert_eq!(of(filled.orders()), [0, 0, 1, 2, 1, 2]);
 }
