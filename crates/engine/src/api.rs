@@ -266,6 +266,8 @@ pub struct Refusal {
     pub resource: Option<Resource>,
     /// When a request for the same would be accepted.
     pub retry: RetryAfter,
+    /// Never for this viewer, and at times for one who waits for its start.
+    pub waiting_helps: bool,
     /// The shortage in numbers, for the log.
     pub detail: String,
 }

@@ -13,8 +13,8 @@
 use super::bookings::Placement;
 use super::buffers::{BufferState, Waiter};
 use super::pieces::key;
-use super::sessions::{DetachedTransfer, NextBytes, RequestState, Session};
 use super::seek::Unserved;
+use super::sessions::{DetachedTransfer, NextBytes, RequestState, Session};
 use super::stream::StreamId;
 use super::{
     Action, DeclineReason, Engine, MediaRequest, Part, ReadId, ReadOutcome, Refusal, RequestId,

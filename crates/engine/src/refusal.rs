@@ -55,11 +55,14 @@ impl Engine {
     ) -> Refusal {
         let resource = shortfall.shortage.resource;
         let mut cause = self.streams.cause(&candidate, resource);
-        let mut never = false;
+        let (mut never, mut waiting_helps) = (false, false);
         if cause == RefusalCause::Title {
-            let all = [&candidate].into_iter().chain(others);
-            let ever: Vec<_> = all.map(|each| self.streams.fits_ever(each, max_wait)).collect();
+            let all = || [&candidate].into_iter().chain(others);
+            let ever: Vec<_> = all().map(|each| self.streams.fits_ever(each, max_wait)).collect();
             never = ever.iter().all(|fits| *fits == Some(false));
+            let mut fits_later_one =
+                |each: &Candidate| self.streams.fits_ever(each, A_LONG_WAIT) == Some(true);
+            waiting_helps = never && max_wait < A_LONG_WAIT && all().any(&mut fits_later_one);
             // It is this moment of the slot at which it does not fit alone.
             if ever.contains(&Some(true)) && self.streams.has_sessions() {
                 cause = RefusalCause::Sessions;
@@ -79,7 +82,7 @@ impl Engine {
         };
         let detail = self.describe(now, shortfall);
         self.streams.bookings.put_demand(candidate.demand);
-        Refusal { cause, resource: Some(resource), retry, detail }
+        Refusal { cause, resource: Some(resource), retry, waiting_helps, detail }
     }
 
     // The shortage in numbers.
@@ -137,7 +140,7 @@ impl Engine {
     /// The refusal of a request for a reason that has nothing to do with what is reserved.
     pub(super) fn precheck(&self, request: &AdmitRequest) -> Option<Refusal> {
         let refuse = |cause, resource, retry, detail: String| {
-            Some(Refusal { cause, resource, retry, detail })
+            Some(Refusal { cause, resource, retry, waiting_helps: false, detail })
         };
         let (server, unknown) = (RefusalCause::Server, RetryAfter::Unknown);
         if !self.admitting {
@@ -178,6 +181,7 @@ impl Engine {
             cause: RefusalCause::Fills,
             resource: None,
             retry: RetryAfter::Estimated(first.since(now).max(self.config.slot)),
+            waiting_helps: false,
             detail: format!("there are {} fills, as many as there may be", self.fills.of(fill)),
         }
     }
@@ -185,7 +189,7 @@ impl Engine {
     /// The refusal of a request that names tracks which this server can serve to nobody.
     pub(super) fn refusal_of_unusable(detail: String) -> Refusal {
         let retry = RetryAfter::Never;
-        Refusal { cause: RefusalCause::Title, resource: None, retry, detail }
+        Refusal { cause: RefusalCause::Title, resource: None, retry, waiting_helps: false, detail }
     }
 
     /// Counts a refused request of this priority.
@@ -198,3 +202,6 @@ impl Engine {
 
 /// Sessions of one engine. Each takes a few kilobytes beside its buffers.
 const MAX_SESSIONS: usize = 100_000;
+
+/// The wait for which it is tried whether it is the wait that a title lacks: what players bear.
+const A_LONG_WAIT: Duration = Duration::from_secs(10);

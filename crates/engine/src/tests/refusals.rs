@@ -49,6 +49,22 @@ fn a_title_that_an_empty_server_cannot_serve_is_refused_for_ever() {
 }
 
 #[test]
+fn a_refusal_for_ever_says_if_a_viewer_who_waits_fits() {
+    // Six reads are due when a start-up of one slot is over; two are made in a slot.
+    let short = EngineConfig { startup: Duration::from_millis(500), ..config(2, 1000) };
+    let rows =
+        [(config(2, 1000), 6, None), (short.clone(), 6, Some(true)), (short, 80, Some(false))];
+    for (config, pieces, waiting_helps) in rows {
+        let mut fixture = Fixture::new(config);
+        let refusal = fixture.refusal_of(&dense(1, pieces, 50));
+        let never = |refusal: &Refusal| refusal.retry == RetryAfter::Never;
+        assert!(refusal.iter().all(never), "{refusal:?}");
+        let helps = refusal.map(|refusal| refusal.waiting_helps);
+        assert_eq!(helps, waiting_helps, "{pieces} pieces");
+    }
+}
+
+#[test]
 fn what_never_fits_is_refused_at_all_times() {
     let (mut never, mut title_for_now) = (0, 0);
     for seed in 0..400 {

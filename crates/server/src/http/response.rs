@@ -235,6 +235,9 @@ pub(crate) fn refusal_message(refusal: &Refusal) -> String {
         RefusalCause::Title if refusal.resource.is_none() => {
             format!("this title cannot be served: {}", refusal.detail)
         }
+        RefusalCause::Title if refusal.waiting_helps => {
+            format!("this title needs more of the {short} at its start than the server has")
+        }
         RefusalCause::Title => format!(
             "this title needs more of the {short} than the server has, also without other sessions"
         ),
@@ -259,6 +262,9 @@ pub(crate) fn refusal_message(refusal: &Refusal) -> String {
         }
         (RetryAfter::Unknown, _) if refusal.cause == RefusalCause::LessMemory => {
             "raise the memory limit of the server's cgroup again".to_owned()
+        }
+        _ if refusal.waiting_helps => {
+            "it fits for a viewer who waits for its start (?wait=10s)".to_owned()
         }
         (RetryAfter::Unknown | RetryAfter::Never, Some(resource))
             if refusal.cause == RefusalCause::Title =>
@@ -292,7 +298,8 @@ mod tests {
         retry: RetryAfter,
     ) -> (String, serde_json::Value) {
         let detail = "3 reads late in second 7".to_owned();
-        let response = Response::refused(&Refusal { cause, resource, retry, detail });
+        let response =
+            Response::refused(&Refusal { cause, resource, retry, waiting_helps: false, detail });
         let head = String::from_utf8(response.head.finish(response.length, false)).unwrap();
         (head, serde_json::from_slice(&response.body).unwrap())
     }
@@ -339,5 +346,18 @@ mod tests {
             assert_eq!(head.contains("Retry-After"), retry.after().is_some(), "{head}");
             assert_eq!(body["retry_after_ms"].is_u64(), retry.after().is_some(), "{body}");
         }
+    }
+
+    #[test]
+    fn a_viewer_who_does_not_wait_is_told_that_waiting_helps() {
+        let refusal = Refusal {
+            cause: RefusalCause::Title,
+            resource: Some(Resource::Disk),
+            retry: RetryAfter::Never,
+            waiting_helps: true,
+            detail: String::new(),
+        };
+        let message = refusal_message(&refusal);
+        assert!(message.contains("at its start") && message.ends_with("(?wait=10s)"), "{message}");
     }
 }
