@@ -116,15 +116,6 @@ fn every_other_rule_holds_under_any_disk_fault() {
 }
 
 #[test]
-fn worlds_that_once_broke_a_rule_break_none() {
-    for seed in ANY_FAULT_FOUND {
-        if let Err(broken) = run_seed(FaultClass::AnyFault, seed) {
-            panic!("{}: {}", broken.rule, broken.report);
-        }
-    }
-}
-
-#[test]
 fn nobody_ends_for_a_viewer_who_would_be_admitted_anyway() {
     let mut compared = 0;
     for seed in 0..PRIORITY_SEEDS {
@@ -212,13 +203,11 @@ fn run_seed(class: FaultClass, seed: u64) -> Result<WorldOutcome, BrokenSeed> {
 const FAULT_FREE_SEEDS: u64 = 1_400;
 const ANY_FAULT_SEEDS: u64 = 700;
 const DISK_LOSS_SEEDS: u64 = 400;
-/// Seeds beyond [`ANY_FAULT_SEEDS`] in which an error was found.
-const ANY_FAULT_FOUND: [u64; 7] = [3731, 6847, 8114, 8400, 8910, 12803, 19036];
 /// One in five of them has viewers of several priorities.
 const PRIORITY_SEEDS: u64 = 600;
 
 /// Seeds above the ranges that are always run, with the error that each has found.
-const ONCE_BROKEN: [(FaultClass, u64); 67] = [
+const ONCE_BROKEN: [(FaultClass, u64); 74] = [
     // A request that arrived in the tick in which its reservation expired was handled after the
     // release.
     (FaultClass::FaultFree, 3557),
@@ -351,6 +340,22 @@ const ONCE_BROKEN: [(FaultClass, u64); 67] = [
     // The checker did not wait for what recordings had still to write after the last viewer.
     (FaultClass::AnyFault, 2422),
     (FaultClass::AnyFault, 3545),
+    // Room in the sockets that was kept for a response stayed kept when that failed: the younger
+    // one waited for ever.
+    (FaultClass::AnyFault, 3731),
+    // Without admission control, where reads take longer than a slot, a stream that began anew at
+    // each slot read again what was being read for it.
+    (FaultClass::AnyFault, 6847),
+    (FaultClass::AnyFault, 8400),
+    (FaultClass::AnyFault, 19036),
+    // A piece that had come late was held longer, a later schedule moved that along, and the piece
+    // was dropped: the books kept the longer time.
+    (FaultClass::AnyFault, 8114),
+    // A response of several requests of which a later one was refused counted as asked for to its
+    // end.
+    (FaultClass::AnyFault, 8910),
+    // A player asked for the segment behind one that had been refused.
+    (FaultClass::AnyFault, 12803),
 ];
 
 /// Lines of the trace in a report.
