@@ -23,7 +23,7 @@ help: ## print this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 	@echo
 	@echo "make demo uses MEDIA=path... (your own media files), DEMO_SECONDS=n and KEEP=1,"
-	@echo "make cluster CLUSTER_SECONDS=n, CLUSTER_LOAD=percent and KEEP=1."
+	@echo "make cluster CLUSTER_SECONDS=n, CLUSTER_LOAD=percent, CLUSTER_FULL=minutes and KEEP=1."
 
 deps: ## install missing system packages (scripts/packages.txt), the console's, and Rust
 	@scripts/deps.sh build demo test

@@ -48,6 +48,7 @@ Environment:
   KEEP=1             leave a server running at the end, with viewers for half an hour
   CLUSTER_SECONDS=N  playing time of the cluster's four rounds together, 60 to 3600 (default 100)
   CLUSTER_LOAD=N     its viewers, in per cent of the streams that four nodes guarantee (default 60)
+  CLUSTER_FULL=N     minutes of a full house before them: more viewers than there are places (default 0)
   TENUTO=PATH        another program than target/release/tenuto
 ";
 

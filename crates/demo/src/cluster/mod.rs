@@ -9,11 +9,14 @@
 //!            loss ─▶ newcomers by the other director ▶ report ─▶ table, started again
 //! ```
 //!
+//! With `CLUSTER_FULL` more viewers come before than there are places ([`full`]).
+//!
 //! Without a server for the bucket, the titles are put on the nodes by hand. Nodes and etcd have
 //! loopback addresses of their own, as on several machines. All files lie under
 //! `target/demo/cluster`. No process outlives the program, however it ends, unless KEEP=1.
 
 mod drain;
+mod full;
 mod gateway;
 mod parts;
 mod round;
@@ -41,6 +44,7 @@ pub(crate) struct ClusterDemo {
 pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
     let seconds = number("CLUSTER_SECONDS", 60..=3600, SECONDS)?;
     let load = number("CLUSTER_LOAD", 10..=100, LOAD)?;
+    let full = number("CLUSTER_FULL", 0..=600, 0)?;
     let (tenuto, folder) = crate::enter(root, "target/demo/cluster")?;
     let stop = children::interrupts()?;
     let mut demo = ClusterDemo { folder, tenuto, stop, seconds };
@@ -53,6 +57,13 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
          Started in {} s.\n",
         begun.elapsed().as_secs()
     );
+    let mut rounds = Vec::new();
+    if full > 0 {
+        let round = demo.full_house(&mut parts, full, guaranteed)?;
+        println!("{}\n", round.sentence());
+        rounds.push(round);
+        parts.keep_free(&demo, parts::KEEP_FREE)?;
+    }
     let mut losses = vec![Loss::Node, Loss::EtcdLeader, Loss::Director];
     if parts.has_gateway() {
         losses.push(Loss::Gateway);
@@ -67,7 +78,6 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
     if parts.has_gateway() {
         losses.push(Loss::Drained);
     }
-    let mut rounds = Vec::new();
     for loss in losses {
         if loss == Loss::Gateway {
             parts.publish(&demo)?;
@@ -101,6 +111,8 @@ fn number(name: &str, range: RangeInclusive<u64>, default: u64) -> Result<u64, P
 /// What is lost in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
+    /// A full house.
+    Nothing,
     Node,
     EtcdLeader,
     Director,
@@ -115,6 +127,7 @@ impl Loss {
     /// For the names of files.
     fn name(self) -> &'static str {
         match self {
+            Self::Nothing => "full",
             Self::Node => "node",
             Self::EtcdLeader => "etcd",
             Self::Director => "director",
@@ -126,6 +139,7 @@ impl Loss {
 
     fn words(self) -> &'static str {
         match self {
+            Self::Nothing => "a full house, nothing lost",
             Self::Node => "node n1 killed",
             Self::EtcdLeader => "leader of etcd killed",
             Self::Director => "director killed",
@@ -245,8 +259,9 @@ impl ClusterDemo {
         let first_rtsp = parts::director_rtsp(1);
         let by_rtsp = (crowd / RTSP_SHARE).max(1);
         std::thread::scope(|scope| {
-            let play = |director, crowd| {
-                scope.spawn(move || self.play(director, loss, crowd, self.seconds, loss.name()))
+            let play = |director, viewers| {
+                let crowd = Crowd::within_a_quarter(viewers, self.seconds, loss.name());
+                scope.spawn(move || self.play(director, loss, &crowd))
             };
             let played = play(&first, RoundViewers::Http(crowd - by_rtsp));
             let rtsp = play(&first_rtsp, RoundViewers::Rtsp(by_rtsp));
@@ -257,9 +272,8 @@ impl ClusterDemo {
             println!("{lost}, after {} s", begun.elapsed().as_secs());
             self.wait(Instant::now() + Duration::from_secs(2))?;
             let left = self.seconds.saturating_sub(begun.elapsed().as_secs()).max(5);
-            let late = scope.spawn(move || {
-                self.play(&second, loss, RoundViewers::Http(newcomers), left, "newcomers")
-            });
+            let late = Crowd::within_a_quarter(RoundViewers::Http(newcomers), left, "newcomers");
+            let late = scope.spawn(move || self.play(&second, loss, &late));
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().map_err(|_| "a thread panicked".to_owned())?
             };
@@ -278,31 +292,28 @@ impl ClusterDemo {
         Ok(())
     }
 
-    /// Viewers of the titles of a round, of the first one most. They come within a quarter of the
-    /// time: a disk fills few buffers at once.
+    /// Viewers of the titles of a round, of the first one most.
     fn play(
         &self,
         director: &str,
         loss: Loss,
-        crowd: RoundViewers,
-        seconds: u64,
-        name: &str,
+        crowd: &Crowd,
     ) -> Result<tenuto_client::PlayReport, Problem> {
+        let name = crowd.name;
         // Media that a viewer has when its node is lost.
-        let (viewers, playlist, buffer, kind) = match crowd {
+        let (viewers, playlist, buffer, kind) = match crowd.viewers {
             RoundViewers::Http(viewers) => (viewers, "/master.m3u8", ["--buffer", "10s"], "play"),
             RoundViewers::Rtsp(viewers) => (viewers, "", ["--start-buffer", "5s"], "play-rtsp"),
         };
         let titles = loss.titles().into_iter();
         let titles = titles.map(|title| format!("{director}/t/{title}{playlist}"));
-        let gap = format!("every:{}ms", (seconds * 250 / viewers).max(1));
         let call = self
             .call("play")
             .args(titles)
             .args(["--viewers", &viewers.to_string(), "--choice", "zipf:1.0"])
-            .args(["--arrivals", &gap, "--seed", "1"])
+            .args(["--arrivals", &crowd.arrivals, "--seed", "1"])
             .args(buffer)
-            .args(["--duration", &format!("{seconds}s"), "--json"]);
+            .args(["--duration", &format!("{}s", crowd.seconds), "--json"]);
         println!("$ {}", call.typed());
         let log = self.log(&format!("{kind}-{name}"));
         // Refused and failed viewers are results.
@@ -312,6 +323,26 @@ impl ClusterDemo {
         }
         children::write(&self.folder.join(format!("{kind}-{name}.json")), &text)?;
         serde_json::from_str(&text).map_err(|error| format!("play printed no report: {error}"))
+    }
+}
+
+/// Viewers who play together.
+struct Crowd {
+    viewers: RoundViewers,
+    /// As `--arrivals` has it.
+    arrivals: String,
+    /// When all leave.
+    seconds: u64,
+    /// For the names of files.
+    name: &'static str,
+}
+
+impl Crowd {
+    /// All come within a quarter of the time: a disk fills few buffers at once.
+    fn within_a_quarter(viewers: RoundViewers, seconds: u64, name: &'static str) -> Self {
+        let (RoundViewers::Http(count) | RoundViewers::Rtsp(count)) = viewers;
+        let arrivals = format!("every:{}ms", (seconds * 250 / count).max(1));
+        Self { viewers, arrivals, seconds, name }
     }
 }
 

@@ -74,6 +74,8 @@ pub(super) struct Parts {
     gone: ClusterCounts,
     /// The number of the node that is drained.
     pub(super) drained: Option<usize>,
+    /// Per cent of each node that directors keep for viewers who lose theirs.
+    keep_free: u64,
 }
 
 impl Parts {
@@ -91,6 +93,7 @@ impl Parts {
             titles: TITLES.len(),
             gone: ClusterCounts::default(),
             drained: None,
+            keep_free: KEEP_FREE,
         };
         for number in 1..=MEMBERS {
             let data = demo.folder.join(format!("etcd{number}"));
@@ -105,6 +108,20 @@ impl Parts {
         }
         parts.restore(demo)?;
         Ok(parts)
+    }
+
+    /// Starts the directors anew, which keep so many per cent of each node free from then on.
+    pub(super) fn keep_free(&mut self, demo: &ClusterDemo, per_cent: u64) -> Result<(), Problem> {
+        self.keep_free = per_cent;
+        for director in self.directors.iter_mut().filter_map(Option::take) {
+            add_director(&mut self.gone, &director.get("/status").unwrap_or_default());
+        }
+        self.restore(demo)
+    }
+
+    /// What the first director says of itself and the nodes.
+    pub(super) fn director_status(&self) -> Option<Value> {
+        self.directors[0].as_ref()?.get("/status").ok()
     }
 
     /// Whether there is a bucket.
@@ -185,7 +202,7 @@ impl Parts {
         }
         for (number, director) in (1..).zip(&mut self.directors) {
             if director.is_none() {
-                let call = director_call(demo, number, has_gateway);
+                let call = director_call(demo, number, has_gateway, self.keep_free);
                 let log = demo.log(&format!("director{number}"));
                 *director = Some(Server::start(&call, &log, &demo.stop)?);
             }
@@ -253,6 +270,7 @@ impl Parts {
             Loss::Node | Loss::Director | Loss::Gateway => 1,
             Loss::NodeInOrder => 2,
             Loss::Drained => return self.drain(demo),
+            Loss::Nothing => return Ok("nothing is lost".to_owned()),
         };
         match loss {
             Loss::EtcdLeader => {
@@ -277,7 +295,7 @@ impl Parts {
                 let words = if words.is_empty() { "nothing was copied" } else { &words };
                 Ok(format!("SIGKILL to the server of the bucket while {words}"))
             }
-            Loss::Node | Loss::NodeInOrder | Loss::Drained => {
+            Loss::Nothing | Loss::Node | Loss::NodeInOrder | Loss::Drained => {
                 let node = self.nodes[number - 1].take().ok_or("it does not run")?;
                 let viewers = viewers(&node);
                 self.is_gone(&node);
@@ -422,19 +440,19 @@ fn node_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
     )
 }
 
-fn director_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
+fn director_call(demo: &ClusterDemo, number: usize, has_gateway: bool, keep_free: u64) -> Call {
     let call = demo.call("director").args(["--listen", &director_address(number)]);
     let call = call.args(["--rtsp", director_rtsp(number).trim_start_matches("rtsp://")]);
     let copies = COPIES.to_string();
     let call = if has_gateway { with_bucket(call).args(["--copies", &copies]) } else { call };
-    in_cluster(demo, call.args(["--keep-free", KEEP_FREE]))
+    in_cluster(demo, call.args(["--keep-free", &keep_free.to_string()]))
 }
 
 /// Members of etcd.
 const MEMBERS: usize = 3;
 
 /// Per cent of each node that new viewers leave to those who lose theirs.
-const KEEP_FREE: &str = "30";
+pub(super) const KEEP_FREE: u64 = 30;
 
 /// The rate at which a node writes copies. The disk time that is kept for it is not there for new
 /// viewers: at 30 Mb/s, half of them were refused. Copies take long enough to be under way when a
