@@ -38,7 +38,12 @@ impl Stream {
         let (origin, opens_after) = (of.origin, of.opens_after);
         let timing = PlayoutClock { origin, opens_after, from_ms, kept_from_ms, ..timing };
         let curve = curve(&layout.tracks[usize::from(of.track)]);
-        let (first, counted) = (curve.piece_at(of.position), curve.piece_at(of.counted));
+        // The last piece may be shorter than the others: the end is in none.
+        let piece_at = |byte: u64| match byte < of.bytes {
+            true => curve.piece_at(byte),
+            false => curve.pieces(),
+        };
+        let (first, counted) = (piece_at(of.position), piece_at(of.counted));
         Self {
             ends: of.ends.iter().copied().collect(),
             accounted: (first..counted).collect(),

@@ -20,6 +20,7 @@
 
 use crate::table::Table;
 use crate::{Counters, CutShort, SessionId, SessionSummary};
+use scheduler::Slack;
 use std::time::Duration;
 use units::Moment;
 
@@ -73,7 +74,10 @@ impl Accounts {
     ) {
         let least = |before: Option<Duration>, now| Some(before.map_or(now, |b| b.min(now)));
         let summary = &mut self.sessions[&session];
-        summary.guaranteed_slack = least(summary.guaranteed_slack, guaranteed);
+        // A plan in which nothing is due leaves no slack that could be told.
+        if guaranteed < Slack::NOTHING_DUE {
+            summary.guaranteed_slack = least(summary.guaranteed_slack, guaranteed);
+        }
         summary.observed_slack = least(summary.observed_slack, early);
     }
 

@@ -83,6 +83,42 @@ fn the_schedule_of_a_player_at_its_clock_moves_by_what_the_handover_took() {
 }
 
 #[test]
+fn what_was_delivered_to_its_end_is_not_read_again_and_nothing_of_it_is_late() {
+    // The last piece is not a whole one.
+    let title = || {
+        let track = TrackLayout { bytes: u64::from(PIECES * PIECE) - 100, ..track(PIECES) };
+        let (title, disk) = (TitleKey(1), DiskNumber(0));
+        let duration = Duration::from_secs(20);
+        request(Arc::new(Layout { title, disk, duration, tracks: vec![track] }))
+    };
+    let hour = Duration::from_secs(3600);
+    let patient =
+        || EngineConfig { reservation_hold: hour, idle_timeout: hour, ..config(4, 400) };
+    for idle in [0, 12_000, 19_000] {
+        let mut before = Fixture::new(patient());
+        let answer = before.engine.admit(before.now, title());
+        before.drain();
+        let AdmissionDecision::Admitted { session, .. } = answer else { panic!("{answer:?}") };
+        before.engine.connected(session);
+        let (request, whole) = (before.next(), 0..u64::from(PIECES * PIECE) - 100);
+        let parts = vec![Part { track: 0, bytes: whole }];
+        let media = MediaRequest { request, session, parts };
+        before.engine.request_for(before.now, ResponsePlace::default(), media);
+        before.drain();
+        before.pass(6_000);
+        assert_eq!(before.take_log("complete"), ["complete 1"]);
+        // Its play-out is under way, or over.
+        before.pass(idle);
+        let (mut next, gone_on) = before.hand_over_with(200, patient(), |_| title());
+        assert_eq!(gone_on, [booked(0)], "after {idle} ms");
+        next.pass(4_000);
+        next.engine.close(next.now, session);
+        next.drain();
+        assert_eq!(next.take_log(""), ["ended 1 40 on time 0 late"], "after {idle} ms");
+    }
+}
+
+#[test]
 fn a_session_that_does_not_fit_goes_on_without_a_reservation() {
     let mut before = Fixture::new(config(4, 40));
     let viewers = [before.admit(1).unwrap(), before.admit(2).unwrap()];
