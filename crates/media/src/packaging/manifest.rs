@@ -16,8 +16,8 @@
 //! file: N.mp4 with an index of its segments, and N-iframes.mp4 ([`super::on_demand`]).
 //!
 //! The media segments are those of HLS. Times are in the ticks of each track, so that none is
-//! rounded. Addresses are relative, to the caller's folder if there is one; the caller's query is
-//! appended to each.
+//! rounded. Addresses are relative, each with the caller's folder before it and the caller's query
+//! behind it. The folder is no BaseURL of its own: FFmpeg ignores one before that of a file.
 
 use super::growing::Growth;
 use super::iframes::IFrames;
@@ -63,7 +63,7 @@ pub(super) fn mpd(
     links: Links<'_>,
     profile: ManifestProfile,
 ) -> String {
-    let Links { folder, query, text: form, location, clock, steering } = links;
+    let Links { text: form, location, clock, steering, .. } = links;
     let sets = sets(packaging, wanted);
     let all: Vec<u16> = sets.iter().flatten().copied().collect();
     let has_form = |track: u16| match profile {
@@ -114,9 +114,6 @@ pub(super) fn mpd(
             time(Duration::from_micros(buffer)),
         ),
     );
-    if !folder.is_empty() {
-        line(&mut text, format_args!("<BaseURL>{folder}</BaseURL>"));
-    }
     for (name, folder) in steering.map_or(&[][..], |steering| steering.pathways) {
         line(&mut text, format_args!("<BaseURL serviceLocation=\"{name}\">{folder}</BaseURL>"));
     }
@@ -125,11 +122,11 @@ pub(super) fn mpd(
     }
     line(&mut text, format_args!("<Period id=\"0\" start=\"PT0S\">"));
     for (id, set) in sets.iter().enumerate() {
-        adaptation_set(&mut text, packaging, id, set, query, profile);
+        adaptation_set(&mut text, packaging, id, set, links, profile);
     }
     let mut id = sets.len();
     for (main, (track, iframes)) in winding_sets {
-        trick_mode_set(&mut text, packaging, [id, main], (track, iframes), query, profile);
+        trick_mode_set(&mut text, packaging, [id, main], (track, iframes), links, profile);
         id += 1;
     }
     for (number, track) in packaging.texts() {
@@ -137,7 +134,7 @@ pub(super) fn mpd(
         id += 1;
     }
     if let Some(thumbnails) = packaging.thumbnails() {
-        image_set(&mut text, id, thumbnails, buffer, query);
+        image_set(&mut text, id, thumbnails, buffer, links);
     }
     line(&mut text, format_args!("</Period>"));
     if kind == "dynamic" && !clock.is_empty() {
@@ -230,7 +227,7 @@ fn adaptation_set(
     packaging: &Packaging,
     id: usize,
     set: &[u16],
-    query: &str,
+    links: Links<'_>,
     profile: ManifestProfile,
 ) {
     let first = packaging.description(set[0]);
@@ -262,7 +259,7 @@ fn adaptation_set(
         described_colours(text, colours);
     }
     for &track in set {
-        representation(text, packaging, track, query, profile);
+        representation(text, packaging, track, links, profile);
     }
     line(text, format_args!("</AdaptationSet>"));
 }
@@ -274,9 +271,10 @@ fn trick_mode_set(
     packaging: &Packaging,
     [id, main]: [usize; 2],
     (number, iframes): (u16, &IFrames),
-    query: &str,
+    links: Links<'_>,
     profile: ManifestProfile,
 ) {
+    let Links { folder, query, .. } = links;
     let track = packaging.description(number);
     let size = largest_size(packaging, std::iter::once(number));
     let [alignment, access] = profile.attributes();
@@ -309,11 +307,11 @@ fn trick_mode_set(
     match profile {
         ManifestProfile::Live => {
             let names = [format!("{number}/{INIT}"), format!("{number}/iframe-$Number$.m4s")];
-            segment_template(text, track.timescale.0, &names, &iframes.boundaries, query);
+            segment_template(text, track.timescale.0, &names, &iframes.boundaries, links);
         }
         ManifestProfile::OnDemand => {
             let index = packaging.iframe_index_range(number).unwrap_or_default();
-            let address = format!("{number}-iframes.mp4{query}");
+            let address = format!("{folder}{number}-iframes.mp4{query}");
             segment_base(text, track.timescale.0, &address, &index);
         }
     }
@@ -335,9 +333,10 @@ fn text_set(
     packaging: &Packaging,
     id: usize,
     (number, track): (u16, &TextDescription),
-    Links { query, text: form, .. }: Links<'_>,
+    links: Links<'_>,
     profile: ManifestProfile,
 ) {
+    let Links { folder, query, text: form, .. } = links;
     let (codec, in_segments) =
         (imsc::CODEC, (form, profile) == (TextForm::Imsc, ManifestProfile::Live));
     let mut attributes = format!("id=\"{id}\" contentType=\"text\"");
@@ -365,10 +364,10 @@ fn text_set(
     if in_segments {
         let names = [format!("text/{number}/init.mp4"), format!("text/{number}/$Number$.m4s")];
         let boundaries = packaging.text_boundaries();
-        segment_template(text, texts::TEXT_SCALE.0, &names, &boundaries, query);
+        segment_template(text, texts::TEXT_SCALE.0, &names, &boundaries, links);
     } else {
         let extension = if form == TextForm::Imsc { "ttml" } else { "vtt" };
-        line(text, format_args!("<BaseURL>text/{number}.{extension}{query}</BaseURL>"));
+        line(text, format_args!("<BaseURL>{folder}text/{number}.{extension}{query}</BaseURL>"));
     }
     line(text, format_args!("</Representation>"));
     line(text, format_args!("</AdaptationSet>"));
@@ -395,7 +394,8 @@ fn described_text(text: &mut String, track: &TextDescription) {
 
 /// Writes the images with thumbnails as a set (DASH-IF IOP 4.3, 6.2.6). `buffer`: the time in
 /// microseconds for which a player waits before it plays.
-fn image_set(text: &mut String, id: usize, thumbnails: &Thumbnails, buffer: u64, query: &str) {
+fn image_set(text: &mut String, id: usize, thumbnails: &Thumbnails, buffer: u64, links: Links<'_>) {
+    let Links { folder, query, .. } = links;
     let (width, height) = thumbnails.size();
     // An image that is received at this rate is there after that time.
     let largest = thumbnails.images().iter().map(|image| image.len() as u64).max().unwrap_or(0);
@@ -406,7 +406,7 @@ fn image_set(text: &mut String, id: usize, thumbnails: &Thumbnails, buffer: u64,
         text,
         format_args!(
             "<SegmentTemplate timescale=\"1\" duration=\"{}\" startNumber=\"0\" \
-             media=\"thumbnails/$Number$.jpg{query}\"/>",
+             media=\"{folder}thumbnails/$Number$.jpg{query}\"/>",
             image_seconds(thumbnails)
         ),
     );
@@ -507,9 +507,10 @@ fn representation(
     text: &mut String,
     packaging: &Packaging,
     number: u16,
-    query: &str,
+    links: Links<'_>,
     profile: ManifestProfile,
 ) {
+    let Links { folder, query, .. } = links;
     let track = packaging.description(number);
     let codec = escape(playlist::codec(track));
     let bandwidth = packaging.rates(number).peak;
@@ -528,11 +529,11 @@ fn representation(
     match profile {
         ManifestProfile::OnDemand => {
             let index = packaging.index_range(number).unwrap_or_default();
-            segment_base(text, track.timescale.0, &format!("{number}.mp4{query}"), &index);
+            segment_base(text, track.timescale.0, &format!("{folder}{number}.mp4{query}"), &index);
         }
         ManifestProfile::Live => {
             let names = ["$RepresentationID$/".to_owned() + INIT, SEGMENT.to_owned()];
-            segment_template(text, track.timescale.0, &names, packaging.boundaries(number), query);
+            segment_template(text, track.timescale.0, &names, packaging.boundaries(number), links);
         }
     }
     line(text, format_args!("</Representation>"));
@@ -560,14 +561,14 @@ fn segment_template(
     timescale: u32,
     names: &[String; 2],
     boundaries: &[u64],
-    query: &str,
+    links: Links<'_>,
 ) {
-    let [initialization, media] = names;
+    let ([initialization, media], Links { folder, query, .. }) = (names, links);
     line(
         text,
         format_args!(
             "<SegmentTemplate timescale=\"{timescale}\" startNumber=\"0\" \
-             initialization=\"{initialization}{query}\" media=\"{media}{query}\">"
+             initialization=\"{folder}{initialization}{query}\" media=\"{folder}{media}{query}\">"
         ),
     );
     timeline(text, boundaries);

@@ -501,12 +501,11 @@ fn the_manifest_of_a_growing_title_as_text() {
     let manifest = "\
 <?xml version=\"1.0\" encoding=\"UTF-8\"?>
 <MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" type=\"dynamic\" profiles=\"urn:mpeg:dash:profile:isoff-live:2011\" availabilityStartTime=\"2026-03-01T20:15:00Z\" publishTime=\"2026-03-01T20:15:06Z\" minimumUpdatePeriod=\"PT2S\" maxSegmentDuration=\"PT3S\" minBufferTime=\"PT2.005318S\">
-<BaseURL>news/</BaseURL>
 <Location>https://tv.example/t/news/manifest.mpd?s=T</Location>
 <Period id=\"0\" start=\"PT0S\">
 <AdaptationSet id=\"0\" contentType=\"video\" mimeType=\"video/mp4\" segmentAlignment=\"true\" maxWidth=\"1280\" maxHeight=\"720\">
 <Representation id=\"0\" codecs=\"avc1.64001f\" bandwidth=\"1001232\" width=\"1280\" height=\"720\" frameRate=\"25\">
-<SegmentTemplate timescale=\"1000\" startNumber=\"0\" initialization=\"$RepresentationID$/init-dash.mp4?s=T\" media=\"$RepresentationID$/$Number$.m4s?s=T\">
+<SegmentTemplate timescale=\"1000\" startNumber=\"0\" initialization=\"news/$RepresentationID$/init-dash.mp4?s=T\" media=\"news/$RepresentationID$/$Number$.m4s?s=T\">
 <SegmentTimeline>
 <S t=\"0\" d=\"2000\" r=\"2\"/>
 </SegmentTimeline>
@@ -517,7 +516,7 @@ fn the_manifest_of_a_growing_title_as_text() {
 <AudioChannelConfiguration schemeIdUri=\"urn:mpeg:mpegB:cicp:ChannelConfiguration\" value=\"2\"/>
 <Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"main\"/>
 <Representation id=\"1\" codecs=\"mp4a.40.2\" bandwidth=\"123364\" audioSamplingRate=\"48000\">
-<SegmentTemplate timescale=\"48000\" startNumber=\"0\" initialization=\"$RepresentationID$/init-dash.mp4?s=T\" media=\"$RepresentationID$/$Number$.m4s?s=T\">
+<SegmentTemplate timescale=\"48000\" startNumber=\"0\" initialization=\"news/$RepresentationID$/init-dash.mp4?s=T\" media=\"news/$RepresentationID$/$Number$.m4s?s=T\">
 <SegmentTimeline>
 <S t=\"0\" d=\"96256\" r=\"2\"/>
 </SegmentTimeline>
