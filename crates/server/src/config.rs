@@ -8,6 +8,7 @@ use director::etcd::{EtcdAccess, EtcdAddress};
 use disk::DiskModel;
 use http_service::TlsFiles;
 use scheduler::PolicyKind;
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -176,6 +177,17 @@ impl ServerConfig {
         if self.stores.len() > MAX_STORES {
             return refuse("more stores than one server can serve (256)");
         }
+        let places = self.stores.iter().map(|path| path.canonicalize().unwrap_or(path.clone()));
+        let mut known = BTreeSet::new();
+        for (path, place) in self.stores.iter().zip(places) {
+            if !known.insert(place) {
+                return refuse(&format!("the store {} is named twice", path.display()));
+            }
+        }
+        if self.rtsp.is_some_and(|rtsp| are_one_socket(rtsp, self.listen)) {
+            let why = format!("--rtsp and --listen have one port, {}", self.listen.port());
+            return refuse_with(&why, "choose another for one of them");
+        }
         if self.survive_loss && self.stores.len() < 2 {
             return refuse_with("--survive-loss needs a second store", "name one on another disk");
         }
@@ -216,6 +228,12 @@ impl ServerConfig {
         }
         Ok(())
     }
+}
+
+// Whether two sockets cannot both listen: on one port of one address, or of all.
+fn are_one_socket(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_all = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() != 0 && one.port() == other.port() && (is_all || one.ip() == other.ip())
 }
 
 impl Default for ServerConfig {

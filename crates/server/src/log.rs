@@ -7,7 +7,7 @@
 use crate::telemetry::{Telemetry, TraceContext};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::SystemTime;
 use units::show::iso_date;
+use units::{Hinted, Reason};
 
 /// A handle to the log. Clones write to the same log.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ impl Log {
     pub(crate) fn start(
         path: Option<&Path>,
         telemetry: Telemetry,
-    ) -> io::Result<(Self, Option<JoinHandle<()>>)> {
+    ) -> Result<(Self, Option<JoinHandle<()>>), Reason> {
         let dropped = Arc::new(AtomicU64::new(0));
         let Some(path) = path else { return Ok((Self { lines: None, dropped, telemetry }, None)) };
         let out = Self::open(path)?;
@@ -49,17 +50,38 @@ impl Log {
         let counter = Arc::clone(&dropped);
         let thread = thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || write_lines(&queue, out, &counter))?;
+            .spawn(move || write_lines(&queue, out, &counter))
+            .map_err(|error| error.reason().about("cannot start a thread"))?;
         Ok((Self { lines: Some(lines), dropped, telemetry }, Some(thread)))
     }
 
     /// Opens a file to append to, or the standard error stream (`-`).
-    pub(crate) fn open(path: &Path) -> io::Result<LogFile> {
-        Ok(if path == Path::new("-") {
-            Box::new(io::stderr())
-        } else {
-            Box::new(OpenOptions::new().create(true).append(true).open(path)?)
-        })
+    pub(crate) fn open(path: &Path) -> Result<LogFile, Reason> {
+        if path == Path::new("-") {
+            return Ok(Box::new(io::stderr()));
+        }
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        Ok(Box::new(file.map_err(|error| not_opened(path, &error))?))
+    }
+
+    /// Whether a file could be opened, as far as that can be told without making it.
+    pub(crate) fn check(path: &Path) -> Result<(), Reason> {
+        if path == Path::new("-") {
+            return Ok(());
+        }
+        let failed = |error| not_opened(path, &error);
+        match fs::metadata(path) {
+            // Of a pipe the other end may not be open yet.
+            Ok(found) if found.is_file() || found.is_dir() => {
+                OpenOptions::new().append(true).open(path).map(drop).map_err(failed)
+            }
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                fs::read_dir(parent.unwrap_or(Path::new("."))).map(drop).map_err(failed)
+            }
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// Writes the lines that follow to another file. Waits while the queue is full.
@@ -89,6 +111,11 @@ impl Log {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+fn not_opened(path: &Path, error: &io::Error) -> Reason {
+    let about = format!("--access-log {}", path.display());
+    Reason::new(error.to_string(), "name a file that tenuto may write to").about(about)
 }
 
 fn write_lines(queue: &Receiver<LogEntry>, out: LogFile, dropped: &AtomicU64) {

@@ -283,8 +283,7 @@ impl Reloader {
         // All that can fail comes before the first change.
         let keys = AccessControl::read(next.tokens.as_deref())?;
         let certificate = next.tls.as_ref().map(TlsFiles::read).transpose()?;
-        let log = next.access_log.as_deref().map(Log::open).transpose();
-        let log = log.map_err(|error| error.reason().about("cannot open the access log"))?;
+        let log = next.access_log.as_deref().map(Log::open).transpose()?;
 
         self.shared.access.replace(keys);
         let tls = self.shared.tls.as_deref().zip(next.tls.as_ref()).zip(certificate);

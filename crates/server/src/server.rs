@@ -18,7 +18,7 @@
 
 use crate::ServerConfig;
 use crate::access::AccessControl;
-use crate::admin::AdminApi;
+use crate::admin::{self, AdminApi};
 use crate::buffer_memory::{BufferMemory, LEAST_READS, MemoryWatch, buffer_memory, usable_memory};
 use crate::client_thread::{ClientListener, PreparedThread, ServiceParts};
 use crate::clients::{CLIENT_UNPLAYED, ClientLimit};
@@ -103,6 +103,8 @@ impl Server {
         config.tls.as_ref().map(TlsFiles::read).transpose()?;
         config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
         config.otlp.as_ref().map_or(Ok(()), Telemetry::check)?;
+        config.access_log.as_deref().map_or(Ok(()), Log::check)?;
+        config.uploads.as_deref().map_or(Ok(()), admin::check_uploads)?;
         for path in &config.stores {
             Store::peek(path).map_err(|error| error.reason())?;
         }
@@ -129,8 +131,7 @@ impl Server {
         let (address, rtsp_address) = (listeners.address, listeners.rtsp_address);
         let (telemetry, exported) =
             Telemetry::new(config.otlp.as_ref(), &instance(&config, address))?;
-        let (log, log_thread) = Log::start(config.access_log.as_deref(), telemetry.clone())
-            .map_err(|e| failed("open the access log", e))?;
+        let (log, log_thread) = Log::start(config.access_log.as_deref(), telemetry.clone())?;
         let secured = |files| ServerTls::new(files, config.http2, &log);
         let tls = config.tls.as_ref().map(secured).transpose()?;
         notes.extend(tls.iter().flat_map(|tls| tls.notes(SystemTime::now())));

@@ -92,8 +92,7 @@ fn what_was_delivered_to_its_end_is_not_read_again_and_nothing_of_it_is_late() {
         request(Arc::new(Layout { title, disk, duration, tracks: vec![track] }))
     };
     let hour = Duration::from_secs(3600);
-    let patient =
-        || EngineConfig { reservation_hold: hour, idle_timeout: hour, ..config(4, 400) };
+    let patient = || EngineConfig { reservation_hold: hour, idle_timeout: hour, ..config(4, 400) };
     for idle in [0, 12_000, 19_000] {
         let mut before = Fixture::new(patient());
         let answer = before.engine.admit(before.now, title());

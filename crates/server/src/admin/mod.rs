@@ -29,7 +29,7 @@ pub(crate) use access::denied;
 pub use openapi::document;
 pub(crate) use operations::{ApiCall, NoOperation, RequestBody, find};
 pub(crate) use problem::Problem;
-pub(crate) use upload::BodyPieces;
+pub(crate) use upload::{BodyPieces, check_uploads};
 
 use crate::ServerConfig;
 use crate::control::{Reply, Request, ServedStore};

@@ -53,13 +53,20 @@ pub(super) struct UploadedFile<'a> {
     directory: &'a UploadDirectory,
 }
 
+/// Whether a directory is there for uploads. Makes no file in it.
+pub(crate) fn check_uploads(path: &Path) -> Result<(), Reason> {
+    fs::read_dir(path).map(drop).map_err(|error| unusable(path, &error))
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Reason {
+    let about = format!("--uploads {}", path.display());
+    Reason::new(error.to_string(), "name a directory that tenuto may write to").about(about)
+}
+
 impl UploadDirectory {
     /// Removes the files that a server left behind, and checks that files can be made.
     pub(super) fn open(path: &Path) -> Result<Self, Reason> {
-        let failed = |error: io::Error| {
-            let about = format!("--uploads {}", path.display());
-            Reason::new(error.to_string(), "name a directory that tenuto may write to").about(about)
-        };
+        let failed = |error: io::Error| unusable(path, &error);
         for entry in fs::read_dir(path).map_err(failed)? {
             let left = entry.map_err(failed)?.path();
             let is_upload = left.extension().is_some_and(|end| end == ENDING);

@@ -3,11 +3,13 @@
 
 use crate::fixture::{TestStore, eventually, media};
 use serde_json::json;
-use server::Server;
 use server::control::{Client, Reply, Request};
 use server::wire::RemovedTitle;
+use server::{Server, ServerConfig};
+use std::path::PathBuf;
 use std::time::Duration;
 use store::Store;
+use units::Hinted;
 
 #[test]
 fn sessions_of_a_removed_title_play_to_the_end_and_no_new_one_is_admitted() {
@@ -119,4 +121,46 @@ fn a_server_without_sessions_stops_at_once() {
     assert!(serving.server.is_running());
     serving.server.stop(Duration::from_secs(3600));
     serving.server.wait().unwrap();
+}
+
+#[test]
+fn the_check_of_a_configuration_finds_what_a_start_would() {
+    let fixture = TestStore::with(&[]);
+    let file = fixture.directory.join("file");
+    std::fs::write(&file, "").unwrap();
+    let link = fixture.directory.join("link.store");
+    std::os::unix::fs::symlink(&fixture.path, &link).unwrap();
+    let nowhere = fixture.directory.join("nowhere");
+    let good = || ServerConfig { listen: "127.0.0.1:8080".parse().unwrap(), ..fixture.config() };
+    let rtsp = |address: &str| ServerConfig { rtsp: address.parse().ok(), ..good() };
+    let uploads = |path: &PathBuf| ServerConfig { uploads: Some(path.clone()), ..good() };
+    let log = |path: PathBuf| ServerConfig { access_log: Some(path), ..good() };
+    let stores =
+        |paths: [&PathBuf; 2]| ServerConfig { stores: paths.map(Clone::clone).to_vec(), ..good() };
+    let rows = [
+        (good(), None),
+        (rtsp("127.0.0.1:8554"), None),
+        (rtsp("127.0.0.2:8080"), None),
+        (rtsp("127.0.0.1:8080"), Some("one port, 8080")),
+        (rtsp("0.0.0.0:8080"), Some("one port, 8080")),
+        (uploads(&fixture.directory), None),
+        (uploads(&nowhere), Some("a directory that tenuto may write to")),
+        (uploads(&file), Some("a directory that tenuto may write to")),
+        (log(file.clone()), None),
+        (log(fixture.directory.join("log")), None),
+        (log("-".into()), None),
+        (log(fixture.directory.clone()), Some("a file that tenuto may write to")),
+        (log(nowhere.join("log")), Some("a file that tenuto may write to")),
+        (stores([&fixture.path, &fixture.path]), Some("is named twice")),
+        (stores([&fixture.path, &link]), Some("is named twice")),
+    ];
+    for (config, why) in rows {
+        let found = Server::check(&config).map_err(|error| error.one_line());
+        match (&found, why) {
+            (Ok(()), None) => {}
+            (Err(error), Some(why)) if error.contains(why) => {}
+            _ => panic!("{config:?}: {found:?}, {why:?}"),
+        }
+    }
+    assert!(!fixture.directory.join("log").exists(), "nothing is made");
 }
