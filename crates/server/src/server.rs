@@ -391,7 +391,11 @@ impl CheckedConfig {
         }
         let membership = config.cluster.clone().map(|it| Membership::new(it, has_source));
         let membership = membership.transpose()?.map(Arc::new);
-        let notes = Vec::from_iter(note);
+        let mut notes = Vec::from_iter(note);
+        if access.opens_nothing() {
+            let why = "there is no key in the file of --tokens: nothing is opened to anybody";
+            notes.push(why.to_owned());
+        }
         Ok(Self { limits, memory, notes, access, title_keys, membership })
     }
 }

@@ -52,11 +52,13 @@ pub(super) enum KeyFileEvent<'a> {
 impl KeyFile {
     pub(super) fn open(path: &Path) -> Result<Self, Reason> {
         let (keys, version) = read(path)?;
-        if keys.is_empty() {
-            return Err(unusable(path, "its list of keys is empty"));
-        }
         let read = ReadKeys { keys: keys.into(), seen: Some(version), looked: UNIX_EPOCH };
         Ok(Self { path: path.into(), read: Mutex::new(read) })
+    }
+
+    /// Whether the file had no key when it was last read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).keys.is_empty()
     }
 
     /// The keys as the file has them now. Looks at it at most once a second, and tells of a change.
@@ -140,6 +142,11 @@ fn access_key(jwk: &Jwk) -> Result<AccessKey, &'static str> {
         }
     }
     let key = DecodingKey::from_jwk(jwk).map_err(|_| "a key is damaged")?;
+    if let AlgorithmParameters::RSA(rsa) = &jwk.algorithm
+        && modulus_bits(&rsa.n) < RSA_BITS
+    {
+        return Err("an RSA key has fewer than 2048 bits");
+    }
     let short = |secret: &[u8]| secret.len() < SECRET_BYTES;
     if matches!(jwk.algorithm, AlgorithmParameters::OctetKey(_))
         && key.try_get_as_bytes().is_ok_and(short)
@@ -147,6 +154,14 @@ fn access_key(jwk: &Jwk) -> Result<AccessKey, &'static str> {
         return Err("a secret is shorter than 32 bytes, and could be guessed");
     }
     Ok(AccessKey { id: jwk.common.key_id.clone(), algorithms, key })
+}
+
+// The bits of a modulus in base64.
+fn modulus_bits(modulus: &str) -> usize {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(modulus).unwrap_or_default();
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    let first = bytes.get(zeros).map_or(0, |byte| byte.leading_zeros() as usize);
+    (bytes.len() - zeros) * 8 - first
 }
 
 fn algorithms(parameters: &AlgorithmParameters) -> Result<Vec<Algorithm>, &'static str> {
@@ -225,6 +240,9 @@ fn unusable(path: &Path, why: &str) -> Reason {
 
 /// The shortest secret: as long as the hash (RFC 7518, 3.2).
 const SECRET_BYTES: usize = 32;
+
+/// The shortest modulus of RSA (RFC 7518, 3.3).
+const RSA_BITS: usize = 2048;
 
 /// The time between two looks at the file.
 const LOOK: Duration = Duration::from_secs(1);

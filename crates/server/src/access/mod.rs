@@ -28,11 +28,14 @@ mod keys;
 pub use keys::new_key_file;
 
 use crate::log::Log;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use engine::Priority;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use keys::{KeyFile, KeyFileEvent};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value, json};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
@@ -43,10 +46,12 @@ use units::Reason;
 /// What a token allows, until when, and to whom.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenClaims {
-    /// The end of its validity, in seconds since 1970.
+    /// The end of its validity, in seconds since 1970. Of a fraction the second before it is taken.
+    #[serde(deserialize_with = "second_before")]
     pub exp: u64,
-    /// The beginning of its validity, in seconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The beginning of its validity, in seconds since 1970. Of a fraction the second after it is
+    /// taken.
+    #[serde(default, deserialize_with = "second_after", skip_serializing_if = "Option::is_none")]
     pub nbf: Option<u64>,
     /// The titles that it opens; `None`: every title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,6 +167,11 @@ impl AccessControl {
         self.keys().is_some()
     }
 
+    /// Whether there is a file of keys without one: nobody is allowed anything.
+    pub(crate) fn opens_nothing(&self) -> bool {
+        self.keys().is_some_and(|file| file.is_empty())
+    }
+
     fn keys(&self) -> Option<Arc<KeyFile>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -206,6 +216,9 @@ fn verified(keys: &[keys::AccessKey], token: &str) -> Result<TokenClaims, Denied
     let invalid = |why: &str| Denied::Invalid(why.to_owned());
     let header = jsonwebtoken::decode_header(token)
         .map_err(|_| invalid("it is no signed JSON Web Token"))?;
+    if has_critical_parameters(token) {
+        return Err(invalid("its header has critical parameters (`crit`), of which none is known"));
+    }
     let candidates = keys.iter().filter(|key| {
         let named = header.kid.is_none() || key.id.is_none() || key.id == header.kid;
         named && key.algorithms.contains(&header.alg)
@@ -214,30 +227,79 @@ fn verified(keys: &[keys::AccessKey], token: &str) -> Result<TokenClaims, Denied
     for key in candidates {
         match decoded(token, &key.key, header.alg) {
             Ok(claims) => return Ok(claims),
-            Err(error) => why = invalid(error),
+            Err(error) => why = Denied::Invalid(error),
         }
     }
     Err(why)
 }
 
-fn decoded(
-    token: &str,
-    key: &DecodingKey,
-    algorithm: Algorithm,
-) -> Result<TokenClaims, &'static str> {
+fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<TokenClaims, String> {
     let mut validation = Validation::new(algorithm);
     // The times are checked afterwards, as the numbers that they have to be.
     validation.validate_exp = false;
     validation.required_spec_claims.clear();
     validation.set_audience(&[AUDIENCE]);
-    let decoded = jsonwebtoken::decode::<TokenClaims>(token, key, &validation);
-    decoded.map(|token| token.claims).map_err(|error| match error.kind() {
+    let decoded = jsonwebtoken::decode::<Map<String, Value>>(token, key, &validation);
+    let decoded = decoded.map_err(|error| match error.kind() {
         jsonwebtoken::errors::ErrorKind::InvalidAudience => "it is meant for another service",
-        jsonwebtoken::errors::ErrorKind::Json(_) => {
-            "its claims are not those of this server; `exp` is required"
-        }
+        jsonwebtoken::errors::ErrorKind::Json(_) => "its claims are no JSON object",
         _ => "its signature is not by a key of this server",
+    })?;
+    claims(decoded.claims)
+}
+
+/// The claims of this server; an error names the first that has another form.
+fn claims(all: Map<String, Value>) -> Result<TokenClaims, String> {
+    if !all.contains_key("exp") {
+        return Err("its claim `exp` is missing".to_owned());
+    }
+    let of = |claims: Map<String, Value>| serde_json::from_value(Value::Object(claims));
+    of(all.clone()).map_err(|_| {
+        let alone = |name: &str, value: &Value| {
+            let exp = ("exp".to_owned(), Value::from(0));
+            of([exp, (name.to_owned(), value.clone())].into_iter().collect())
+        };
+        let wrong = all.iter().find(|(name, value)| alone(name, value).is_err());
+        let name = wrong.map_or("exp", |(name, _)| name);
+        format!("its claim `{name}` is not of the form that this server knows")
     })
+}
+
+/// Whether the header names extensions that have to be understood (RFC 7515, 4.1.11).
+fn has_critical_parameters(token: &str) -> bool {
+    let header = token.split('.').next().and_then(|it| BASE64_URL_SAFE_NO_PAD.decode(it).ok());
+    let header = header.and_then(|it| serde_json::from_slice::<Map<String, Value>>(&it).ok());
+    header.is_none_or(|header| header.contains_key("crit"))
+}
+
+/// A time of a token (RFC 7519, 2) may have a fraction.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumericDate {
+    Whole(u64),
+    Fraction(f64),
+}
+
+impl NumericDate {
+    fn rounded(self, round: impl Fn(f64) -> f64) -> Option<u64> {
+        match self {
+            Self::Whole(seconds) => Some(seconds),
+            Self::Fraction(seconds) if seconds >= 0.0 && seconds.is_finite() => {
+                Some(Duration::try_from_secs_f64(round(seconds)).ok()?.as_secs())
+            }
+            Self::Fraction(_) => None,
+        }
+    }
+}
+
+fn second_before<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let date = NumericDate::deserialize(deserializer)?.rounded(f64::floor);
+    date.ok_or_else(|| D::Error::custom("a time is negative"))
+}
+
+fn second_after<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let date = NumericDate::deserialize(deserializer)?.rounded(f64::ceil);
+    date.map(Some).ok_or_else(|| D::Error::custom("a time is negative"))
 }
 
 impl TokenClaims {

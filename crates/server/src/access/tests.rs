@@ -102,20 +102,31 @@ fn each_token_is_allowed_or_denied_for_its_reason() {
         (film, header.clone(), json!({ "exp": good, "aud": ["x", "tenuto"] }), "allowed"),
         (film, header.clone(), json!({ "exp": good, "sub": "somebody", "x": 1 }), "allowed"),
         (film, header.clone(), json!({ "exp": good, "max_height": 720 }), "allowed up to 720"),
-        (film, header.clone(), json!({ "exp": good, "max_height": "720" }), "401: its claims"),
+        (film, header.clone(), json!({ "exp": good, "max_height": "720" }), "401: its claim `max_"),
         (film, header.clone(), json!({ "exp": good, "priority": "high" }), "allowed, high"),
         (film, header.clone(), json!({ "exp": good, "priority": "low" }), "allowed, low"),
-        (film, header.clone(), json!({ "exp": good, "priority": "first" }), "401: its claims"),
+        (film, header.clone(), json!({ "exp": good, "priority": "first" }), "401: its claim `pri"),
         (list, header.clone(), json!({ "exp": good }), "allowed"),
         (server, header.clone(), json!({ "exp": good, "operator": true }), "allowed"),
         (cache, header.clone(), json!({ "exp": good, "origin": true }), "allowed"),
         (film, header.clone(), json!({ "exp": NOW - 5 }), "401: it expired 5.0 s ago"),
         (film, header.clone(), json!({ "exp": NOW }), "401: it expired 0.0 s ago"),
         (film, header.clone(), json!({ "exp": good, "nbf": NOW + 9 }), "401: it is valid in 9.0 s"),
-        (film, header.clone(), json!({}), "401: its claims"),
-        (film, header.clone(), json!({ "exp": good.to_string() }), "401: its claims"),
-        (film, header.clone(), json!({ "exp": good, "nbf": "0" }), "401: its claims"),
-        (film, header.clone(), json!({ "exp": good, "title": 7 }), "401: its claims"),
+        (film, header.clone(), json!({}), "401: its claim `exp` is missing"),
+        (film, header.clone(), json!({ "exp": good.to_string() }), "401: its claim `exp`"),
+        (film, header.clone(), json!({ "exp": -1.5 }), "401: its claim `exp` is not"),
+        (film, header.clone(), json!({ "exp": (NOW as f64) + 1.5 }), "allowed"),
+        (film, header.clone(), json!({ "exp": (NOW as f64) + 0.5 }), "401: it expired 0.0 s ago"),
+        (film, header.clone(), json!({ "exp": good, "nbf": NOW as f64 }), "allowed"),
+        (
+            film,
+            header.clone(),
+            json!({ "exp": good, "nbf": (NOW as f64) + 0.5 }),
+            "401: it is valid",
+        ),
+        (film, json!({ "alg": "HS256", "crit": ["x"] }), json!({ "exp": good }), "401: its header"),
+        (film, header.clone(), json!({ "exp": good, "nbf": "0" }), "401: its claim `nbf`"),
+        (film, header.clone(), json!({ "exp": good, "title": 7 }), "401: its claim `title`"),
         (film, header.clone(), json!({ "exp": good, "aud": "x" }), "401: it is meant for another"),
         (film, json!({ "alg": "HS256", "kid": "b" }), json!({ "exp": good }), "401: no key"),
         (film, json!({ "alg": "HS512", "kid": "a" }), json!({ "exp": good }), "401: no key"),
@@ -278,7 +289,7 @@ fn a_key_file_that_cannot_be_used_is_refused_with_the_reason() {
     let mismatched = json!([{ "kty": "oct", "alg": "ES256", "k": ours["k"] }]);
     for (keys, mode, says) in [
         (json!([ours.clone()]), 0o640, "can be read by other users"),
-        (json!([]), 0o600, "its list of keys is empty"),
+        (json!([{ "kty": "RSA", "n": "wAE", "e": "AQAB" }]), 0o600, "fewer than 2048 bits"),
         (short, 0o600, "shorter than 32 bytes"),
         (mismatched, 0o600, "not for keys of its kind"),
         (json!({}), 0o600, "no JSON Web Key Set"),
@@ -286,6 +297,11 @@ fn a_key_file_that_cannot_be_used_is_refused_with_the_reason() {
         let said = of(keys, mode);
         assert!(said.contains(says), "{said}");
     }
+    let empty = AccessControl::new(Some(&dir.key_file(&json!([]), 0o600))).unwrap();
+    assert!(empty.opens_nothing());
+    let token = hs256(SECRET, &json!({ "alg": "HS256" }), &json!({ "exp": NOW + 60 }));
+    let said = check(&empty, TokenNeed::Title("film"), Some(&token));
+    assert!(said.starts_with("401: no key"), "{said}");
     let missing = AccessControl::new(Some(&dir.0.join("none"))).unwrap_err();
     assert!(missing.hint.unwrap().contains("--new"));
 }

@@ -6,7 +6,7 @@ use super::shared::{
 };
 use super::values::{
     bandwidth, cluster_name, model, node_address, node_name, node_rtsp_address, reserved_rate,
-    speed, text, wait, whole, words,
+    some_time, speed, text, wait, whole, words,
 };
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
@@ -311,7 +311,7 @@ pub(crate) struct TokenArgs {
     /// How long the token is valid, from now.
     ///
     /// A session goes on when its token expires.
-    #[arg(long, default_value = "12h", value_parser = parse_duration)]
+    #[arg(long, default_value = "12h", value_parser = some_time)]
     pub(crate) valid: Duration,
     /// The address of the client that may use the token.
     ///
@@ -321,7 +321,12 @@ pub(crate) struct TokenArgs {
     /// The height of the largest pictures that the token opens, in pixels.
     ///
     /// Viewers get the best rendition up to it. Without it every rendition.
-    #[arg(long, value_name = "PIXELS", conflicts_with = "origin")]
+    #[arg(
+        long,
+        value_name = "PIXELS",
+        conflicts_with = "origin",
+        value_parser = whole::<u32>(1, 1 << 20)
+    )]
     pub(crate) max_height: Option<u32>,
     /// Who goes first where there is not room for all.
     ///
