@@ -61,6 +61,18 @@ fn a_refused_speed_leaves_the_viewer_as_it_was_and_an_error_ends_it() {
     assert_eq!((report.viewers[0].refused_speeds, report.totals.refused_speeds), (1, 1));
     assert_eq!((report.totals.refused, report.viewers[0].pieces >= 10), (0, true));
 
+    // A file, which is not played backwards.
+    let forwards = |_: usize| {
+        Some(Reply::new(
+            400,
+            "",
+            r#"{"error":"forwards-only","message":"it has pictures forwards"}"#,
+        ))
+    };
+    let (report, asked) = watch("300ms speed -2", "/t/film/master.m3u8", forwards);
+    assert_eq!(verdicts(&report), [(ViewerOutcome::Admitted, "finished")], "{asked:?}");
+    assert_eq!(report.viewers[0].refused_speeds, 1);
+
     let bad = |_: usize| Some(Reply::new(400, "", r#"{"message":"no such speed"}"#));
     let (report, _) = watch("300ms speed 4", "/t/film/master.m3u8", bad);
     assert_eq!(verdicts(&report)[0].0, ViewerOutcome::Failed);

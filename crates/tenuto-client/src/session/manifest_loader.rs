@@ -256,6 +256,11 @@ pub(crate) fn error_status(status: u16, body: &[u8]) -> RequestError {
     }
 }
 
+/// Whether a Tenuto server has answered that it plays this backwards to nobody: it is a file.
+pub(crate) fn is_forwards_only(body: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(body).is_ok_and(|answer| answer["error"] == "forwards-only")
+}
+
 /// The first line of a response, for error messages.
 fn beginning(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);

@@ -1,7 +1,7 @@
 //! A viewer's requests on its lanes: sent, answered, repeated after a 503, redirected.
 
 use super::failover::Attempts;
-use super::manifest_loader::error_status;
+use super::manifest_loader::{error_status, is_forwards_only};
 use super::{LANES, PlayContext, Session};
 use crate::connection::HttpConnection;
 use crate::fetched::Fetched;
@@ -294,6 +294,13 @@ impl Session {
                     return Ok(());
                 }
                 self.refused(shared.now, head, body, shared.options.retry);
+                Ok(())
+            }
+            (400, _)
+                if job.what == RequestPurpose::Admission
+                    && is_forwards_only(body)
+                    && self.speed_refused(shared) =>
+            {
                 Ok(())
             }
             (503, _) if job.what != RequestPurpose::Steering && self.looks_elsewhere(job) => {

@@ -3,7 +3,7 @@
 //! ```text
 //!   change_speed ─▶ requests dropped ─▶ manifest?start=..&speed=..&s=TOKEN
 //!                                         ├─ 200 ─▶ the new timeline, from its start
-//!                                         ├─ 503 ─▶ the old one, as before; counted
+//!                                         ├─ 503, 400 ─▶ the old one, as before; counted
 //!                                         └─ error ─▶ failed
 //! ```
 //!
