@@ -110,6 +110,13 @@ impl FormWatch {
         }
     }
 
+    /// The channels of sound of which the LDUs tell better than the sample entry: that of MPEG
+    /// audio says two whatever there are.
+    pub(super) fn channels(&self) -> Option<u16> {
+        let of_one = self.first.as_ref()?.starts_with("sound of 1 channel ");
+        (self.codec == FormCodec::MpegAudio).then_some(if of_one { 1 } else { 2 })
+    }
+
     /// Where the form changes for the first time.
     pub(super) fn changed(&self) -> Option<&NewForm> {
         self.suspected.as_ref().map(|(new, _)| new).filter(|_| self.is_certain())
@@ -174,8 +181,8 @@ impl FormCodec {
                 let rate = [44_100, 48_000, 32_000];
                 let rate = rate.get(usize::try_from(bits.take(2)?).ok()?)? / halved;
                 bits.take(2)?;
-                let channels = if bits.take(2)? == 3 { 1 } else { 2 };
-                Some(format!("sound of {channels} channels of {rate} Hz"))
+                let channels = if bits.take(2)? == 3 { "1 channel" } else { "2 channels" };
+                Some(format!("sound of {channels} of {rate} Hz"))
             }
             Self::MpegVideo => {
                 (bits.take(32)? == 0x0000_01b3).then_some(())?;

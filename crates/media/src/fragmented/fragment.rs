@@ -103,6 +103,8 @@ impl TrackState {
             }
             if let Some(watch) = &mut kept.watch {
                 watch.push(bytes, &kept.index);
+                let channels = watch.channels();
+                kept.description.channels = channels.unwrap_or(kept.description.channels);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A stream whose pictures or sound change their form: what is before the change is read, and
 //! nothing behind it is taken for the same form.
 
-use crate::footage::{Folder, ffmpeg};
+use crate::footage::{Folder, ffmpeg, read};
 use media::{FragmentReader, FragmentSink, TrackDescription};
 use std::convert::Infallible;
 use std::path::Path;
@@ -113,7 +113,7 @@ fn sound_of_another_form_ends_a_recording() {
             format!("{mono} mp2"),
             format!("{stereo} mp2"),
             1152,
-            "sound of 1 channels of 48000 Hz to sound of 2 channels of 48000 Hz",
+            "sound of 1 channel of 48000 Hz to sound of 2 channels of 48000 Hz",
         ),
         (
             format!("{stereo} ac3"),
@@ -145,6 +145,20 @@ fn sound_of_another_form_ends_a_recording() {
         // What an encoder adds at the ends is up to it.
         let seconds = packets * packet / 48_000;
         assert_eq!(seconds, if change.is_empty() { 6 } else { 3 }, "{what}: {packets} packets");
+    }
+}
+
+#[test]
+fn the_channels_of_mpeg_audio_are_those_of_its_frames() {
+    let folder = Folder::new("channels");
+    for codec in ["libmp3lame", "mp2"] {
+        for channels in [1, 2] {
+            let how = format!("-ac {channels} -c:a {codec}");
+            let path = folder.file("one.ts");
+            std::fs::write(&path, sound(&folder, &how)).expect("there is room");
+            let title = read(&remuxed(&path, ""), 997);
+            assert_eq!(title.index.tracks[0].description.channels, channels, "{how}");
+        }
     }
 }
 
