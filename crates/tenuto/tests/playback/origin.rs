@@ -60,7 +60,8 @@ fn nginx_fetches_each_segment_once_for_all_viewers_and_mixes_no_titles() {
     assert_eq!(pictures(&master).as_ref(), Ok(&before));
     let list = get(&master);
     dir.ok("rm a.store film");
-    dir.ingest(&second, "film");
+    dir.write("film.srt", "1\n00:00:01,000 --> 00:00:02,000\nHello\n");
+    dir.ok(&format!("ingest a.store {second} --title film --subtitles en=film.srt"));
     // The cache may have the old title for a while, and then all of it.
     let shown = pictures(&master);
     assert!([Ok(&before), Ok(&after)].contains(&shown.as_ref()), "neither film: {shown:?}");
@@ -71,6 +72,10 @@ fn nginx_fetches_each_segment_once_for_all_viewers_and_mixes_no_titles() {
     }
     assert_eq!(pictures(&master).as_ref(), Ok(&after));
     assert_eq!(pictures(&cache.url("/origin/film.mp4")).as_ref(), Ok(&after));
+    for name in ["manifest.mpd", "ondemand.mpd"] {
+        let url = cache.url(&format!("/origin/film/{name}"));
+        assert_eq!(pictures(&url).as_ref(), Ok(&after), "{name}");
+    }
     // Two rates are two files: both ends of what there is.
     let refused = get(&cache.url("/origin/film.ts?rate=1kbps"));
     let refused: Value = serde_json::from_slice(&refused).expect("JSON");
@@ -106,7 +111,7 @@ fn once_each(dir: &TestDir, part: &str) -> usize {
 /// A digest of all pictures that FFmpeg decodes, or what it says.
 fn pictures(input: &str) -> Result<String, String> {
     let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-i", input, "-map", "0:v", "-fps_mode", "passthrough"])
+        .args(["-nostdin", "-v", "error", "-i", input, "-map", "0:v:0", "-fps_mode", "passthrough"])
         .args(["-c:v", "rawvideo", "-pix_fmt", "yuv420p", "-f", "md5", "-"])
         .output()
         .expect("ffmpeg runs (apt-get install ffmpeg)");
