@@ -180,6 +180,10 @@ impl SettableOptions {
     }
 
     fn takes_value(&self, key: &str, origin: &dyn Display) -> Result<bool, Failure> {
+        if key == "stores" {
+            let why = format!("{origin}: stores have no variable");
+            return Err(Failure::usage(why).hint("name them in the file or on the command line"));
+        }
         let found = self.0.iter().find(|(name, _)| name == key);
         let list = "docs/reference/configuration.md lists the keys";
         found.map(|(_, takes_value)| *takes_value).ok_or_else(|| {
@@ -406,6 +410,7 @@ mod tests {
                  docs/reference/configuration.md has an example".to_owned(),
             ),
             ("", &[("TENUTO_SERVE_WAITS", "1s")], format!("environment variable TENUTO_SERVE_WAITS: serve has no option 'waits'; did you mean `wait`? {keys}")),
+            ("", &[("TENUTO_SERVE_STORES", "a")], "environment variable TENUTO_SERVE_STORES: stores have no variable; name them in the file or on the command line".to_owned()),
             ("", &[("TENUTO_SERVE_WAIT", "soon")], "environment variable TENUTO_SERVE_WAIT: --wait: 'soon' is not a time such as 500ms, 2s or 1h".to_owned()),
             ("", &[("TENUTO_SERVE_SURVIVE_LOSS", "yes")], "environment variable TENUTO_SERVE_SURVIVE_LOSS: yes is neither true nor false; write true or false".to_owned()),
         ] {
