@@ -11,7 +11,7 @@
 
 use super::parts::{Parts, director_rtsp};
 use super::round::LossRound;
-use super::{ClusterDemo, Crowd, LOOK, Loss, RTSP_SHARE, RoundViewers};
+use super::{ClusterCrowd, ClusterDemo, LOOK, Loss, RTSP_SHARE, RoundViewers};
 use crate::children::{Problem, check};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,7 +41,8 @@ impl ClusterDemo {
         let (crowd, rtsp, newcomers) = std::thread::scope(|scope| {
             let play = |director: String, viewers: RoundViewers, count: u64, name: &'static str| {
                 let gap = seconds * 1000 / count.max(1);
-                let crowd = Crowd { viewers, arrivals: format!("poisson:{gap}ms"), seconds, name };
+                let crowd =
+                    ClusterCrowd { viewers, arrivals: format!("poisson:{gap}ms"), seconds, name };
                 scope.spawn(move || self.play(&director, Loss::Nothing, &crowd))
             };
             let looks = scope.spawn(|| parts.watch_reserved(self, &done, &reserved));
@@ -78,7 +79,7 @@ impl Parts {
                 let mut seen = seen.lock().expect("no thread panics while it holds this");
                 for node in status["nodes"].as_array().into_iter().flatten() {
                     let name = node["name"].as_str().unwrap_or_default().to_owned();
-                    seen.entry(name).or_insert_with(Vec::new).push(share_reserved(node));
+                    seen.entry(name).or_default().push(share_reserved(node));
                 }
             }
             let next = Instant::now() + BETWEEN_LOOKS;

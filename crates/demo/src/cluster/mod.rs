@@ -260,7 +260,7 @@ impl ClusterDemo {
         let by_rtsp = (crowd / RTSP_SHARE).max(1);
         std::thread::scope(|scope| {
             let play = |director, viewers| {
-                let crowd = Crowd::within_a_quarter(viewers, self.seconds, loss.name());
+                let crowd = ClusterCrowd::within_a_quarter(viewers, self.seconds, loss.name());
                 scope.spawn(move || self.play(director, loss, &crowd))
             };
             let played = play(&first, RoundViewers::Http(crowd - by_rtsp));
@@ -272,7 +272,8 @@ impl ClusterDemo {
             println!("{lost}, after {} s", begun.elapsed().as_secs());
             self.wait(Instant::now() + Duration::from_secs(2))?;
             let left = self.seconds.saturating_sub(begun.elapsed().as_secs()).max(5);
-            let late = Crowd::within_a_quarter(RoundViewers::Http(newcomers), left, "newcomers");
+            let late =
+                ClusterCrowd::within_a_quarter(RoundViewers::Http(newcomers), left, "newcomers");
             let late = scope.spawn(move || self.play(&second, loss, &late));
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().map_err(|_| "a thread panicked".to_owned())?
@@ -297,7 +298,7 @@ impl ClusterDemo {
         &self,
         director: &str,
         loss: Loss,
-        crowd: &Crowd,
+        crowd: &ClusterCrowd,
     ) -> Result<tenuto_client::PlayReport, Problem> {
         let name = crowd.name;
         // Media that a viewer has when its node is lost.
@@ -327,7 +328,7 @@ impl ClusterDemo {
 }
 
 /// Viewers who play together.
-struct Crowd {
+struct ClusterCrowd {
     viewers: RoundViewers,
     /// As `--arrivals` has it.
     arrivals: String,
@@ -337,7 +338,7 @@ struct Crowd {
     name: &'static str,
 }
 
-impl Crowd {
+impl ClusterCrowd {
     /// All come within a quarter of the time: a disk fills few buffers at once.
     fn within_a_quarter(viewers: RoundViewers, seconds: u64, name: &'static str) -> Self {
         let (RoundViewers::Http(count) | RoundViewers::Rtsp(count)) = viewers;

@@ -209,9 +209,9 @@ impl Streams {
         self.insert(id, stream);
     }
 
-    /// Reads a stream as if it began now with piece `from`, whatever was read for it before. What is
-    /// being read of `from` is still for it: where reads take longer than a slot, it would be read
-    /// again and again, and of damaged data nobody would hear.
+    /// Reads a stream as if it began now with piece `from`, whatever was read for it before. What
+    /// is being read of `from` is still for it: where reads take longer than a slot, it would be
+    /// read again and again, and of damaged data nobody would hear.
     pub(super) fn restart(&mut self, now: Moment, id: StreamId, from: u32) {
         let mut stream = self.remove(id);
         // What is unread is counted when it is read, if its viewer still needs it.
