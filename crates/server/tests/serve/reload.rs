@@ -97,7 +97,7 @@ fn a_configuration_that_cannot_be_used_changes_nothing() {
     let table = [
         (Err(Reason::new("line 1: no TOML", "mend it")), "line 1: no TOML; mend it"),
         (with(&|config| config.tokens = Some(missing.clone())), "missing"),
-        (with(&|config| config.access_log = Some("/no/such/log".into())), "the access log"),
+        (with(&|config| config.access_log = Some("/no/such/log".into())), "--access-log /no"),
         (with(&|config| config.slot = Duration::ZERO), "a slot must be from 10 ms to 1 min"),
         (with(&|config| config.segment = Duration::ZERO), "a segment must be at least 100 ms"),
         (with(&|config| config.network = Some(BitRate(0))), "--network 0 serves nobody"),
