@@ -69,6 +69,7 @@ pub enum CopyVersion {
 pub struct NodeView {
     id: NodeId,
     digest: Option<NodeDigest>,
+    told: ToldShares,
     alive_until: Moment,
     avoided_until: Moment,
     /// Whether the last question to it had no answer.
@@ -81,6 +82,27 @@ pub struct NodeView {
     sent: SentViewers,
     /// Titles with a copy on each disk.
     titles: Vec<Vec<TitleNumber>>,
+}
+
+/// What a digest told, without what was booked or has left since.
+#[derive(Clone, Debug, Default)]
+struct ToldShares {
+    /// When that began; `None`: there was nothing, and the rest is old.
+    since: Option<Moment>,
+    disks: Vec<CapacityShare>,
+    network: CapacityShare,
+    memory: CapacityShare,
+}
+
+impl ToldShares {
+    /// Called before each change of the digest's shares.
+    fn keep(&mut self, digest: &NodeDigest, now: Moment) {
+        if self.since.is_none() {
+            self.since = Some(now);
+            self.disks.clone_from(&digest.disks);
+            (self.network, self.memory) = (digest.network, digest.memory);
+        }
+    }
 }
 
 /// Viewers who were sent to a node since it has told of its viewers, which it does once a minute at
@@ -181,6 +203,7 @@ impl ClusterView {
     ) {
         for node in &mut self.nodes {
             (node.digest, node.alive_until) = (None, Moment::ZERO);
+            node.told.since = None;
             (node.is_drained, node.orders) = (false, NodeOrders::default());
             node.viewers.clear();
             node.sent = SentViewers::default();
@@ -280,6 +303,7 @@ impl ClusterView {
         self.nodes.push(NodeView {
             id: id.clone(),
             digest: None,
+            told: ToldShares::default(),
             alive_until: Moment::ZERO,
             avoided_until: Moment::ZERO,
             is_silent: false,
@@ -317,6 +341,7 @@ impl ClusterView {
             (node.avoided_until, node.is_silent) = (Moment::ZERO, false);
         }
         node.digest = digest;
+        node.told.since = None;
         self.count();
     }
 
@@ -352,6 +377,7 @@ impl ClusterView {
             known.free = newer.free;
         }
         (digest.network, digest.memory) = (network, memory);
+        node.told.since = None;
         node.alive_until = now + digest.lease();
     }
 
@@ -396,8 +422,28 @@ impl ClusterView {
     }
 
     /// Counts a stream that a node has just accepted, until its next digest.
-    pub fn booked(&mut self, place: CopyPlace, need: StreamNeed) {
-        self.take(place, [need.disk.0, need.network.0, need.memory.0]);
+    pub fn booked(&mut self, place: CopyPlace, need: StreamNeed, now: Moment) {
+        self.take(place, [need.disk.0, need.network.0, need.memory.0], now);
+    }
+
+    /// Forgets what was booked at nodes that have told nothing for long since, which they do within
+    /// seconds where they can write records: who has left meanwhile is not known, and the nodes
+    /// decide.
+    pub fn forget_bookings(&mut self, now: Moment) {
+        let mut changed = false;
+        for node in &mut self.nodes {
+            let is_old = |since: &mut Moment| now.since(*since) >= BOOKED;
+            if let Some(digest) = &mut node.digest
+                && node.told.since.take_if(is_old).is_some()
+            {
+                digest.disks.clone_from(&node.told.disks);
+                (digest.network, digest.memory) = (node.told.network, node.told.memory);
+                changed = true;
+            }
+        }
+        if changed {
+            self.count();
+        }
     }
 
     /// Counts a viewer of a title whom a node has just accepted, until it tells of its viewers.
@@ -408,17 +454,18 @@ impl ClusterView {
     }
 
     /// Remembers that a disk had no more free than this, until the next digest of its node.
-    pub fn found_full(&mut self, place: CopyPlace, free: BitRate) {
+    pub fn found_full(&mut self, place: CopyPlace, free: BitRate, now: Moment) {
         let node = self.node(place.node);
         let disk = node.digest().and_then(|digest| digest.disks.get(usize::from(place.disk.0)));
         let surplus = disk.map_or(0, |disk| disk.free.saturating_sub(free.0));
-        self.take(place, [surplus, 0, 0]);
+        self.take(place, [surplus, 0, 0], now);
     }
 
     /// Counts a stream fewer on a disk, until the next digest of its node.
-    pub(crate) fn left(&mut self, place: CopyPlace, need: StreamNeed) {
+    pub(crate) fn left(&mut self, place: CopyPlace, need: StreamNeed, now: Moment) {
         let node = &mut self.nodes[index(place.node.0)];
         let Some(digest) = &mut node.digest else { return };
+        node.told.keep(digest, now);
         if let Some(disk) = digest.disks.get_mut(usize::from(place.disk.0)) {
             let before = disk.free;
             disk.give_back(need.disk.0);
@@ -430,9 +477,10 @@ impl ClusterView {
         digest.memory.give_back(need.memory.0);
     }
 
-    fn take(&mut self, place: CopyPlace, [disk_rate, network, memory]: [u64; 3]) {
+    fn take(&mut self, place: CopyPlace, [disk_rate, network, memory]: [u64; 3], now: Moment) {
         let node = &mut self.nodes[index(place.node.0)];
         let Some(digest) = &mut node.digest else { return };
+        node.told.keep(digest, now);
         if let Some(disk) = digest.disks.get_mut(usize::from(place.disk.0)) {
             let taken = disk.free.min(disk_rate);
             disk.free -= taken;
@@ -717,6 +765,8 @@ const MOST_DIRECTORS: usize = 1_000;
 const TOLD_WITHIN: Duration = Duration::from_secs(65);
 /// Titles that a view ever mentions.
 const MOST_TITLES: u32 = 10_000_000;
+/// The time for which a booking counts without a digest: longer than any digest takes that comes.
+const BOOKED: Duration = Duration::from_secs(60);
 /// The time for which a node that did not answer is not asked again: shorter than a lease, so that
 /// a lost packet costs little; a dead node's lease ends meanwhile.
 const AVOIDED: Duration = Duration::from_secs(2);
@@ -817,10 +867,10 @@ pub(crate) mod tests {
     fn answers_correct_the_view_until_the_next_digest() {
         let mut view = view(&[&[10, 20]], &[]);
         let place = |disk| CopyPlace { node: NodeNumber(0), disk: NodeDisk(disk) };
-        view.booked(place(0), NEED);
-        view.found_full(place(1), BitRate(3));
+        view.booked(place(0), NEED, Moment::ZERO);
+        view.found_full(place(1), BitRate(3), Moment::ZERO);
         assert_eq!(shown(&view, Moment::ZERO), "0[5, 3] | ");
-        view.left(place(1), NEED);
+        view.left(place(1), NEED, Moment::ZERO);
         assert_eq!(shown(&view, Moment::ZERO), "0[5, 8] | ");
         assert_eq!(view.totals.disks.free, 13);
         view.found_unreachable(NodeNumber(0), Moment::from_secs(1));
@@ -836,6 +886,26 @@ pub(crate) mod tests {
         view.refresh(NodeNumber(0), [share(7), share(8)], spare, spare, Moment::from_secs(3));
         assert_eq!(shown(&view, Moment::from_secs(12)), "0[7, 8] | ");
         assert_eq!(view.totals.disks.free, 15);
+    }
+
+    #[test]
+    fn bookings_are_forgotten_where_no_digest_comes() {
+        let mut view = view(&[&[10, 20], &[30]], &[]);
+        let place = |node| CopyPlace { node: NodeNumber(node), disk: NodeDisk(0) };
+        let at = Moment::from_secs;
+        view.booked(place(0), NEED, at(1));
+        view.booked(place(1), NEED, at(2));
+        view.booked(place(0), NEED, at(40));
+        view.forget_bookings(at(60));
+        assert_eq!(shown(&view, Moment::ZERO), "0[0, 20] 1[25] | ");
+        view.forget_bookings(at(61));
+        assert_eq!(shown(&view, Moment::ZERO), "0[10, 20] 1[25] | ");
+        assert_eq!(view.totals.disks.free, 55);
+        // With a digest they are in what the node has told.
+        let event = ClusterChange::Node(NodeId::new("n1").unwrap(), Some(digest(&[25])));
+        view.apply(ClusterEvent { revision: 99, change: event }, Moment::ZERO);
+        view.forget_bookings(at(900));
+        assert_eq!(shown(&view, Moment::ZERO), "0[10, 20] 1[25] | ");
     }
 
     #[test]

@@ -259,7 +259,7 @@ impl AdmissionAttempt {
     ) -> AttemptState {
         match answer {
             NodeAnswer::Accepted => {
-                view.booked(place, self.need);
+                view.booked(place, self.need, now);
                 if self.settings.headroom == Headroom::Title {
                     view.sent(self.title, place.node, now);
                 }
@@ -269,7 +269,7 @@ impl AdmissionAttempt {
                 self.refused += 1;
                 let earlier = |known: Duration| time.map_or(known, |time| known.min(time));
                 self.earliest = self.earliest.map(earlier).or(time);
-                view.found_full(place, self.kept(view, place));
+                view.found_full(place, self.kept(view, place), now);
             }
             NodeAnswer::Unreachable => {
                 self.unreachable += 1;
@@ -291,8 +291,8 @@ impl AdmissionAttempt {
         match answer {
             NodeAnswer::Accepted => {
                 self.moved += 1;
-                view.left(stream.from, stream.need);
-                view.booked(stream.to, stream.need);
+                view.left(stream.from, stream.need, now);
+                view.booked(stream.to, stream.need, now);
                 return AttemptState::RoomMade(stream.from);
             }
             NodeAnswer::Refused(_) => self.refused += 1,

@@ -78,7 +78,7 @@ impl Rooms<'_> {
             if takes == 0 || keeps && !self.view.survives_a_node(need) {
                 continue;
             }
-            self.view.booked(place, need);
+            self.view.booked(place, need, self.now);
             left -= takes;
         }
         group - left
