@@ -46,7 +46,7 @@ Environment:
   DEMO_SECONDS=N     playing time of Tenuto's three rounds together, 10 to 3600 (default 60)
   AS_DISK=MODEL      the disk model that reads are slowed down to; none: the disk as it is
   KEEP=1             leave a server running at the end, with viewers for half an hour
-  CLUSTER_SECONDS=N  playing time of the cluster's four rounds together, 60 to 3600 (default 100)
+  CLUSTER_SECONDS=N  playing time of the cluster's rounds together, 60 to 3600 (default 125)
   CLUSTER_LOAD=N     its viewers, in per cent of the streams that four nodes guarantee (default 60)
   CLUSTER_FULL=N     minutes of a full house before them: more viewers than there are places (default 0)
   TENUTO=PATH        another program than target/release/tenuto
