@@ -305,7 +305,7 @@ fn prepare(
         let target = match (same_file, joined) {
             (_, Some(_)) => None,
             (Some(target), None) => Some(target),
-            (None, None) => Some(runs.open(streams, observer).map_err(of)?),
+            (None, None) => Some(runs.open(streams..=streams, observer).map_err(of)?),
         };
         let own_or_joined = target.as_ref().or(joined.map(|same| &units[same].target));
         let opened = own_or_joined.expect("a target of its own, or of the unit that it joins");

@@ -186,6 +186,11 @@ impl TargetSpec {
             || (self.agents.is_none() && Path::new(&self.target).exists() && !self.is_made())
     }
 
+    /// Whether all of the target is used, whatever its `size`.
+    pub fn is_used_whole(&self) -> bool {
+        self.is_one() && !self.is_null()
+    }
+
     /// Whether the files or objects are made for the run.
     pub(super) fn is_made(&self) -> bool {
         self.is_bucket() || (self.agents.is_none() && Path::new(&self.target).is_dir())

@@ -29,6 +29,35 @@ fn profiles_are_listed_explained_and_computed_again() {
 }
 
 #[test]
+fn a_size_that_is_too_small_or_not_used_is_told() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    let line = "meter run --profile xdcam422 --target films --duration 1s";
+    for (options, words) in [
+        ("--size 1KiB --streams 2", "1 KiB is too small for 2 streams\nhint: 496 KiB hold a frame"),
+        ("--size 1KiB", "1 KiB is too small for 1 stream\n"),
+        (
+            "--size 300KiB --streams 2 --layout file-per-stream",
+            "there is room for 1 file, and 2 streams have one each\nhint: make --size larger",
+        ),
+    ] {
+        dir.fails(&format!("{line} {options}"), 2, words);
+    }
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    let note = "note: --size is for files that are made: all of sim:ssd-sata is used\n";
+    for line in [
+        "meter run --profile xdcam422 --duration 1s --target sim:ssd-sata",
+        "meter transfers --profile ebu3362-read --duration 1s --target sim:ssd-sata",
+        "meter capacity --profile xdcam422 --max-streams 3 --duration 1s --target sim:ssd-sata",
+    ] {
+        for (size, told) in [("", false), ("--size 1GiB", true)] {
+            let run = dir.run(&format!("{line} {size}"));
+            assert_eq!((run.code, run.err.contains(note)), (Some(0), told), "{line}: {}", run.err);
+        }
+    }
+}
+
+#[test]
 fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
     let dir = TestDir::new();
     let line = format!("meter run {SIMULATED} --streams 3");
