@@ -369,7 +369,8 @@ pub(super) fn verified_whole(report: &VerifyReport) -> Result<(), MeterError> {
     }
     let first = report.lines().into_iter().next().unwrap_or_default();
     let pages = count(report.differ, "page");
-    Err(MeterError::damaged(format!("{pages} differ from what was written: {first}"))
+    let differ = if report.differ == 1 { "differs" } else { "differ" };
+    Err(MeterError::damaged(format!("{pages} {differ} from what was written: {first}"))
         .hint("`verify` in --json lists the places; is the storage's own check clean?"))
 }
 
