@@ -17,6 +17,9 @@ fn profiles_are_listed_explained_and_computed_again() {
     assert!(all.len() >= 30, "{}", all.len());
     assert!(all.iter().all(|profile| profile["wrong"].as_array().unwrap().is_empty()));
     assert!(dir.ok("meter profiles v210-uhd").contains("22118400 a frame"));
+    let list = dir.ok("meter profiles");
+    let line = list.lines().find(|line| line.starts_with("v210-uhd ")).unwrap();
+    assert!(line.contains(" 22,118,400 ") && line.contains(" 4423.68 "), "{line}");
     let file = dir.ok("meter profiles v210-uhd --toml");
     dir.write("own.toml", file.replace("22_118_400", "22_118_401"));
     let wrong = dir.run("meter profiles own.toml --verify");
