@@ -26,8 +26,8 @@ fn profiles_are_listed_explained_and_computed_again() {
     assert_eq!(wrong.code, Some(1), "{}", wrong.err);
     assert!(wrong.out.contains("bytes = 22118401, and its definition gives 22118400"));
     dir.write("own.toml", file.replace("fps = \"25\"", "fps = \"fast\""));
-    dir.fails("meter profiles own.toml", 1, "line 4: fps = 'fast'");
-    dir.fails("meter profiles prores", 1, "there is no profile 'prores', and no file");
+    dir.fails("meter profiles own.toml", 2, "line 4: fps = 'fast'");
+    dir.fails("meter profiles prores", 2, "there is no profile 'prores', and no file");
     dir.fails("meter profiles --toml", 2, "--toml needs the name of a profile");
 }
 
@@ -508,7 +508,7 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
     let report = dir.json("meter ramp own.toml --target films --size 8MiB --step 200ms");
     assert_eq!(report["steps"].as_array().unwrap().len(), 2, "{report}");
     assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
-    dir.fails("meter ramp ebu --target films", 1, "there is no script 'ebu'");
+    dir.fails("meter ramp ebu --target films", 2, "there is no script 'ebu'");
     dir.fails("meter ramp own.toml", 2, "--target is missing");
 }
 
@@ -553,6 +553,9 @@ fn a_study_says_what_is_so_and_leaves_nothing() {
     let report = dir.json(line);
     assert_eq!(report["answers"][0]["verdict"], "no difference shown", "one run proves nothing");
     assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    let whole = dir.json("meter study position --target sim:hdd-20tb --duration 2s");
+    assert_eq!(whole["answers"][0]["verdict"], "yes", "{whole}");
+    assert_eq!(whole["scenario"]["size"], dir.json("disk models hdd-20tb")["size"], "{whole}");
     dir.fails("meter study cache --target sim:hdd-20tb", 2, "no page cache");
     dir.fails("meter study nodes --target films", 2, "--second");
     dir.fails("meter study writes --target films --size 1MiB", 2, "make --size larger");
