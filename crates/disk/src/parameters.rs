@@ -105,9 +105,8 @@ pub struct Flash {
 impl Parameters {
     /// Parses the text of a parameter file.
     pub fn parse(text: &str) -> Result<Self, Reason> {
-        let file: File = toml::from_str(text).map_err(|error| {
-            no_parameter_file(&error.to_string().trim_end().replace('\n', "\n  "))
-        })?;
+        let file: File =
+            toml::from_str(text).map_err(|error| no_parameter_file(&with_line(&error, text)))?;
         let mechanics = match (file.spinning, file.flash) {
             (Some(spinning), None) => Mechanics::Spinning(spinning),
             (None, Some(flash)) => Mechanics::Flash(flash),
@@ -137,6 +136,13 @@ impl Parameters {
         let file = File { name, title, sources, capacity, spinning, flash };
         toml::to_string(&file).expect("a file of names, numbers and text")
     }
+}
+
+/// What is wrong with a parameter file, after the number of the line.
+fn with_line(error: &toml::de::Error, text: &str) -> String {
+    let at = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+    let line = at.map(|line| format!("line {line}: ")).unwrap_or_default();
+    format!("{line}{}", error.message())
 }
 
 fn no_parameter_file(why: &str) -> Reason {

@@ -70,7 +70,7 @@ pub use experiment::{
 };
 pub use observer::Observer;
 pub use s3::S3Access;
-pub use target::{FrameNames, Layout};
+pub use target::{FrameNames, Layout, LeftBehind};
 
 /// Runs on many machines: the controller, and the agents and workers that it directs.
 pub mod agents {

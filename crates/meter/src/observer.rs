@@ -1,6 +1,7 @@
 //! The interface of a running experiment to the program that started it.
 
 use crate::streams::LiveFigures;
+use crate::target::LeftBehind;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,12 @@ pub trait Observer {
 
     /// A note for the user beside the report.
     fn note(&self, _text: &str) {}
+
+    /// The list of test files and objects that cannot be removed, whose notes the user gets after
+    /// the experiment: they are removed after its report is made.
+    fn left_behind(&self) -> LeftBehind {
+        LeftBehind::default()
+    }
 
     /// A line for the program that started this process; see [`agents`](crate::agents).
     fn signal(&self, _line: &str) {}

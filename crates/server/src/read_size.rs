@@ -61,7 +61,8 @@ pub(crate) fn held(candidate: &ReadChoice, span: ByteCount, audience: Audience) 
     let Audience { rate, memory, most, policy, slot, startup } = audience;
     let piece = piece_size(rate, &[], guarantee.read_size);
     let lasts = ByteCount(u64::from(piece)).time_at(rate).max(Duration::from_millis(1));
-    let count = LENGTH.as_nanos().div_ceil(lasts.as_nanos()).clamp(FEWEST, MOST_PIECES);
+    let length = LENGTH.max(startup + BEHIND_STARTUP);
+    let count = length.as_nanos().div_ceil(lasts.as_nanos()).clamp(FEWEST, MOST_PIECES);
     let due_ms = |i: u128| u32::try_from(i * lasts.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
     let due: Vec<u32> = (0..count).map(due_ms).collect();
     let followed = vec![true; due.len() - 1];
@@ -127,8 +128,10 @@ pub(crate) const MOST_VIEWERS: u64 = 512;
 const NEAR_PERCENT: u64 = 98;
 /// The size from which larger reads hardly save processor time per byte.
 const CHEAP_READ: ByteCount = ByteCount::MIB;
-/// Length of a stream: much longer than the time in which viewers come.
+/// Shortest length of a stream: much longer than the time in which viewers come.
 const LENGTH: Duration = Duration::from_secs(300);
+/// Shortest length behind the start-up time, at whose end all that plays within it is due.
+const BEHIND_STARTUP: Duration = Duration::from_secs(240);
 const FEWEST: u128 = 8;
 /// Bounds the work for streams of many megabytes a second.
 const MOST_PIECES: u128 = 1 << 16;

@@ -55,7 +55,10 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 /// program's command line that stand before [`AgentArgs`].
 pub fn run(args: &AgentArgs, words: &[&str]) -> Result<(), MeterError> {
     if args.worker {
-        return run_worker(&terminal::WorkerObserver::new()?);
+        let observer = terminal::WorkerObserver::new()?;
+        let worked = run_worker(&observer);
+        observer.note_left_behind();
+        return worked;
     }
     let program = std::env::current_exe()
         .map_err(|error| MeterError::new(format!("cannot find this program: {error}")))?;

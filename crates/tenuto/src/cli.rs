@@ -165,6 +165,13 @@ pub(crate) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
         // To clap an option that is given twice conflicts with itself. Options that exclude each
         // other are found by the commands, which give the reason.
         ErrorKind::ArgumentConflict => format!("{arg} is given twice"),
+        // clap does not say which argument it is; some options take any bytes.
+        ErrorKind::InvalidUtf8 => {
+            let wrong = words.iter().filter(|word| word.to_str().is_none());
+            let wrong: Vec<String> = wrong.map(|word| format!("'{}'", word.display())).collect();
+            let hint = "it has bytes that are no letters: rename it, or give another name for it";
+            return Failure::usage(format!("not UTF-8: {}", wrong.join(", "))).hint(hint);
+        }
         _ => first_line(error),
     };
     Failure::usage(sentence).hint(hint(error, words))
@@ -271,6 +278,7 @@ fn first_line(error: &impl Display) -> String {
 mod tests {
     use super::*;
     use expect_test::{Expect, expect};
+    use std::os::unix::ffi::OsStringExt;
 
     fn check(line: &str, expected: &Expect) {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
@@ -280,6 +288,16 @@ mod tests {
         let hint = hint.unwrap_or_default();
         expected.assert_eq(&format!("error: {sentence}\nhint: {hint}\n"));
     }
+
+    #[test]
+    fn the_argument_that_is_not_utf_8_is_named() {
+        let words: Vec<OsString> = ["meter", "run", "--target"].map(OsString::from).into();
+        let words = [words, vec![OsString::from_vec(b"fi\xfflms".to_vec())]].concat();
+        let all = std::iter::once("tenuto".into()).chain(words.clone());
+        let error = parse(all).err().expect("a wrong command line");
+        assert_eq!(failure(&error, &words).sentence, "not UTF-8: 'fi\u{fffd}lms'");
+    }
+
     #[test]
     fn errors_say_what_to_do() {
         check(

@@ -8,9 +8,11 @@
 //! end of the run however it ends, except when the program is killed.
 
 use crate::error::MeterError;
+use crate::target::LeftBehind;
 use s3::{S3Access, S3Address, S3Client, S3Error};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use units::ByteCount;
+use units::show::count;
 
 /// Objects that are created and filled for a run, and removed afterwards.
 pub(crate) struct TestObjects {
@@ -21,20 +23,23 @@ pub(crate) struct TestObjects {
     /// Number of objects that were made or begun.
     objects: u32,
     each: ByteCount,
+    left: LeftBehind,
 }
 
 impl TestObjects {
-    /// Creates and fills `count` objects. `go_on` receives the bytes written so far.
+    /// Creates and fills `objects` objects. `left` receives what cannot be removed at the end, and
+    /// `go_on` the bytes written so far.
     pub(crate) fn make(
         access: S3Access,
         address: S3Address,
         objects: u32,
         each: ByteCount,
+        left: LeftBehind,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, MeterError> {
         let client = client(&access, &address)?;
         let folder = format!("{}tenuto-meter-{:016x}", address.prefix, any_number());
-        let mut made = Self { access, address, folder, client, objects: 0, each };
+        let mut made = Self { access, address, folder, client, objects: 0, each, left };
         let mut chance = fastrand::Rng::with_seed(SEED);
         for number in 0..objects {
             // Before the object is complete, so that dropping also removes one that was begun.
@@ -90,10 +95,14 @@ impl TestObjects {
 
 impl Drop for TestObjects {
     fn drop(&mut self) {
-        // An object that cannot be removed remains: drop cannot report it.
-        for number in 0..self.objects {
-            let _ = self.client.delete(&self.key(number));
-        }
+        let remove = |number| self.client.delete(&self.key(number)).err();
+        let failed: Vec<S3Error> = (0..self.objects).filter_map(remove).collect();
+        let Some(first) = failed.first() else { return };
+        let (objects, S3Address { bucket, .. }) = (count(failed.len(), "object"), &self.address);
+        self.left.add(format!(
+            "{objects} could not be removed: {first}; remove what is under s3://{bucket}/{}/",
+            self.folder
+        ));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::MeterError;
-use crate::target::{IoRequest, Port};
+use crate::target::{IoRequest, LeftBehind, Port};
 use s3::{S3Access, S3Address};
 use secured::{Secured, ServerCertificate, accept, linger};
 use std::io::{Read, Write};
@@ -56,7 +56,8 @@ fn address() -> S3Address {
 }
 
 fn make(access: &S3Access, objects: u32, each: u64) -> Result<TestObjects, MeterError> {
-    TestObjects::make(access.clone(), address(), objects, ByteCount(each), &mut |_| true)
+    let left = LeftBehind::default();
+    TestObjects::make(access.clone(), address(), objects, ByteCount(each), left, &mut |_| true)
 }
 
 #[test]
@@ -157,10 +158,35 @@ fn a_large_object_is_written_in_parts() {
 fn a_stopped_upload_leaves_nothing_behind() {
     let (bucket, access) = open(|_| None);
     let mut go_on = |done| done < 20 << 20;
-    let made = TestObjects::make(access.clone(), address(), 1, ByteCount(64 << 20), &mut go_on);
+    let made = TestObjects::make(
+        access.clone(),
+        address(),
+        1,
+        ByteCount(64 << 20),
+        LeftBehind::default(),
+        &mut go_on,
+    );
     assert!(made.err().unwrap().message.starts_with("interrupted: "));
     assert!(bucket.parts.lock().unwrap().is_empty(), "the parts were called off");
     assert!(bucket.sizes().is_empty());
+}
+
+#[test]
+fn objects_that_cannot_be_removed_are_noted() {
+    let (bucket, access) = open(|what| {
+        let refused = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+        (what == "DELETE").then_some(refused)
+    });
+    let left = LeftBehind::default();
+    let each = ByteCount(100);
+    let made = TestObjects::make(access, address(), 3, each, left.clone(), &mut |_| true).unwrap();
+    let folder = made.key(0).replace("/00000000", "");
+    drop(made);
+    let notes = left.take();
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(note.starts_with("3 objects could not be removed: ") && note.contains("403"), "{note}");
+    assert!(note.ends_with(&format!("; remove what is under s3://films/{folder}/")), "{note}");
+    assert_eq!(bucket.sizes(), [100; 3]);
 }
 
 #[test]

@@ -208,7 +208,7 @@ impl Worker<'_> {
             .profile
             .fps
             .map_or(Duration::ZERO, |fps| config.profile.reads_per_second(fps).moment(1));
-        let target = runs.open(within_bounds(most, MAX_STREAMS)?, self.observer)?;
+        let target = runs.open(1..=within_bounds(most, MAX_STREAMS)?, self.observer)?;
         // Files that are made are for one worker only.
         let part = part.filter(|_| runs.config.target.is_one());
         let base = part.map(|part| match part.number < part.of {

@@ -98,12 +98,17 @@ impl AgentFigures {
 /// The table for a terminal.
 pub(super) fn text(agents: &[AgentFigures]) -> String {
     let row = |agent: &AgentFigures| {
+        // The figures of an agent that is lost are not known.
+        let [done, late, rate] = match &agent.state.lost {
+            Some(_) => ["lost", "-", "-"].map(str::to_owned),
+            None => [agent.frames.to_string(), agent.late.to_string(), agent.rate.to_string()],
+        };
         vec![
             agent.name().to_owned(),
             agent.state.about.host.clone(),
-            agent.frames.to_string(),
-            agent.late.to_string(),
-            agent.rate.to_string(),
+            done,
+            late,
+            rate,
             format!("{} us", agent.known_to()),
             format!("{} us", agent.began_late()),
         ]
@@ -235,6 +240,18 @@ mod tests {
         let both = broke_first(&[agent("a", &[1]), agent("b", &[0, 1])]);
         assert!(both[2].contains("All were late: what they share"), "{both:?}");
         assert!(broke_first(&[agent("a", &[0])])[0].contains("No frame was late"));
+    }
+
+    #[test]
+    fn a_lost_agent_has_no_figures() {
+        let mut gone = agent("gone", &[]);
+        gone.state.lost = Some(units::Reason::new("agent gone was lost", "look at its output"));
+        let text = text(&[agent("there", &[0, 1]), gone]);
+        let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let lines: Vec<Vec<String>> = text.lines().map(cells).collect();
+        let [_, there, gone] = lines.as_slice() else { panic!("{text}") };
+        assert!(there.iter().all(|cell| cell != "lost"), "{text}");
+        assert!(gone.windows(3).any(|cells| cells == ["lost", "-", "-"]), "{text}");
     }
 
     #[test]

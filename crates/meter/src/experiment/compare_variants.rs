@@ -143,7 +143,7 @@ fn compare_stages(
     let (mut stages, mut is_whole) = (VecDeque::from([PathStage::Client]), true);
     while let Some(stage) = stages.pop_front() {
         let runs = on_stage(&runs, stage);
-        let target = runs.open(search.max_streams, observer)?;
+        let target = runs.open(1..=search.max_streams, observer)?;
         if stage == PathStage::Client {
             stages.extend(behind(config, &target));
         }
@@ -349,7 +349,7 @@ fn compare_methods(
         ));
     }
     record::prepare(search.out.as_deref())?;
-    let mut target = runs.open(search.max_streams, observer)?;
+    let mut target = runs.open(1..=search.max_streams, observer)?;
     let (mut searches, mut refused, mut allowed) = (Vec::new(), Vec::new(), Vec::new());
     for (method, probed) in target.methods() {
         match probed {

@@ -15,7 +15,7 @@ use crate::blame::beneath;
 use crate::error::{MeterError, MeterErrorKind};
 use crate::observer::Observer;
 use crate::report::{Block, LineShape, Page, Plot, Series, TextTable, time};
-use crate::study::{Scale, Study, StudyPlan};
+use crate::study::{Study, StudyPlan};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -196,8 +196,11 @@ fn run_part(
             }
             // Two settings are compared, so that neither needs the length of a ramp's step.
             let length = step.map_or(COMPARED, |step| step.min(COMPARED));
-            let scale = Scale { size: ByteCount(target.size.0 / 4), clients: 4 };
-            let plan = StudyPlan { scale, length, repeats: config.repeats, seed: *seed };
+            // A simulated disk is whole where the places on it are compared.
+            let whole = study.whole_disk && target.is_simulated();
+            let size = (!whole).then_some(ByteCount(target.size.0 / 4));
+            let repeats = config.repeats;
+            let plan = StudyPlan { size, clients: 4, length, repeats, seed: *seed };
             let second = config.second.clone().filter(|_| study.two_nodes);
             let target = target.target.clone();
             run_study(&StudyConfig { study, target, second, plan, out }, observer)?

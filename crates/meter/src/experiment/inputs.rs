@@ -19,9 +19,10 @@ pub fn load_profile(name: &str) -> Result<Profile, MeterError> {
             }
             _ => format!("cannot read {name}: {error}"),
         };
-        MeterError::new(message).hint("`tenuto meter profiles` lists those that come along")
+        MeterError::usage(message).hint("`tenuto meter profiles` lists those that come along")
     })?;
-    text.parse().map_err(|reason: Reason| reason.about(name).into())
+    let wrong = |reason: Reason| MeterError::from(reason.about(name)).into_usage();
+    text.parse().map_err(wrong)
 }
 
 /// The built-in ramp script with this name, or the one in the file with this name.
@@ -31,7 +32,7 @@ pub fn load_script(name: &str) -> Result<Script, MeterError> {
     }
     let text =
         std::fs::read_to_string(name).map_err(|error| no_script(name, &error.to_string()))?;
-    Script::read(&text).map_err(|error| MeterError::new(format!("{name}: {error}")))
+    Script::read(&text).map_err(|error| MeterError::usage(format!("{name}: {error}")))
 }
 
 /// The text of the built-in ramp script with this name.
@@ -41,6 +42,6 @@ pub fn builtin_script(name: &str) -> Result<&'static str, MeterError> {
 
 fn no_script(name: &str, why: &str) -> MeterError {
     let names: Vec<String> = ramp::builtin().into_iter().map(|script| script.name).collect();
-    MeterError::new(format!("there is no script '{name}': {why}"))
+    MeterError::usage(format!("there is no script '{name}': {why}"))
         .hint(format!("name a file, or one that comes along: {}", names.join(", ")))
 }

@@ -28,6 +28,7 @@ use crate::observer::Observer;
 use crate::profiles::Profile;
 use crate::progress::RunProgress;
 use crate::streams::{LiveFigures, LiveSample, StreamGroup, StreamsPlan};
+use crate::target::LeftBehind;
 use device::Method;
 use s3::S3Access;
 use serde_json::Value;
@@ -95,6 +96,7 @@ struct JobThread {
     failed: Arc<AtomicBool>,
     shown: Arc<JobShown>,
     notes: Mutex<Vec<String>>,
+    left: LeftBehind,
 }
 
 /// What a thread of a job leaves to be shown while it runs.
@@ -116,6 +118,10 @@ impl JobShown {
 impl Observer for JobThread {
     fn note(&self, text: &str) {
         locked(&self.notes).push(text.to_owned());
+    }
+
+    fn left_behind(&self) -> LeftBehind {
+        self.left.clone()
     }
 
     fn crossing(&self, text: &str, event: &Value) {
@@ -305,7 +311,7 @@ fn prepare(
         let target = match (same_file, joined) {
             (_, Some(_)) => None,
             (Some(target), None) => Some(target),
-            (None, None) => Some(runs.open(streams, observer).map_err(of)?),
+            (None, None) => Some(runs.open(streams..=streams, observer).map_err(of)?),
         };
         let own_or_joined = target.as_ref().or(joined.map(|same| &units[same].target));
         let opened = own_or_joined.expect("a target of its own, or of the unit that it joins");
@@ -354,6 +360,7 @@ fn run_units(
                 failed: Arc::clone(&failed),
                 shown: Arc::default(),
                 notes: Mutex::default(),
+                left: observer.left_behind(),
             };
             let (gate, shown) = (&gate, Arc::clone(&mine.shown));
             threads.push((shown, scope.spawn(move || run_unit(unit, gate, live, wants, mine))));

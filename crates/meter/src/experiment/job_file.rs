@@ -51,7 +51,7 @@ pub(super) struct GroupKeys {
     #[serde(default, deserialize_with = "whole::<100_000, _, _>")]
     pub(super) streams: Option<u32>,
     pub(super) direction: Option<Direction>,
-    #[serde(default, deserialize_with = "parsed")]
+    #[serde(default, deserialize_with = "rate")]
     pub(super) rate: Option<BitRate>,
     #[serde(default, deserialize_with = "whole::<1000, _, _>")]
     pub(super) read_frames: Option<u32>,
@@ -61,7 +61,7 @@ pub(super) struct GroupKeys {
     pub(super) layout: Option<Layout>,
     #[serde(default, deserialize_with = "parsed")]
     pub(super) method: Option<Method>,
-    #[serde(default, deserialize_with = "parsed")]
+    #[serde(default, deserialize_with = "size")]
     pub(super) size: Option<ByteCount>,
     #[serde(default, deserialize_with = "whole::<99, _, _>")]
     pub(super) fill_level: Option<u64>,
@@ -71,7 +71,7 @@ pub(super) struct GroupKeys {
     pub(super) buffered: Option<bool>,
     pub(super) drop_caches: Option<bool>,
     pub(super) verify: Option<bool>,
-    #[serde(default, deserialize_with = "parsed")]
+    #[serde(default, deserialize_with = "rate")]
     pub(super) threshold: Option<BitRate>,
     #[serde(default, deserialize_with = "duration")]
     pub(super) threshold_window: Option<Duration>,
@@ -203,11 +203,28 @@ where
     T: FromStr,
     T::Err: Display,
 {
-    String::deserialize(from)?.parse().map(Some).map_err(Error::custom)
+    text(from, "text")?.parse().map(Some).map_err(Error::custom)
+}
+
+fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BitRate>, D::Error> {
+    text(from, "a rate with its unit: \"800Mbps\"")?.parse().map(Some).map_err(Error::custom)
+}
+
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<ByteCount>, D::Error> {
+    text(from, "a size with its unit: \"64GiB\"")?.parse().map(Some).map_err(Error::custom)
 }
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    parse_duration(&String::deserialize(from)?).map(Some).map_err(Error::custom)
+    let text = text(from, "a time with its unit: \"20s\"")?;
+    parse_duration(&text).map(Some).map_err(Error::custom)
+}
+
+/// The text of a value, which is in quotes; the error says to write `wanted`.
+fn text<'de, D: Deserializer<'de>>(from: D, wanted: &str) -> Result<String, D::Error> {
+    match toml::Value::deserialize(from)? {
+        toml::Value::String(text) => Ok(text),
+        other => Err(Error::custom(format!("{other} is not in quotes; write {wanted}"))),
+    }
 }
 
 fn whole<'de, const MOST: u64, T, D>(from: D) -> Result<Option<T>, D::Error>
@@ -215,10 +232,12 @@ where
     D: Deserializer<'de>,
     T: TryFrom<u64>,
 {
-    let number = i64::deserialize(from)?;
-    let within = u64::try_from(number).ok().filter(|number| (1..=MOST).contains(number));
+    let value = toml::Value::deserialize(from)?;
+    let number = value.as_integer().and_then(|number| u64::try_from(number).ok());
+    let within = number.filter(|number| (1..=MOST).contains(number));
     let fitting = within.and_then(|number| T::try_from(number).ok());
-    let wrong = || Error::custom(format!("'{number}' is not a whole number from 1 to {MOST}"));
+    let quotes = if value.is_str() { ", without quotes" } else { "" };
+    let wrong = || Error::custom(format!("{value} is not a whole number from 1 to {MOST}{quotes}"));
     fitting.map(Some).ok_or_else(wrong)
 }
 
@@ -263,7 +282,13 @@ target = "/mnt/ingest"
     const WRONG: &[(&str, &str, &str)] = &[
         ("streams = 20", "stream = 20", "line 9: unknown field `stream`, expected one of"),
         ("duration =", "runtime =", "line 1: unknown field `runtime`"),
-        ("streams = 20", "streams = 0", "line 9: '0' is not a whole number from 1 to 100000"),
+        ("streams = 20", "streams = 0", "line 9: 0 is not a whole number from 1 to 100000"),
+        ("streams = 20", "streams = \"40\"", "line 9: \"40\" is not a whole number from 1 to"),
+        ("streams = 20", "streams = 2.5", "line 9: 2.5 is not a whole number from 1 to"),
+        ("\"2min\"", "20", "line 1: 20 is not in quotes; write a time with its unit: \"20s\""),
+        ("\"800Mbps\"", "100", "line 15: 100 is not in quotes; write a rate with its unit: \"800"),
+        ("buffer_frames = 4", "size = 64", "line 4: 64 is not in quotes; write a size with"),
+        ("buffer_frames = 4", "layout = 4", "line 4: 4 is not in quotes; write text"),
         ("\"800Mbps\"", "\"fast\"", "line 15: 'fast' is not a bit rate"),
         ("\"write\"", "\"both\"", "line 14: unknown variant `both`"),
         ("buffer_frames = 4", "layout = \"heap\"", "line 4: 'heap' is no layout"),
@@ -273,7 +298,7 @@ target = "/mnt/ingest"
         ("\"ingest\"", "\"../ingest\"", "group 2: name = \"../ingest\""),
         ("target = \"/mnt/films\"", "name = \"all\"", "[global] has a name"),
         ("target = \"/mnt/films\"\n", "", "group play-out has no target"),
-        ("buffer_frames = 4", "threshold = 0", "line 4: invalid type"),
+        ("buffer_frames = 4", "threshold = 0", "line 4: 0 is not in quotes; write a rate"),
         ("streams = 20", "threshold_each = true", "group play-out has threshold_each and no"),
         ("streams = 20", "threshold_window = \"1s\"", "group play-out has threshold_window and"),
         (

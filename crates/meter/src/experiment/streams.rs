@@ -39,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, OnceLock};
@@ -110,7 +111,7 @@ pub fn run_streams(
     config.alarm.check()?;
     let runs = StreamRuns::new(&config.streams, observer)?;
     record::prepare(dir)?;
-    let target = runs.open(config.count, observer)?;
+    let target = runs.open(config.count..=config.count, observer)?;
     let plan = runs.plan(config.count, runs.length, &target)?;
     runs.note_length(plan.duration, observer);
     // Everything that takes time is prepared by now, so that held runs start together.
@@ -179,7 +180,7 @@ pub fn search_streams(
     let dir = search.out.as_deref();
     let runs = StreamRuns::new(config, observer)?;
     record::prepare(dir)?;
-    let target = runs.open(search.max_streams, observer)?;
+    let target = runs.open(1..=search.max_streams, observer)?;
     // The target may have room for fewer streams than the search was asked for.
     let one = runs.plan(1, runs.length, &target)?;
     runs.note_length(runs.confirming(), observer);
@@ -465,13 +466,15 @@ impl StreamRuns {
         }
     }
 
-    /// Makes and fills the files for at most `streams` streams, and opens the target.
+    /// Makes and fills the files for so many streams, for the fewest of which there has to be room,
+    /// and opens the target.
     pub(super) fn open(
         &self,
-        streams: u32,
+        streams: RangeInclusive<u32>,
         observer: &dyn Observer,
     ) -> Result<OpenTarget, MeterError> {
         let StreamsConfig { profile, target, buffer, .. } = &self.config;
+        let (fewest, streams) = streams.into_inner();
         if let Some(agents) = &target.agents {
             let work = self.work(streams, agents);
             return target.open_on(agents, WorkerWork::Streams(work), observer);
@@ -482,7 +485,14 @@ impl StreamRuns {
         }
         if target.is_made() {
             // A plan that is impossible fails before anything is written.
-            StreamsPlan::new(profile, 1, *buffer, self.length, shape)?;
+            let plan = StreamsPlan::new(profile, fewest, *buffer, self.length, shape);
+            plan.map_err(|error| match error {
+                // The size as it was asked for, not rounded to whole pages.
+                PlanError::TooSmall { streams, needed, .. } => {
+                    PlanError::TooSmall { size: target.size, streams, needed }
+                }
+                error => error,
+            })?;
         }
         let writes = profile.read_percent < 100;
         let files = FileNeeds { set: self.set, clips: streams, frame: ByteCount(profile.bytes) };

@@ -2,7 +2,7 @@
 
 use super::record::{self, ExperimentReport};
 use super::study_page;
-use super::target::disk_model;
+use super::target::{disk_model, note_left_behind};
 use crate::error::MeterError;
 use crate::observer::Observer;
 use crate::study::{
@@ -35,7 +35,8 @@ pub fn run_study(
 ) -> Result<ExperimentReport, MeterError> {
     let target = open_target(config, observer)?;
     record::prepare(config.out.as_deref())?;
-    let mut done = study::run(config.study, &target, &config.plan, &mut |progress| {
+    let left = observer.left_behind();
+    let mut done = study::run(config.study, &target, &config.plan, &left, &mut |progress| {
         let doing = match progress.making {
             Some(bytes) => format!("files, {}", ByteCount(bytes)),
             None => "running".to_owned(),
@@ -68,7 +69,9 @@ fn open_target(config: &StudyConfig, observer: &dyn Observer) -> Result<StudyTar
         if second.as_ref().is_some_and(|second| device(second) == device(&target)) {
             observer.note("both directories are on one file system: this is one node twice");
         }
-        return StudyTarget::at(std::iter::once(target).chain(second.clone()).collect());
+        let dirs: Vec<PathBuf> = std::iter::once(target).chain(second.clone()).collect();
+        dirs.iter().for_each(|dir| note_left_behind(dir, observer));
+        return StudyTarget::at(dirs);
     };
     if second.is_some() {
         return Err(MeterError::usage("--second is for a directory")
@@ -124,8 +127,8 @@ fn summary(config: &StudyConfig, done: &Done, answers: &[ClaimResult]) -> Value 
             "study": study.name,
             "target": target,
             "second": second,
-            "size": plan.scale.size.0,
-            "clients": plan.scale.clients,
+            "size": done.scale.size.0,
+            "clients": done.scale.clients,
             "duration": plan.length.as_secs_f64(),
             "repeats": plan.repeats,
             "seed": plan.seed,

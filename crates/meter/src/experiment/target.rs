@@ -186,6 +186,11 @@ impl TargetSpec {
             || (self.agents.is_none() && Path::new(&self.target).exists() && !self.is_made())
     }
 
+    /// Whether all of the target is used, whatever its `size`.
+    pub fn is_used_whole(&self) -> bool {
+        self.is_one() && !self.is_null()
+    }
+
     /// Whether the files or objects are made for the run.
     pub(super) fn is_made(&self) -> bool {
         self.is_bucket() || (self.agents.is_none() && Path::new(&self.target).is_dir())
@@ -227,6 +232,7 @@ impl TargetSpec {
             MeterError::new(format!("{}: {error}", self.target))
                 .hint("name a directory, a file or a block device that is there")
         })?;
+        note_left_behind(path, observer);
         // Before the files are made, so that they are laid out as on a full file system.
         let ballast = self.ballast(path, shape.size(), observer)?;
         let writing = match (writes, self.destructive) {
@@ -235,7 +241,8 @@ impl TargetSpec {
             (true, true) => WriteAccess::Destructive,
         };
         let (set, named) = (files.set, self.named(shape, files, writes)?);
-        let wanted = TargetNeeds { shape, set, named, direct: !self.buffered, writing };
+        let (direct, left) = (!self.buffered, observer.left_behind());
+        let wanted = TargetNeeds { shape, set, named, direct, writing, left };
         let place = TargetStorage::at(path, &wanted, &mut filling(shape.size(), observer))?;
         if !self.buffered && !place.is_direct() {
             observer.note(&format!(
@@ -352,7 +359,8 @@ impl TargetSpec {
         let address = S3Address::parse(&self.target)?;
         let FileSet { files, each, .. } = shape;
         let mut show = filling(shape.size(), observer);
-        let made = TestObjects::make(self.access.clone(), address, files, each, &mut show)?;
+        let (access, left) = (self.access.clone(), observer.left_behind());
+        let made = TestObjects::make(access, address, files, each, left, &mut show)?;
         Ok(OpenTarget::Bucket { objects: Arc::new(made), shape })
     }
 }
@@ -364,8 +372,16 @@ pub(super) fn verified_whole(report: &VerifyReport) -> Result<(), MeterError> {
     }
     let first = report.lines().into_iter().next().unwrap_or_default();
     let pages = count(report.differ, "page");
-    Err(MeterError::damaged(format!("{pages} differ from what was written: {first}"))
+    let differ = if report.differ == 1 { "differs" } else { "differ" };
+    Err(MeterError::damaged(format!("{pages} {differ} from what was written: {first}"))
         .hint("`verify` in --json lists the places; is the storage's own check clean?"))
+}
+
+/// Tells the user what meters that were killed have left in the directory `dir`.
+pub(super) fn note_left_behind(dir: &Path, observer: &dyn Observer) {
+    let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let notes = observer.left_behind().of_ended_meters(&dir, !beneath(&dir).is_local());
+    notes.iter().for_each(|note| observer.note(note));
 }
 
 /// Reports how much of `size` bytes is filled; the callback returns false once the user stops.

@@ -3,20 +3,21 @@
 //! ```text
 //!   name = "prores-hq-uhd"          title = "..."
 //!   bytes = 3_753_750               of a frame; without fps, of an operation
-//!   fps = "24000/1001"              whole or a fraction; omitted: not paced
+//!   fps = "24000/1001"              or 24, a whole number; omitted: not paced
 //!   read_frames = 12                frames in one read, as a group of pictures (default 1)
 //!   read_percent = 100              the rest is written (default 100)
 //!   random_percent = 0              operations at a random position (default 0)
-//!   pattern = "sequential"          or file-per-frame, runs, mixed
+//!   pattern = "sequential"          (the default) or file-per-frame, runs, mixed
 //!   transfers = { length = 10_485_760, blocks = [4096, 65536] }   without fps: what is drawn, see
 //!                                   `Transfers`; may be omitted
 //!   bits_per_s = 720_000_000        as published; may be omitted
-//!   definition = { kind = "rate" }  what the bytes follow from, see `Definition`
+//!   definition = { kind = "rate" }  what the bytes follow from, see `Definition`; default: table
 //!   source = "..."                  status = "verified" | "derived" | "house"
 //!   [drawn]                         omitted, or what operations are drawn from, see `Drawn`
 //! ```
 
 use super::Drawn;
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -45,6 +46,7 @@ pub struct Profile {
     #[serde(default)]
     pub random_percent: u8,
     /// The order in which files are read.
+    #[serde(default)]
     pub pattern: Pattern,
     /// The transfers that `meter transfers` draws; `None`: frames, one at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,6 +54,7 @@ pub struct Profile {
     /// The published bit rate, rounded as in its source.
     pub bits_per_s: Option<u64>,
     /// The definition from which `bytes` follows.
+    #[serde(default)]
     pub definition: Definition,
     /// The source of the figures.
     pub source: String,
@@ -97,10 +100,11 @@ pub struct Fps {
 }
 
 /// The order in which files are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// One file from its beginning.
+    #[default]
     Sequential,
     /// Each frame is a file that is opened, read and closed.
     FilePerFrame,
@@ -123,12 +127,13 @@ pub enum Status {
 }
 
 /// The definition from which the bytes of a frame follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Definition {
     /// `bits_per_s` divided by the frame rate.
     Rate,
     /// A published number of bytes; `bits_per_s` is the same, rounded to whole megabits.
+    #[default]
     Table,
     /// 10 bit 4:2:2: 48 pixels in 128 bytes, lines of whole such groups.
     V210 {
@@ -354,9 +359,32 @@ impl FromStr for Fps {
     }
 }
 
+/// A whole number, or text.
 impl<'de> Deserialize<'de> for Fps {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+        from.deserialize_any(FpsVisitor)
+    }
+}
+
+struct FpsVisitor;
+
+impl Visitor<'_> for FpsVisitor {
+    type Value = Fps;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fps as a whole number or a fraction such as \"30000/1001\"")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Fps, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Fps, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Fps, E> {
+        self.visit_str(&number.to_string())
     }
 }
 
@@ -408,10 +436,27 @@ mod tests {
         };
         let said = wrong("\"25\"", "\"25/0\"");
         assert!(said.contains("line 4") && said.contains("fraction such as"), "{said}");
+        let said = wrong("\"25\"", "29.97");
+        assert!(said.contains("line 4") && said.contains("fraction such as"), "{said}");
+        assert!(wrong("\"25\"", "0").contains("fps = '0': a whole number"));
         assert!(wrong("bytes", "bites").contains("line 3: unknown field `bites`"));
         assert!(wrong("= 1000", "= 0").starts_with("bytes = 0; take 1 to"));
         assert!(wrong("= 1000", "= 200000000\nread_percent = 101").contains("percent"));
         assert!(wrong("\"25\"", "\"4000000000\"").contains("a stream; take"));
+    }
+
+    #[test]
+    fn what_a_profile_need_not_say_is_as_usual() {
+        let profile: Profile = GOOD.parse().unwrap();
+        for (line, without) in [
+            ("fps = \"25\"\n", "fps = 25\n"),
+            ("pattern = \"sequential\"\n", ""),
+            ("definition = { kind = \"table\" }\n", ""),
+        ] {
+            let text = GOOD.replace(line, without);
+            assert_ne!(text, GOOD);
+            assert_eq!(text.parse::<Profile>().unwrap(), profile, "{line}");
+        }
     }
 
     #[test]

@@ -17,7 +17,8 @@
 //! the same transfers whatever ran before it.
 
 use crate::profiles;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::time::Duration;
 
 /// A ramp script: a profile, the numbers of clients, and the time of each step.
@@ -33,6 +34,7 @@ pub struct Script {
     /// Whether clients share a file.
     pub files: FileSharing,
     /// The numbers of clients.
+    #[serde(deserialize_with = "clients")]
     pub clients: Clients,
     /// Seconds of each step.
     pub step_s: u64,
@@ -132,6 +134,17 @@ impl Script {
     }
 }
 
+/// Clients from a table; the error says how they are written.
+fn clients<'de, D: Deserializer<'de>>(from: D) -> Result<Clients, D::Error> {
+    let value = toml::Value::deserialize(from)?;
+    let read = match value.is_table() {
+        true => Clients::deserialize(value).map_err(|error| error.message().to_owned()),
+        false => Err(format!("clients = {value}")),
+    };
+    let how = "write clients = { from = 4, to = 40, by = 4 }";
+    read.map_err(|wrong| D::Error::custom(format!("{wrong}; {how}")))
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptFile {
@@ -181,6 +194,14 @@ mod tests {
         assert!(wrong("from = 4", "from = 0").contains("take from 1 up"));
         assert!(wrong("to = 40", "to = 4000").contains("to 1000 at most"));
         assert!(wrong("step_s = 3600", "step_s = 9\nreplace = true").contains("only whole_files"));
+        let clients = "{ from = 4, to = 40, by = 4 }";
+        for (to, said) in [
+            ("[1, 0]", "line 5: clients = [1, 0]; write clients = { from"),
+            ("4", "line 5: clients = 4; write clients = { from"),
+            ("{ from = 4 }", "line 5: missing field `to`; write clients = { from"),
+        ] {
+            assert!(wrong(clients, to).contains(said), "{}", wrong(clients, to));
+        }
         assert!(wrong("step_s", "steps").contains("line 6: unknown field `steps`"));
         assert!(wrong("= 3600", "= 0").contains("a second at least"));
         assert_eq!(text("ebu"), None);

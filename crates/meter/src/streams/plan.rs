@@ -79,7 +79,10 @@ pub enum PlanError {
         needed: ByteCount,
     },
     /// The target has too few files.
-    #[error("{files} files are too few for {streams} streams with their own")]
+    #[error(
+        "there is room for {}, and {streams} streams have one each",
+        units::show::count(*files, "file")
+    )]
     TooFew {
         /// The number of files.
         files: u32,

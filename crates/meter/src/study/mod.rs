@@ -45,6 +45,9 @@ pub struct Study {
     /// Whether it uses two directories, one of which may be on another node.
     #[serde(default)]
     pub two_nodes: bool,
+    /// Whether it compares places on the disk, so that the files have to be all of it.
+    #[serde(default)]
+    pub whole_disk: bool,
     /// The findings of the paper.
     pub claims: Vec<Claim>,
 }

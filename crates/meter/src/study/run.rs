@@ -12,15 +12,19 @@ use super::study_files::StudyFiles;
 use super::{FileLayout, Scale, Setting, Study, StudyFigure, StudyTarget};
 use crate::error::MeterError;
 use crate::log::LogSink;
-use crate::target::close_port;
+use crate::target::{LeftBehind, close_port};
 use crate::transfers::{self, TransfersOutcome};
 use std::time::Duration;
+use units::ByteCount;
 
 /// The extent of a study.
 #[derive(Clone, Copy, Debug)]
 pub struct StudyPlan {
-    /// The size of the files and the number of clients.
-    pub scale: Scale,
+    /// The size of all files of a setting together; `None`: the usual one, see
+    /// [`StudyTarget::size`].
+    pub size: Option<ByteCount>,
+    /// The number of concurrent clients.
+    pub clients: u32,
     /// The length of each run, after which no transfer begins.
     pub length: Duration,
     /// The number of runs of each setting.
@@ -69,6 +73,8 @@ pub struct MeasuredFigures {
 /// The outcome of a study.
 #[derive(Debug)]
 pub struct Done {
+    /// The size of the files and the number of clients.
+    pub scale: Scale,
     /// The settings of the study.
     pub settings: Vec<Setting>,
     /// The runs in the order in which they were made.
@@ -86,16 +92,18 @@ impl StudyRun {
     }
 }
 
-/// Makes a study. `go_on` is called often; if it returns false, the study ends with the runs until
-/// then, as it does if something fails after the first run.
+/// Makes a study. `left` receives the files that cannot be removed at the end. `go_on` is called
+/// often; if it returns false, the study ends with the runs until then, as it does if something
+/// fails after the first run.
 pub fn run(
     study: &Study,
     target: &StudyTarget,
     plan: &StudyPlan,
+    left: &LeftBehind,
     go_on: &mut dyn FnMut(StudyProgress<'_>) -> bool,
 ) -> Result<Done, MeterError> {
-    let StudyPlan { mut scale, length, repeats, seed } = *plan;
-    scale.size = target.size(scale.size);
+    let StudyPlan { size, clients, length, repeats, seed } = *plan;
+    let scale = Scale { size: target.size(study, size), clients };
     let mut settings = study.settings(&scale);
     // Before any file is made.
     target.fits(&settings)?;
@@ -109,7 +117,7 @@ pub fn run(
         FileLayout::FilledTo(percent) => percent == 0 || u64::from(percent) > used,
         FileLayout::InOneGo | FileLayout::InPieces(_) => true,
     });
-    let mut files = StudyFiles::new(target, scale.clients);
+    let mut files = StudyFiles::new(target, clients, left);
     let mut order = fastrand::Rng::with_seed(seed);
     let all = repeats * u32::try_from(settings.len()).expect("a few settings");
     let mut runs = Vec::new();
@@ -139,10 +147,10 @@ pub fn run(
                 Err(trouble) if runs.is_empty() => return Err(trouble),
                 Err(trouble) => Some(trouble),
             };
-            return Ok(Done { settings, runs, complete: false, trouble });
+            return Ok(Done { scale, settings, runs, complete: false, trouble });
         }
     }
-    Ok(Done { settings, runs, complete: true, trouble: None })
+    Ok(Done { scale, settings, runs, complete: true, trouble: None })
 }
 
 /// Makes one run; `None` where it was stopped. `go_on` receives the bytes of files written so far.

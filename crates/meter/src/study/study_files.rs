@@ -6,7 +6,9 @@
 
 use super::{Cache, FileLayout, Setting, StudyTarget};
 use crate::error::MeterError;
-use crate::target::{Anew, FileNames, FillLevel, Port, SimulatedPort, TestFiles, Use, files_port};
+use crate::target::{
+    Anew, FileNames, FillLevel, LeftBehind, Port, SimulatedPort, TestFiles, Use, files_port,
+};
 use device::{DeviceError, OpenMode, Pool, RawFile, SimulatedDisk};
 use disk::DiskModel;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use units::ByteCount;
 pub(super) struct StudyFiles<'a> {
     target: &'a StudyTarget,
     clients: u32,
+    left: LeftBehind,
     made: Vec<LayoutFiles>,
 }
 
@@ -39,8 +42,9 @@ struct Key {
 }
 
 impl<'a> StudyFiles<'a> {
-    pub(super) fn new(target: &'a StudyTarget, clients: u32) -> Self {
-        Self { target, clients, made: Vec::new() }
+    /// No files yet; `left` receives what cannot be removed at the end.
+    pub(super) fn new(target: &'a StudyTarget, clients: u32, left: &LeftBehind) -> Self {
+        Self { target, clients, left: left.clone(), made: Vec::new() }
     }
 
     /// A port to a setting's files, with the state of the page cache that the setting requires.
@@ -130,12 +134,18 @@ impl<'a> StudyFiles<'a> {
         for (before, dir) in (0..key.nodes).zip(dirs) {
             let before = u64::from(before * count) * each.0;
             let mut show = |done| go_on(before + done);
+            let place = (dir.as_path(), &self.left);
             nodes.push(match key.layout {
-                FileLayout::InPieces(piece) => {
-                    TestFiles::make_in_pieces(dir, which, count, each, ByteCount(piece), &mut show)?
-                }
+                FileLayout::InPieces(piece) => TestFiles::make_in_pieces(
+                    place,
+                    which,
+                    count,
+                    each,
+                    ByteCount(piece),
+                    &mut show,
+                )?,
                 FileLayout::InOneGo | FileLayout::FilledTo(_) => {
-                    TestFiles::make(dir, which, count, each, FileNames::Numbers, &mut show)?
+                    TestFiles::make(place, which, count, each, FileNames::Numbers, &mut show)?
                 }
             });
         }

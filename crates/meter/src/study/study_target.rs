@@ -1,6 +1,6 @@
 //! The target of a study.
 
-use super::{Cache, FileLayout, Setting};
+use super::{Cache, FileLayout, Setting, Study};
 use crate::error::MeterError;
 use device::BlockDevice;
 use device::{FileDevice, OpenOptions, describe, space};
@@ -25,6 +25,9 @@ pub enum StudyTarget {
 }
 
 impl StudyTarget {
+    /// The total size of the files that are made for a setting, unless another one is wanted.
+    pub const USUAL_SIZE: ByteCount = ByteCount(1 << 30);
+
     /// The target at these paths: directories, or one file or device.
     pub fn at(paths: Vec<PathBuf>) -> Result<Self, MeterError> {
         // The files in it are opened without following links. What does not exist is named below.
@@ -58,11 +61,15 @@ impl StudyTarget {
         }
     }
 
-    /// The total size of the files: `wanted`, or the size of a target where nothing is made.
-    pub fn size(&self, wanted: ByteCount) -> ByteCount {
-        match self {
-            Self::One { size, .. } => *size,
-            Self::Directories(_) | Self::Simulated(_) => wanted,
+    /// The total size of the files of a study: `wanted`, or the size of a target where nothing is
+    /// made. Without `wanted`, a simulated disk is used as a whole where the study is about places
+    /// on it, and else [`StudyTarget::USUAL_SIZE`].
+    pub fn size(&self, study: &Study, wanted: Option<ByteCount>) -> ByteCount {
+        match (self, wanted) {
+            (Self::One { size, .. }, _) => *size,
+            (_, Some(wanted)) => wanted,
+            (Self::Simulated(model), None) if study.whole_disk => model.capacity(),
+            (Self::Directories(_) | Self::Simulated(_), None) => Self::USUAL_SIZE,
         }
     }
 

@@ -2,6 +2,8 @@
 //! the speed. Verdicts from given figures.
 
 use super::*;
+use crate::error::MeterError;
+use crate::target::LeftBehind;
 use crate::transfers::Length;
 use disk::DiskModel;
 use std::path::PathBuf;
@@ -13,8 +15,21 @@ fn named(name: &str) -> &'static Study {
 }
 
 fn plan(repeats: u32) -> StudyPlan {
-    let scale = Scale { size: ByteCount::mib(48), clients: 2 };
-    StudyPlan { scale, length: Duration::from_millis(10), repeats, seed: 7 }
+    let size = Some(ByteCount::mib(48));
+    StudyPlan { size, clients: 2, length: Duration::from_millis(10), repeats, seed: 7 }
+}
+
+/// Makes a study whose files can all be removed.
+fn run(
+    study: &Study,
+    target: &StudyTarget,
+    plan: &StudyPlan,
+    go_on: &mut dyn FnMut(StudyProgress<'_>) -> bool,
+) -> Result<Done, MeterError> {
+    let left = LeftBehind::default();
+    let done = super::run(study, target, plan, &left, go_on);
+    assert_eq!(left.take(), Vec::<String>::new());
+    done
 }
 
 /// A directory that is empty before and after.
@@ -74,12 +89,31 @@ fn the_mechanics_of_a_simulated_disk_show_in_the_results() {
         (named("length"), 1, vec![ClaimVerdict::Yes; 2]),
         (named("nodes"), 4, vec![ClaimVerdict::Yes; 4]),
     ] {
-        let scale = Scale { size: ByteCount::mib(10_000_000), clients };
-        let plan = StudyPlan { scale, length: Duration::from_secs(4), repeats: 6, seed: 1 };
+        let size = Some(ByteCount::mib(10_000_000));
+        let length = Duration::from_secs(4);
+        let plan = StudyPlan { size, clients, length, repeats: 6, seed: 1 };
         let done = run(study, &target, &plan, &mut |_| true).unwrap();
         let answers = answers(study, &done);
         let verdicts: Vec<ClaimVerdict> = answers.iter().map(|answer| answer.verdict).collect();
         assert_eq!(verdicts, wanted, "{}: {answers:#?}", study.name);
+    }
+}
+
+#[test]
+fn places_are_compared_on_a_whole_simulated_disk() {
+    let model = DiskModel::preset("hdd-20tb").unwrap();
+    let target = StudyTarget::Simulated(Box::new(model.clone()));
+    for (study, size, used) in [
+        ("position", None, model.capacity()),
+        ("position", Some(ByteCount::mib(64)), ByteCount::mib(64)),
+        ("length", None, StudyTarget::USUAL_SIZE),
+    ] {
+        let plan = StudyPlan { size, ..plan(1) };
+        let done = run(named(study), &target, &plan, &mut |_| true).unwrap();
+        assert_eq!(done.scale.size, used, "{study}");
+        let ends = done.settings.iter().map(|setting| setting.mix.from + setting.mix.each.0);
+        let end = ends.max().unwrap();
+        assert!(used.0 - end < used.0 / 50, "{study}: {end} of {used}");
     }
 }
 
@@ -152,7 +186,7 @@ fn an_unsuitable_target_is_refused_with_the_reason() {
     assert!(fails(named("nodes"), &dir).contains("--second"));
     assert!(fails(named("writes"), &one).contains("name a directory"));
     let mut small = plan(1);
-    small.scale.size = ByteCount::mib(1);
+    small.size = Some(ByteCount::mib(1));
     let error = run(named("block-size"), &dir, &small, &mut |_| true).expect_err("too small");
     assert!(error.one_line().contains("make --size larger"), "{error}");
     assert!(StudyTarget::at(vec![test_dir.0.clone(), file.clone()]).is_err());
@@ -182,7 +216,8 @@ fn made_up(pairs: &[(f64, f64)]) -> Done {
     };
     let runs = (0u32..).zip(pairs);
     let runs = runs.flat_map(|(at, (cold, warm))| [run(0, at, *cold), run(1, at, *warm)]).collect();
-    Done { settings, runs, complete: true, trouble: None }
+    let scale = Scale { size: ByteCount::mib(48), clients: 2 };
+    Done { scale, settings, runs, complete: true, trouble: None }
 }
 
 #[test]

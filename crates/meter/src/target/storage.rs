@@ -6,7 +6,7 @@
 
 use super::test_files::{TestFiles, name};
 use super::verify;
-use super::{FileNames, FileSet, FrameNames, Layout};
+use super::{FileNames, FileSet, FrameNames, Layout, LeftBehind};
 use crate::error::MeterError;
 use device::{
     BlockDevice, DeviceError, FileDevice, Links, OpenMode, OpenOptions, RawFile, describe, no_links,
@@ -63,6 +63,8 @@ pub(crate) struct TargetNeeds {
     pub direct: bool,
     /// Whether the run writes.
     pub writing: WriteAccess,
+    /// Receives what cannot be removed at the end.
+    pub left: LeftBehind,
 }
 
 /// Whether a run writes.
@@ -105,7 +107,14 @@ impl TargetStorage {
                     }
                 };
                 let (count, each) = (shape.files, shape.each);
-                let files = Arc::new(TestFiles::make(path, set, count, each, names, go_on)?);
+                let files = Arc::new(TestFiles::make(
+                    (path, &wanted.left),
+                    set,
+                    count,
+                    each,
+                    names,
+                    go_on,
+                )?);
                 Self::Many { files, layout, direct }
             });
         }

@@ -12,20 +12,22 @@
 //!
 //! The directory is new; no file of another program is ever opened. Files and directory are removed
 //! when the value is dropped, which happens at the end of the run however it ends, except when the
-//! program is killed: then the next run names what to remove.
+//! program is killed: then the next run names what to remove ([`LeftBehind`]).
 
 use super::FrameNames;
 use super::files::BESIDE;
 use super::layout::PAGE;
+use super::left_behind::{LeftBehind, removal};
 use super::storage::{cannot_make, fill};
 use crate::error::MeterError;
 use device::{FileDevice, Links, OpenOptions, fragments, no_links, preallocate_part};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use units::ByteCount;
+use units::show::count;
 
 /// Test files that are created and filled for a run, and removed afterwards; or the frames of an
 /// existing sequence, which stay.
@@ -35,6 +37,7 @@ pub(crate) struct TestFiles {
     files: u32,
     each: ByteCount,
     names: FileNames,
+    left: LeftBehind,
 }
 
 /// The names of files by their numbers.
@@ -70,17 +73,17 @@ impl FileNames {
 
 impl TestFiles {
     /// Makes and fills `count` files in `dir`, a path in which symbolic links are refused. `which`
-    /// numbers the sets that this program has in the directory at the same time, from 0. `go_on`
-    /// receives the total of bytes written so far.
+    /// numbers the sets that this program has in the directory at the same time, from 0. `left`
+    /// receives what cannot be removed at the end, and `go_on` the total of bytes written so far.
     pub(crate) fn make(
-        dir: &Path,
+        (dir, left): (&Path, &LeftBehind),
         which: u32,
         files: u32,
         each: ByteCount,
         names: FileNames,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, MeterError> {
-        let mut made = Self::begin(dir, which, each)?;
+        let mut made = Self::begin(dir, left, which, each)?;
         made.names = names;
         for number in 0..files {
             made.make_directories(number)?;
@@ -94,14 +97,14 @@ impl TestFiles {
     /// Makes files as [`TestFiles::make`] does, with space allocated piece by piece in random order
     /// among all files. The file system decides how many extents result: [`TestFiles::fragments`].
     pub(crate) fn make_in_pieces(
-        dir: &Path,
+        (dir, left): (&Path, &LeftBehind),
         which: u32,
         files: u32,
         each: ByteCount,
         piece: ByteCount,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Self, MeterError> {
-        let mut made = Self::begin(dir, which, each)?;
+        let mut made = Self::begin(dir, left, which, each)?;
         for number in 0..files {
             made.files = number + 1;
             let path = made.path(number);
@@ -150,7 +153,8 @@ impl TestFiles {
         let files = u32::try_from(found.len()).unwrap_or(u32::MAX);
         let paths = found.into_iter().map(|(_, _, path)| path).collect();
         let (dir, each) = (dir.to_owned(), ByteCount(units::align_up(shortest, PAGE)));
-        Ok(Self { dir, files, each, names: FileNames::Existing(paths) })
+        let (names, left) = (FileNames::Existing(paths), LeftBehind::default());
+        Ok(Self { dir, files, each, names, left })
     }
 
     /// Makes the directories of file `number`, if no earlier file has made them.
@@ -165,14 +169,19 @@ impl TestFiles {
         Ok(())
     }
 
-    fn begin(dir: &Path, which: u32, each: ByteCount) -> Result<Self, MeterError> {
+    fn begin(
+        dir: &Path,
+        left: &LeftBehind,
+        which: u32,
+        each: ByteCount,
+    ) -> Result<Self, MeterError> {
         let dir = dir.join(match which {
             0 => name(),
             more => format!("{}-{more}", name()),
         });
         no_links::create_dir(&dir).map_err(|error| cannot_make(&dir, &error))?;
         // From here on dropping the value removes the directory.
-        Ok(Self { dir, files: 0, each, names: FileNames::Numbers })
+        Ok(Self { dir, files: 0, each, names: FileNames::Numbers, left: left.clone() })
     }
 
     fn fill(&self, number: u32, go_on: &mut dyn FnMut(u64) -> bool) -> Result<(), MeterError> {
@@ -214,8 +223,7 @@ impl TestFiles {
 }
 
 impl Drop for TestFiles {
-    /// Removes the files. A file that cannot be removed stays, because drop cannot report it, and
-    /// the next run names it. A storage that hangs is not waited for.
+    /// Removes the files, and notes what cannot be removed. A storage that hangs is not waited for.
     fn drop(&mut self) {
         if self.stay() {
             return;
@@ -225,16 +233,42 @@ impl Drop for TestFiles {
         let work = move || remove(&dir, files, &names, &tell);
         if std::thread::Builder::new().name("meter-remove".to_owned()).spawn(work).is_ok() {
             // Until the thread is through, or no file was removed for the length of the patience.
-            while gone.recv_timeout(PATIENCE).is_ok() {}
+            let (mut kept, mut first) = (0u64, None);
+            let hangs = loop {
+                match gone.recv_timeout(PATIENCE) {
+                    Ok(Ok(())) => {}
+                    Ok(Err(why)) => {
+                        kept += 1;
+                        first.get_or_insert(why);
+                    }
+                    Err(ended) => break ended == RecvTimeoutError::Timeout,
+                }
+            };
+            let command = removal(&self.dir);
+            let dir = self.dir.display();
+            if hangs {
+                self.left.add(format!("{dir} may be left: its storage hangs; later: {command}"));
+            } else if let Some(why) = first {
+                let files = count(kept, "file");
+                self.left.add(format!("{files} of {dir} could not be removed: {why}; {command}"));
+            } else if self.dir.exists() {
+                self.left.add(format!("{dir} could not be removed; {command}"));
+            }
         }
     }
 }
 
-/// Removes all files, and sends a message for each.
-fn remove(dir: &Path, files: u32, names: &FileNames, tell: &mpsc::Sender<()>) {
+/// Removes all files, and sends a message for each: whether it is gone, or why it is not.
+fn remove(dir: &Path, files: u32, names: &FileNames, tell: &mpsc::Sender<Result<(), String>>) {
     let one = |path: PathBuf| {
-        let _ = no_links::remove_file(&path);
-        let _ = tell.send(());
+        let removed = match no_links::remove_file(&path) {
+            // A file that was never made, or one that somebody else has removed.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(format!("{}: {error}", path.display()))
+            }
+            _ => Ok(()),
+        };
+        let _ = tell.send(removed);
     };
     // The directories of clips, the innermost first.
     let mut clips = BTreeSet::new();
@@ -289,5 +323,8 @@ const ORDER: u64 = 3362;
 
 /// The name of the directory that the meter creates in a user's directory.
 pub(super) fn name() -> String {
-    format!(".tenuto-meter-{}", std::process::id())
+    format!("{PREFIX}{}", std::process::id())
 }
+
+/// The first characters of that name; the number of the process follows.
+pub(super) const PREFIX: &str = ".tenuto-meter-";

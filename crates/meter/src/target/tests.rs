@@ -73,7 +73,7 @@ impl Drop for Dir {
 
 fn wanted(layout: Layout, writing: WriteAccess) -> TargetNeeds {
     let shape = FileSet::of(layout, ByteCount::mib(1), 4, 1 << 18);
-    TargetNeeds { shape, set: 0, named: None, direct: true, writing }
+    TargetNeeds { shape, set: 0, named: None, direct: true, writing, left: LeftBehind::default() }
 }
 
 /// Files that are opened for each write and written in place.
@@ -89,6 +89,65 @@ fn written(paths: Vec<PathBuf>) -> Use {
         largest: ByteCount(1000),
         verifier: None,
     }
+}
+
+#[test]
+fn what_cannot_be_removed_is_noted() {
+    let dir = Dir::new("kept");
+    let left = LeftBehind::default();
+    let want =
+        TargetNeeds { left: left.clone(), ..wanted(Layout::FilePerFrame, WriteAccess::OwnFiles) };
+    let place = TargetStorage::at(&dir.0, &want, &mut |_| true).unwrap();
+    let TargetStorage::Many { files, .. } = &place else { panic!("{place:?}") };
+    let (path, gone) = (files.path(2), files.path(3));
+    // A directory is no file that can be removed, whoever runs the test; a file that somebody else
+    // has removed is not left.
+    std::fs::remove_file(&gone).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    drop(place);
+    let above = path.parent().unwrap().display();
+    let notes = left.take();
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    let begins = format!("1 file of {above} could not be removed: {}: ", path.display());
+    assert!(note.starts_with(&begins) && note.ends_with(&format!("; rm -r {above}")), "{note}");
+    assert_eq!(left.take(), Vec::<String>::new());
+
+    drop(TargetStorage::at(&dir.0, &TargetNeeds { set: 1, ..want }, &mut |_| true).unwrap());
+    assert_eq!(left.take(), Vec::<String>::new(), "all files are removed");
+}
+
+#[test]
+fn files_of_a_killed_meter_are_named_with_the_command_that_removes_them() {
+    let dir = Dir::new("killed");
+    // Larger than any process number of the kernel.
+    let (ended, own) = (4_194_305, std::process::id());
+    for (name, bytes) in [
+        (format!(".tenuto-meter-{ended}/A001/1"), 3 << 20),
+        (format!(".tenuto-meter-{ended}/2"), 1 << 20),
+        (format!(".tenuto-meter-{ended}-1/3"), 0),
+        (format!(".tenuto-meter-{ended}-fill"), 4096),
+        (format!(".tenuto-meter-{own}/4"), 5),
+        (".tenuto-meter-notes/5".to_owned(), 6),
+        (format!("tenuto-meter-{ended}/6"), 7),
+    ] {
+        let path = dir.0.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, vec![1; bytes]).unwrap();
+    }
+    let path = dir.0.join(format!(".tenuto-meter-{ended}"));
+    let path = path.display();
+    assert_eq!(
+        LeftBehind::default().of_ended_meters(&dir.0, false),
+        [("", "4 MiB"), ("-1", "0 B"), ("-fill", "4 KiB")].map(|(set, size)| format!(
+            "{path}{set} ({size}) was left by a meter that has ended; remove it: rm -r {path}{set}"
+        ))
+    );
+    let left = LeftBehind::default();
+    let shared = &left.of_ended_meters(&dir.0, true)[0];
+    assert!(shared.contains("; remove it, unless a meter on another machine uses it:"), "{shared}");
+    assert_eq!(left.of_ended_meters(&dir.0, true), Vec::<String>::new(), "once is enough");
+    assert_eq!(left.of_ended_meters(&dir.0.join("nowhere"), false), Vec::<String>::new());
 }
 
 #[test]

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Process, time and names may be missing, and times may have other forms (`-t`, `-tt`, `-r`).
-//! Calls that another thread interrupted are joined again. Where names are missing, descriptors are
+//! Calls that another thread interrupted are joined again. A last line that does not end is the end
+//! of a truncated trace. Where names are missing, descriptors are
 //! followed from `openat` on. Reads of the system's own files (libraries, `/proc`, terminals) are
 //! left out.
 
@@ -17,6 +18,9 @@ use std::time::Duration;
 
 /// Directories that contain no media.
 const SYSTEM: [&str; 8] = ["/dev/", "/etc/", "/lib", "/proc/", "/run/", "/sys/", "/usr/", "/bin/"];
+
+/// The form of a line whose end is missing.
+const UNFINISHED: &str = "a call ends in = and its result (strace -o FILE keeps it whole)";
 
 pub(super) fn is(text: &str) -> bool {
     text.lines().take(200).any(|line| {
@@ -87,6 +91,11 @@ struct StraceParser<'a> {
 
 pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> {
     let mut reading = StraceParser { only, ..StraceParser::default() };
+    let unended = (!text.ends_with('\n')).then(|| text.lines().count());
+    // Signals and the end of a process have lines of their own, and no result.
+    let is_other = |rest: &str| rest.ends_with("---") || rest.ends_with("+++");
+    let is_cut =
+        |line, rest: &str| unended == Some(line) && call(rest).is_none() && !is_other(rest);
     let mut waiting: BTreeMap<String, (Option<Duration>, String)> = BTreeMap::new();
     for (line, text) in (1..).zip(text.lines()) {
         let (front, rest) = front(text);
@@ -107,6 +116,9 @@ pub(super) fn read(text: &str, only: Option<&str>) -> Result<Trace, TraceError> 
                 reading.take(line, front.process, begun, &(part + rest))?;
             }
             continue;
+        }
+        if is_cut(line, rest) {
+            return Err(TraceError::Line { line, format: "strace", why: UNFINISHED });
         }
         reading.take(line, front.process, at, rest)?;
     }
@@ -149,8 +161,7 @@ impl StraceParser<'_> {
         if !ours.iter().any(|name| text.starts_with(name)) || !text.contains('(') {
             return Ok(());
         }
-        let unfinished =
-            || wrong("a call ends in = and its result (strace -o FILE keeps it whole)");
+        let unfinished = || wrong(UNFINISHED);
         let (name, args, result) = call(text).ok_or_else(unfinished)?;
         let number = result.split(['<', ' ']).next().unwrap_or_default();
         // The process ended during the call.

@@ -265,6 +265,26 @@ fn a_truncated_or_unknown_trace_is_refused() {
         let said = said(&text.as_bytes()[..end]);
         assert!(said.starts_with(&format!("line {line} ")), "{said}");
     }
+    // Anywhere in the last line, whatever it is of; its end alone may be missing.
+    let whole = String::from_utf8(strace()).unwrap();
+    let (before, last) = whole.trim_end().rsplit_once('\n').unwrap();
+    for end in 1..last.len() {
+        let cut = format!("{before}\n{}", &last[..end]);
+        let line = cut.lines().count();
+        match read(cut.as_bytes(), None) {
+            Err(error) => {
+                let said = error.one_line();
+                assert!(said.starts_with(&format!("line {line} ")), "{cut}: {said}");
+            }
+            // Digits of the result, or of the time behind it.
+            Ok(_) => assert!(last[..end].contains(") = "), "{end}: {}", &last[..end]),
+        }
+    }
+    for ending in
+        ["12724 1795287629.1 +++ exited with 0 +++", "12724 1795287629.1 exit_group(0) = ?"]
+    {
+        assert!(read(format!("{before}\n{ending}").as_bytes(), None).is_ok(), "{ending}");
+    }
     for garbage in [&b""[..], b"\0\xff\x12", b"hello\nworld (1, 2)\n", &[0xff; 4096]] {
         assert_eq!(read(garbage, None), Err(TraceError::Unknown));
     }

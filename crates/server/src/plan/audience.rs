@@ -69,12 +69,18 @@ impl PlannedAudience {
         }
     }
 
-    /// A viewer whose reads have at most `read` bytes. `None` where no track would be read so.
-    pub(super) fn with_reads_of(&self, read: ByteCount) -> Option<PlannedViewer> {
+    /// A viewer whose reads have at most `read` bytes, and whose first media is due `startup` after
+    /// the admission. `None` where no track would be read so.
+    pub(super) fn with_reads_of(
+        &self,
+        read: ByteCount,
+        startup: Duration,
+    ) -> Option<PlannedViewer> {
+        let length = LENGTH.max(startup + BEHIND_STARTUP);
         let tracks = match self {
-            Self::Rate(rate) => vec![constant(*rate, piece(*rate, read))],
+            Self::Rate(rate) => vec![constant(*rate, piece(*rate, read), length)],
             Self::Title { packaging, tracks, .. } => {
-                let cut = |track: &u16| varying(packaging, *track, read);
+                let cut = |track: &u16| varying(packaging, *track, read, length);
                 tracks.iter().map(cut).collect()
             }
         };
@@ -124,24 +130,24 @@ impl PlannedTrack {
     }
 }
 
-/// A track of constant rate, whose pieces are due as they play.
-fn constant(rate: BitRate, piece: u32) -> PlannedTrack {
+/// A track of constant rate and at least `length`, whose pieces are due as they play.
+fn constant(rate: BitRate, piece: u32, length: Duration) -> PlannedTrack {
     let lasts = ByteCount(u64::from(piece)).time_at(rate);
     // With one or two pieces the start-up would be most of the stream.
-    let pieces = LENGTH.as_nanos().div_ceil(lasts.as_nanos().max(1)).max(FEWEST_PIECES);
+    let pieces = length.as_nanos().div_ceil(lasts.as_nanos().max(1)).max(FEWEST_PIECES);
     let due = |i: u128| u32::try_from(i * lasts.as_nanos() / 1_000_000).unwrap_or(u32::MAX);
     PlannedTrack::of((0..pieces).map(due).collect(), piece, None)
 }
 
-/// A track as the server sends it in segments. A short title is repeated, so that the disk fills
-/// before the first viewer has left.
-fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> PlannedTrack {
+/// A track as the server sends it in segments. A title shorter than `length` is repeated, so that
+/// the disk fills before the first viewer has left.
+fn varying(packaging: &Packaging, track: u16, read: ByteCount, length: Duration) -> PlannedTrack {
     let piece = piece(packaging.mean_rate(track), read);
     let data = packaging.index().tracks[usize::from(track)].data_len;
     let pieces = TrackPieces::of_size(data, piece, Lead::default());
     let once = packaging.due_segmented(track, pieces.starts());
     let duration = packaging.duration().as_millis().max(1);
-    let times = LENGTH.as_millis().div_ceil(duration);
+    let times = length.as_millis().div_ceil(duration);
     if times <= 1 || once.is_empty() {
         // A device reads whole blocks, so the last read ends behind the last byte of the track.
         return PlannedTrack::of(once, piece, Some(align_up(data, BLOCK)));
@@ -154,9 +160,15 @@ fn varying(packaging: &Packaging, track: u16, read: ByteCount) -> PlannedTrack {
     PlannedTrack::of(due, piece, None)
 }
 
-/// Length of a stream: much longer than the time in which viewers arrive, so that a second of
-/// start-up is less than half a percent of it.
+/// Shortest length of a stream: much longer than the time in which viewers arrive, so that a second
+/// of start-up is less than half a percent of it.
 const LENGTH: Duration = Duration::from_secs(300);
+/// The longest start-up time for which streams have that length.
+pub(super) const USUAL_LENGTH_UP_TO: Duration = LENGTH.saturating_sub(BEHIND_STARTUP);
+/// Shortest length behind the start-up time. All that plays within that time is due at its end, so
+/// that the disk may read it for the first viewers before it reads anything for the others: a
+/// stream that is no longer would be over before the disk is full.
+const BEHIND_STARTUP: Duration = Duration::from_secs(240);
 const FEWEST_PIECES: u128 = 8;
 /// Block size of devices.
 const BLOCK: u64 = 4096;

@@ -15,7 +15,7 @@ pub use audience::PlannedAudience;
 pub use popularity::{Popularity, SharedCapacity, USUAL_WITHIN, USUAL_ZIPF};
 
 use crate::buffer_memory::usable_memory;
-use audience::PlannedViewer;
+use audience::{PlannedViewer, USUAL_LENGTH_UP_TO};
 use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
 use disk::{Calibration, DiskModel};
 use engine::piece_size;
@@ -84,12 +84,18 @@ pub fn plan(disk: &PlanDisk, question: Question, progress: &dyn Fn(f64)) -> Plan
     let (mut admitted, mut unlimited) = (Vec::new(), Vec::new());
     for (row, done) in bounds.rows.iter().zip(0u32..) {
         progress(f64::from(done) / bounds.rows.len() as f64);
-        let case = question.case(disk, row.read, bounds.ratio);
         let policies = question.policies.iter();
+        if bounds.ratio == 0 && !question.policies.contains(&PolicyKind::None) {
+            // The time of a simulation grows with the rate of a stream, and this one is above that
+            // of the disk.
+            admitted.push(Some(policies.map(|_| NOT_ONE).collect()));
+            continue;
+        }
+        let case = question.case(disk, row.read, bounds.ratio, question.startup);
         if let (Some(_), Some(case)) = (&question.popularity, &case) {
             unlimited.push((row.read, case.streams_of_disk(question.policies[0]) * question.disks));
         }
-        admitted.push(case.map(|case| policies.map(|policy| case.simulate(*policy)).collect()));
+        admitted.push(question.admitted(disk, row.read, bounds.ratio, &question.policies));
     }
     let streams = |held: &Option<Vec<CapacityResult>>| {
         held.as_ref().and_then(|held| held.first()).map_or(0, |held| held.streams)
@@ -120,6 +126,34 @@ impl Question {
         self.memory.map(|memory| ByteCount(memory.0 / self.disks))
     }
 
+    /// What each of these policies admits with reads of `read` on a disk whose transfer rate is
+    /// that of `most` streams; `None` where the server would not make reads as large for these
+    /// streams.
+    fn admitted(
+        &self,
+        disk: &PlanDisk,
+        read: ByteCount,
+        most: u64,
+        policies: &[PolicyKind],
+    ) -> Option<Vec<CapacityResult>> {
+        let with = |startup| -> Option<Vec<CapacityResult>> {
+            let case = self.case(disk, read, most, startup)?;
+            Some(policies.iter().map(|policy| case.simulate(*policy)).collect())
+        };
+        let mut results = with(self.startup)?;
+        if self.memory.is_none() && self.startup > USUAL_LENGTH_UP_TO {
+            // What can be read for a start within a minute is as well read for a later one. The
+            // simulation of the later one alone may show fewer: its streams are longer, so that the
+            // time in which viewers arrive, and the disk reads ahead, is a smaller part of them.
+            for (result, sooner) in results.iter_mut().zip(with(USUAL_LENGTH_UP_TO)?) {
+                if sooner.streams > result.streams {
+                    *result = sooner;
+                }
+            }
+        }
+        Some(results)
+    }
+
     /// The disk, whose transfer rate is that of `most` streams, and a viewer, with reads of `read`;
     /// `None` where the server would not make reads as large for these streams.
     fn case<'a>(
@@ -127,15 +161,16 @@ impl Question {
         disk: &'a PlanDisk,
         read: ByteCount,
         most: u64,
+        startup: Duration,
     ) -> Option<ReadSizeCase<'a>> {
-        let viewer = self.audience.with_reads_of(read)?;
+        let viewer = self.audience.with_reads_of(read, startup)?;
         let timings = disk.timings(read);
         // Where no arm is known, every place takes the same time.
         let places = match &timings.costs {
             Some(costs) => viewer.places(costs, disk.span()),
             None => Vec::new(),
         };
-        Some(ReadSizeCase { question: self, disk, read, most, viewer, timings, places })
+        Some(ReadSizeCase { question: self, disk, read, most, startup, viewer, timings, places })
     }
 }
 
@@ -146,6 +181,7 @@ struct ReadSizeCase<'a> {
     read: ByteCount,
     /// Streams by transfer rate alone.
     most: u64,
+    startup: Duration,
     viewer: PlannedViewer,
     timings: DiskTimings,
     places: Vec<Vec<[u32; 1]>>,
@@ -172,7 +208,7 @@ impl ReadSizeCase<'_> {
             memory,
             timings: &self.timings,
             slot,
-            startup: self.question.startup,
+            startup: self.startup,
             viewers: &viewers_of_copies(
                 &self.viewer.curves(),
                 &self.places,
@@ -205,7 +241,7 @@ impl PlanResult {
     /// The streams of one disk that another policy admits with reads of the size of `best`.
     pub fn held_by(&self, disk: &PlanDisk, policy: PolicyKind) -> Option<CapacityResult> {
         let read = self.bounds.rows[self.best?].read;
-        Some(self.question.case(disk, read, self.bounds.ratio)?.simulate(policy))
+        self.question.admitted(disk, read, self.bounds.ratio, &[policy])?.pop()
     }
 
     /// Memory for two reads of each stream of all disks.
@@ -303,9 +339,15 @@ pub(crate) const MOST_STREAMS_WHILE_SERVING: u64 = 12_000;
 /// The rates of streams that a plan is made for: from narrow-band speech to several times
 /// uncompressed 8K video.
 pub const RATES: RangeInclusive<BitRate> = BitRate(8_000)..=BitRate(1_000_000_000_000);
+/// The streams of a disk that transfers less than one of them.
+const NOT_ONE: CapacityResult =
+    CapacityResult { streams: 0, short_of: Some(Resource::Disk), memory: 0, late: 0 };
 /// Share of the most streams that counts as nearly as good.
 const NEAR_MOST: f64 = 0.98;
 /// Memory that is never the limit, and whose sums do not overflow.
 const UNBOUNDED: u64 = u64::MAX >> 8;
 /// The slot of a model: the default of a server.
 const SLOT: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests;

@@ -371,7 +371,7 @@ pub fn ageing_report(study: &AgeingStudy, months: &[MonthResult]) -> Report {
             Table::of("layout", "Titles and holes", layout),
             Table::of("streams", "Streams held", streams),
         ],
-        notes: Vec::new(),
+        notes: no_streams(study, months).into_iter().collect(),
         figures: vec![Figure {
             name: "streams",
             plot,
@@ -398,6 +398,19 @@ const SLOT: Duration = Duration::from_millis(500);
 const STARTUP: Duration = Duration::from_secs(1);
 // The name of a source of chance.
 const VIEWERS: u64 = 10;
+
+/// Why no stream is counted in any month; `None` where some are.
+fn no_streams(study: &AgeingStudy, months: &[MonthResult]) -> Option<String> {
+    let none = months.iter().all(|month| month.fresh.planned == 0.0);
+    none.then(|| {
+        let minutes = 2 * PLAYED.as_secs() / 60;
+        let size = study.model.capacity();
+        format!(
+            "No title of more than {minutes} minutes fits on {size}, and streams are counted of \
+             such titles only: make --size larger."
+        )
+    })
+}
 
 #[cfg(test)]
 mod tests {
@@ -437,6 +450,18 @@ mod tests {
             assert_eq!((month.failed, month.aged.late, month.fresh.late), (0, 0, 0), "{said}");
             assert!(month.whole_reads > 0.99, "{removal:?}: {}", month.whole_reads);
             assert!((0.85..=0.9).contains(&month.used), "{removal:?}: {}", month.used);
+        }
+    }
+
+    #[test]
+    fn a_store_without_long_titles_is_named_as_the_reason_for_no_streams() {
+        for (gib, notes) in [(1, 1), (1024, 0)] {
+            let model = study(Removal::Random).model.scaled_to(ByteCount(gib << 30));
+            let study = AgeingStudy { model, months: 0, ..study(Removal::Random) };
+            let report = ageing_report(&study, &study.run(&mut |_| ()).unwrap());
+            assert_eq!(report.notes.len(), notes, "{:?}", report.notes);
+            let wanted = "No title of more than 10 minutes fits on 1 GiB";
+            assert!(report.notes.iter().all(|note| note.starts_with(wanted)), "{:?}", report.notes);
         }
     }
 

@@ -78,7 +78,8 @@ pub(crate) struct PlanArgs {
     pub(crate) within: Option<Duration>,
     /// From admission until the first media is in memory.
     ///
-    /// Less than two slots is taken as two.
+    /// Less than two slots is taken as two; an hour at most. All media that plays within this time
+    /// is in memory at its end: with little --memory, a long time holds fewer streams.
     #[arg(long, default_value = "1s", value_parser = parse_duration)]
     pub(crate) startup: Duration,
     /// Write a plot of streams by size of read to this SVG file.

@@ -136,7 +136,7 @@ mod tests {
         ("plan --model ssd-sata --rate 5Mbps --titles 9", "--titles needs --memory"),
         ("plan --model ssd-sata --rate 5Mbps --zipf 1", "--zipf needs --titles"),
         ("plan --model ssd-sata --rate 1", "1 b/s is not the rate of a stream"),
-        ("plan --model ssd-sata --rate 5Mbps --startup 10ms", "--startup: from 1s"),
+        ("plan --model ssd-sata --rate 5Mbps --startup 61min", "--startup: an hour at most"),
         ("disk models --toml", "--toml needs the name of a disk model"),
         ("disk emulate ssd-sata", "--backing is missing"),
         ("simulate admission --arrivals all", "arrive independently"),

@@ -833,11 +833,12 @@ pub(crate) struct StudyArgs {
     /// The study needs it unless --target is a simulated disk.
     #[arg(long)]
     pub(crate) second: Option<PathBuf>,
-    /// Size of the files that are made for a setting, together.
+    /// Size of the files that are made for a setting, together (1GiB).
     ///
-    /// Must be larger than the caches on the path, or those are measured.
-    #[arg(long, default_value = "1GiB")]
-    pub(crate) size: ByteCount,
+    /// Must be larger than the caches on the path, or those are measured. Of a simulated disk it is
+    /// the part that is used; `position` uses all of it.
+    #[arg(long)]
+    pub(crate) size: Option<ByteCount>,
     /// Number of clients that work at the same time.
     #[arg(long, default_value = "4", value_parser = whole::<u32>(1, 1000))]
     pub(crate) clients: u32,

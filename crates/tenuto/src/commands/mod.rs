@@ -85,7 +85,7 @@ fn print_builtin(
     let Some(name) = name else {
         return Err(Failure::usage(format!("--toml needs the name of a {kind}")).hint(hint));
     };
-    let missing = || Failure::new(format!("there is no built-in {kind} '{name}'")).hint(hint);
+    let missing = || Failure::usage(format!("there is no built-in {kind} '{name}'")).hint(hint);
     out::print(text(name).ok_or_else(missing)?);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::print_builtin;
 use crate::args::disks::ModelsArgs;
 use crate::args::shared::ReportArgs;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::out::{Table, facts};
 use disk::{Calibration, DiskModel, Flash, Mechanics, ReadGuarantee, Spinning};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(crate) fn models(args: &ModelsArgs) -> Result<(), Failure> {
         list(&args.report);
         return Ok(());
     };
-    let model = device::disk_model(name)?;
+    let model = device::disk_model(name).map_err(|error| Failure::of(&error).code(Code::Usage))?;
     args.report.show(&in_full_json(&model), || in_full(&model));
     Ok(())
 }

@@ -51,10 +51,17 @@ fn what_cannot_be_planned_is_named() {
         ("plan --model ssd-sata --title a.store", 1, "has no colon", "film.store:Nosferatu"),
         ("plan --model ssd-sata --title b.store:x", 1, "no store at b.store", "film.store"),
         ("plan --model ssd-sata --title a.store:x", 1, "no title 'x'", ""),
-        ("plan --model ssd-sata --rate 5Mbps --startup 10ms", 2, "--startup: from 1s", "slot"),
+        ("plan --model ssd-sata --rate 5Mbps --startup 2h", 2, "--startup: an hour", "seconds"),
         ("plan --model ssd-sata --rate 5Mbps --plot bad.toml", 1, "be overwritten", "--destroy"),
         ("disk models --toml", 2, "needs the name of a disk model", "`tenuto disk models`"),
-        ("disk models floppy --toml", 1, "no built-in disk model 'floppy'", "`tenuto disk"),
+        ("disk models floppy --toml", 2, "no built-in disk model 'floppy'", "`tenuto disk"),
+        ("disk models floppy", 2, "there is no disk model 'floppy'", "`tenuto disk"),
+        (
+            "disk models bad.toml",
+            2,
+            "bad.toml: no parameter file of a disk: line 2: unknown field `rmp`, expected",
+            "--toml",
+        ),
     ] {
         let run = dir.run(line);
         assert_eq!(run.code, Some(code), "{line}: {}", run.err);

@@ -17,15 +17,47 @@ fn profiles_are_listed_explained_and_computed_again() {
     assert!(all.len() >= 30, "{}", all.len());
     assert!(all.iter().all(|profile| profile["wrong"].as_array().unwrap().is_empty()));
     assert!(dir.ok("meter profiles v210-uhd").contains("22118400 a frame"));
+    let list = dir.ok("meter profiles");
+    let line = list.lines().find(|line| line.starts_with("v210-uhd ")).unwrap();
+    assert!(line.contains(" 22,118,400 ") && line.contains(" 4423.68 "), "{line}");
     let file = dir.ok("meter profiles v210-uhd --toml");
     dir.write("own.toml", file.replace("22_118_400", "22_118_401"));
     let wrong = dir.run("meter profiles own.toml --verify");
     assert_eq!(wrong.code, Some(1), "{}", wrong.err);
     assert!(wrong.out.contains("bytes = 22118401, and its definition gives 22118400"));
     dir.write("own.toml", file.replace("fps = \"25\"", "fps = \"fast\""));
-    dir.fails("meter profiles own.toml", 1, "line 4: fps = 'fast'");
-    dir.fails("meter profiles prores", 1, "there is no profile 'prores', and no file");
+    dir.fails("meter profiles own.toml", 2, "line 4: fps = 'fast'");
+    dir.fails("meter profiles prores", 2, "there is no profile 'prores', and no file");
     dir.fails("meter profiles --toml", 2, "--toml needs the name of a profile");
+}
+
+#[test]
+fn a_size_that_is_too_small_or_not_used_is_told() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    let line = "meter run --profile xdcam422 --target films --duration 1s";
+    for (options, words) in [
+        ("--size 1KiB --streams 2", "1 KiB is too small for 2 streams\nhint: 496 KiB hold a frame"),
+        ("--size 1KiB", "1 KiB is too small for 1 stream\n"),
+        (
+            "--size 300KiB --streams 2 --layout file-per-stream",
+            "there is room for 1 file, and 2 streams have one each\nhint: make --size larger",
+        ),
+    ] {
+        dir.fails(&format!("{line} {options}"), 2, words);
+    }
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    let note = "note: --size is for files that are made: all of sim:ssd-sata is used\n";
+    for line in [
+        "meter run --profile xdcam422 --duration 1s --target sim:ssd-sata",
+        "meter transfers --profile ebu3362-read --duration 1s --target sim:ssd-sata",
+        "meter capacity --profile xdcam422 --max-streams 3 --duration 1s --target sim:ssd-sata",
+    ] {
+        for (size, told) in [("", false), ("--size 1GiB", true)] {
+            let run = dir.run(&format!("{line} {size}"));
+            assert_eq!((run.code, run.err.contains(note)), (Some(0), told), "{line}: {}", run.err);
+        }
+    }
 }
 
 #[test]
@@ -476,7 +508,7 @@ fn a_ramp_has_a_step_for_each_number_of_clients() {
     let report = dir.json("meter ramp own.toml --target films --size 8MiB --step 200ms");
     assert_eq!(report["steps"].as_array().unwrap().len(), 2, "{report}");
     assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
-    dir.fails("meter ramp ebu --target films", 1, "there is no script 'ebu'");
+    dir.fails("meter ramp ebu --target films", 2, "there is no script 'ebu'");
     dir.fails("meter ramp own.toml", 2, "--target is missing");
 }
 
@@ -521,6 +553,9 @@ fn a_study_says_what_is_so_and_leaves_nothing() {
     let report = dir.json(line);
     assert_eq!(report["answers"][0]["verdict"], "no difference shown", "one run proves nothing");
     assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    let whole = dir.json("meter study position --target sim:hdd-20tb --duration 2s");
+    assert_eq!(whole["answers"][0]["verdict"], "yes", "{whole}");
+    assert_eq!(whole["scenario"]["size"], dir.json("disk models hdd-20tb")["size"], "{whole}");
     dir.fails("meter study cache --target sim:hdd-20tb", 2, "no page cache");
     dir.fails("meter study nodes --target films", 2, "--second");
     dir.fails("meter study writes --target films --size 1MiB", 2, "make --size larger");

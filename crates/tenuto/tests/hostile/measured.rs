@@ -2,7 +2,7 @@
 //! direct I/O; and a meter that is interrupted. Each ends in a sentence that says what it was,
 //! keeps what was measured until then, and leaves the user's files and no others.
 
-use crate::program::{Run, TestDir, program};
+use crate::program::{Run, TestDir};
 use std::process::{Child, Command, Stdio};
 use testkit::Need;
 
@@ -159,7 +159,11 @@ fn a_disk_that_answers_with_errors_is_named_and_what_was_measured_is_kept() {
 /// A run of a minute that has begun, if nothing ends it.
 fn begun(dir: &TestDir, words: &str) -> Child {
     let line = format!("{METER} --duration 60s --out run {words}").replace("--duration 1s ", "");
-    let child = program(&dir.path("."))
+    // Where the tests run under `nohup`, a hang-up is ignored, and would be in the program.
+    let child = Command::new("env")
+        .args(["--default-signal=HUP", env!("CARGO_BIN_EXE_tenuto")])
+        .current_dir(dir.path("."))
+        .env("XDG_RUNTIME_DIR", dir.path("."))
         .args(line.split_whitespace())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -190,7 +194,9 @@ fn kept(dir: &TestDir) -> serde_json::Value {
 
 #[test]
 fn who_is_interrupted_leaves_a_run_that_can_be_read_and_no_files() {
-    for (layout, signal) in [("one-file", "-INT"), ("file-per-stream", "-TERM")] {
+    for (layout, signal) in
+        [("one-file", "-INT"), ("file-per-stream", "-TERM"), ("file-per-stream", "-HUP")]
+    {
         let dir = TestDir::new();
         std::fs::create_dir(dir.path("films")).unwrap();
         dir.write("films/mine.mkv", "mine");
@@ -202,6 +208,34 @@ fn who_is_interrupted_leaves_a_run_that_can_be_read_and_no_files() {
         let left = std::fs::read_dir(dir.path("films")).unwrap().count();
         assert_eq!((left, dir.read("films/mine.mkv")), (1, b"mine".to_vec()), "{layout}");
     }
+}
+
+#[test]
+fn the_next_run_names_what_a_killed_one_has_left() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("films")).unwrap();
+    let child = begun(&dir, "--target films --layout file-per-stream");
+    let made = dir.path("films").canonicalize().unwrap();
+    let made = made.join(format!(".tenuto-meter-{}", child.id()));
+    interrupted(child, "-KILL");
+    let (path, remove) = (made.display(), format!("rm -r {}", made.display()));
+    let note = format!("note: {path} (2 MiB) was left by a meter that has ended; remove it");
+    let lines = [
+        format!("{METER} --target films"),
+        "meter capacity --profile audio-16ch --target films --size 2MiB --duration 100ms --max-streams 1"
+            .to_owned(),
+        "meter transfers --profile ebu3362-read --target films --size 64MiB --duration 100ms"
+            .to_owned(),
+        "meter study buffering --target films --size 64MiB --duration 10ms --repeats 1".to_owned(),
+    ];
+    for line in &lines {
+        let err = dir.run(line).err;
+        assert!(err.contains(&note) && err.contains(&remove), "{line}: {err}");
+        assert!(!err.contains("could not be removed"), "{line}: {err}");
+    }
+    assert!(Command::new("sh").args(["-c", &remove]).status().unwrap().success());
+    assert!(!dir.run(&lines[0]).err.contains("was left by a meter"), "nothing is left");
+    assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
 }
 
 /// What happens to the storage of a folder.
@@ -253,7 +287,7 @@ fn a_rate_that_cannot_be_is_refused_before_anything_is_written() {
     ] {
         dir.write("own.toml", text.replace(from, to));
         let line = "meter run --target films --size 64MiB --profile own.toml";
-        dir.fails(line, 1, words);
+        dir.fails(line, 2, words);
         assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
     }
     // Fractions are rates.

@@ -3,6 +3,7 @@
 use crate::args::meter::{FleetArgs, LiveArgs, TargetArgs, ThresholdArgs};
 use crate::args::values::CommaList;
 use crate::failure::Failure;
+use crate::out;
 use device::Method;
 use meter::agents::{AgentsConfig, read_token};
 use meter::{RateAlarmConfig, TargetPath, TargetSpec};
@@ -41,6 +42,14 @@ pub(super) fn target(args: &TargetArgs, method: Method) -> Result<TargetSpec, Fa
         access: args.endpoint.access(&args.tls)?,
         agents,
     })
+}
+
+/// Tells that `--size` changes nothing where no files are made.
+pub(super) fn note_unused_size(args: &TargetArgs, target: &TargetSpec) {
+    if args.size.is_some() && target.is_used_whole() {
+        let name = &target.target;
+        out::note(&format!("--size is for files that are made: all of {name} is used"));
+    }
 }
 
 /// `--agents`, `--hosts` and their options; `None` to measure from this machine.

@@ -8,7 +8,8 @@ use crate::out::{Table, facts};
 use meter::profiles::{self, Profile};
 use meter::{ExperimentReport, load_profile};
 use serde_json::{Value, json};
-use units::{ByteCount, Hinted};
+use units::Hinted;
+use units::show::thousands;
 
 pub(super) fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
     if args.toml {
@@ -49,13 +50,13 @@ fn verdict(count: usize, wrong: &[(&Profile, String)]) -> String {
 }
 
 fn list(all: &[Profile]) -> String {
-    let mut table = Table::new(&["profile", ">a frame", ">fps", ">rate", "status", "what"]);
+    let mut table = Table::new(&["profile", ">bytes a frame", ">fps", ">Mb/s", "status", "what"]);
     for profile in all {
         table.row(vec![
             profile.name.clone(),
-            ByteCount(profile.bytes).to_string(),
+            thousands(profile.bytes),
             profile.fps.map_or("-".to_owned(), |fps| fps.to_string()),
-            rate(profile),
+            profile.rate().map_or("-".to_owned(), |rate| format!("{:.2}", rate.0 as f64 / 1e6)),
             profile.status.to_string(),
             profile.title.clone(),
         ]);

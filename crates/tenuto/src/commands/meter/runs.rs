@@ -8,7 +8,7 @@ use crate::args::meter::{
     CompareArgs, NetworkArgs, ProfileFromArgs, RecountArgs, RoundsArgs, StudyArgs,
 };
 use crate::failure::Failure;
-use meter::study::{Scale, Study, StudyPlan};
+use meter::study::{Study, StudyPlan};
 use meter::{
     ComparisonConfig, NetworkConfig, RoundsConfig, StudyConfig, compare_runs, recount_runs,
     run_rounds, run_study, study_network,
@@ -62,7 +62,8 @@ pub(super) fn study(study: &'static Study, args: &StudyArgs) -> Result<(), Failu
         target,
         second: args.second.clone(),
         plan: StudyPlan {
-            scale: Scale { size: args.size, clients: args.clients },
+            size: args.size,
+            clients: args.clients,
             length: args.duration,
             repeats: args.repeats,
             seed: args.random.seed,

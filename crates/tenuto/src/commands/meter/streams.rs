@@ -1,7 +1,9 @@
 //! `meter run`, `meter capacity`, `meter bottleneck` and `meter methods`: streams or players on a
 //! target.
 
-use super::options::{Given, SIZE, agents, alarm, first_given, not_for_agents, required, target};
+use super::options::{
+    Given, SIZE, agents, alarm, first_given, not_for_agents, note_unused_size, required, target,
+};
 use super::terminal::{show, show_live};
 use crate::args::meter::{
     CapacityArgs, RunArgs, StreamsArgs, StreamsOnTarget, TargetArgs, VariantsArgs,
@@ -171,6 +173,7 @@ fn streams_config(
     }
     let target = target(&on.target, streams.method.unwrap_or(Method::Best))?;
     check_agents(streams, &target.agents)?;
+    note_unused_size(&on.target, &target);
     Ok(StreamsConfig {
         profile,
         target,

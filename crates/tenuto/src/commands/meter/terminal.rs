@@ -6,7 +6,9 @@ use crate::args::shared::ReportArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
 use meter::report::LiveFigures;
-use meter::{ExperimentReport, MeterError, MeterErrorKind, Observer, new_directory, save_summary};
+use meter::{
+    ExperimentReport, LeftBehind, MeterError, MeterErrorKind, Observer, new_directory, save_summary,
+};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -53,10 +55,14 @@ pub(super) fn show_live(
         events: (live && report.json && !out::is_terminal()).then(LiveEvents::default),
         bar: RefCell::default(),
         screen: RefCell::default(),
+        left: LeftBehind::default(),
     };
-    let ExperimentReport { summary, text, verdict } = experiment(&terminal)?;
+    let done = experiment(&terminal);
+    // The files are removed by now, unless that failed.
+    terminal.left.take().iter().for_each(|note| terminal.note(note));
     // Removes the bar before the report is printed.
     drop(terminal);
+    let ExperimentReport { summary, text, verdict } = done?;
     report.show(&summary, || text);
     verdict.map_err(|error| match error.kind {
         // The report is complete up to the signal, so that the reason is a note, not an error.
@@ -81,6 +87,8 @@ struct Terminal {
     events: Option<LiveEvents>,
     /// Present while figures are shown, in place of the bar.
     screen: RefCell<Option<LiveScreen>>,
+    /// Files and objects that could not be removed.
+    left: LeftBehind,
 }
 
 /// Lines of JSON for the program that started this one (docs/reference/json.md). Virtual time
@@ -174,6 +182,10 @@ impl Observer for Terminal {
     fn note(&self, text: &str) {
         self.clear();
         out::note(text);
+    }
+
+    fn left_behind(&self) -> LeftBehind {
+        self.left.clone()
     }
 
     fn signal(&self, line: &str) {

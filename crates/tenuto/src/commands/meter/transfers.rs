@@ -1,6 +1,6 @@
 //! `meter transfers`, `meter ramp` and `meter ebu`: transfers as fast as the storage allows.
 
-use super::options::{alarm, required, target};
+use super::options::{alarm, note_unused_size, required, target};
 use super::terminal::{show, show_live};
 use crate::args::meter::{EbuArgs, RampArgs, TransfersArgs};
 use crate::failure::Failure;
@@ -16,6 +16,7 @@ pub(super) fn transfers(args: &TransfersArgs) -> Result<(), Failure> {
     let profile = load_profile(required("profile", args.profile.as_deref(), hint)?)?;
     let target = target(&args.target, Method::Best)?;
     args.view.check(&target.agents)?;
+    note_unused_size(&args.target, &target);
     let config = TransfersConfig {
         profile,
         alarm: alarm(&args.threshold, &target)?,
@@ -47,6 +48,7 @@ pub(super) fn ramp(args: &RampArgs) -> Result<(), Failure> {
     let script = load_script(&args.script)?;
     let target = target(&args.target, Method::Best)?;
     args.view.check(&target.agents)?;
+    note_unused_size(&args.target, &target);
     let config = RampConfig {
         profile: load_profile(&script.profile)?,
         script,

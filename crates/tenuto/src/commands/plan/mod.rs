@@ -18,19 +18,17 @@ use server::wire;
 use std::fmt::Display;
 use std::path::Path;
 use std::time::Duration;
-use units::{Hinted, show_duration};
+use units::Hinted;
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     let disk = disk(args)?;
     let slot = disk.slot();
-    let startup = args.startup;
-    if startup < slot * 2 || startup > LONGEST_STARTUP {
-        let least = show_duration(slot * 2);
-        let sentence = format!("--startup: from {least} (two slots) to an hour");
-        return Err(
-            Failure::usage(sentence).hint("a stream is read in one slot and sent in the next")
-        );
+    if args.startup > LONGEST_STARTUP {
+        return Err(Failure::usage("--startup: an hour at most")
+            .hint("a stream starts within seconds, 1s unless said otherwise"));
     }
+    // A stream is read in one slot and sent in the next.
+    let startup = args.startup.max(slot * 2);
     if let Some(path) = &args.plot {
         // Tested before the simulation, whose time would otherwise be lost.
         args.overwrite.check(path)?;

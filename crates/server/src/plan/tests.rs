@@ -1,0 +1,47 @@
+//! Plans for start-up times and rates at the ends of their ranges.
+
+use super::*;
+
+fn held(model: &str, rate: BitRate, read: ByteCount, startup: Duration) -> Vec<CapacityResult> {
+    let disk = PlanDisk::Model(DiskModel::preset(model).unwrap());
+    let question = Question {
+        audience: PlannedAudience::Rate(rate),
+        memory: None,
+        disks: 1,
+        startup,
+        read: Some(read),
+        popularity: None,
+        policies: vec![PolicyKind::TimeDomain, PolicyKind::VbrSim],
+    };
+    let mut plan = plan(&disk, question, &|_| ());
+    plan.admitted.remove(0).unwrap()
+}
+
+/// With more time the disk can do all that it can do with less.
+#[test]
+fn a_longer_start_up_holds_no_fewer_streams() {
+    let rate = BitRate(5_000_000);
+    for (model, kib) in [("hdd-20tb", 1024), ("hdd-20tb", 4096), ("ssd-sata", 256)] {
+        let mut before = [0; 2];
+        for secs in [1, 2, 10, 60, 120, 180, 300, 600, 3600] {
+            let startup = Duration::from_secs(secs);
+            let results = held(model, rate, ByteCount(kib << 10), startup);
+            for (result, before) in results.iter().zip(&mut before) {
+                let case = format!("{model}, {kib} KiB, {secs} s: {result:?}, {before} before");
+                assert!(result.streams + 1 >= *before, "{case}");
+                assert_eq!(result.short_of, Some(Resource::Disk), "{case}");
+                *before = result.streams.max(*before);
+            }
+        }
+    }
+}
+
+/// One stream would have a hundred million reads in the time that is simulated.
+#[test]
+fn a_stream_above_the_rate_of_the_disk_is_refused_at_once() {
+    let startup = Duration::from_secs(1);
+    for rate in [BitRate(1_800_000_000), *RATES.end()] {
+        let results = held("hdd-20tb", rate, ByteCount::MIB, startup);
+        assert_eq!(results, [NOT_ONE; 2], "{rate}");
+    }
+}
