@@ -176,6 +176,19 @@ fn begun(dir: &TestDir, words: &str) -> Child {
     child
 }
 
+/// Waits until a program has a file open: until then it would find another file.
+fn wait_until_open(child: &mut Child, name: &str) {
+    let open = format!("/proc/{}/fd", child.id());
+    let is_open = || {
+        let files = std::fs::read_dir(&open).into_iter().flatten().flatten();
+        files.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|file| file.ends_with(name))
+    };
+    while !is_open() {
+        assert!(child.try_wait().unwrap().is_none(), "it opens {name}");
+        std::thread::yield_now();
+    }
+}
+
 fn interrupted(mut child: Child, signal: &str) -> Run {
     let id = child.id().to_string();
     // Some frames, which come every 40 ms; with a failed one it would have been over by itself.
@@ -259,7 +272,10 @@ fn files_that_vanish_or_are_cut_short_under_the_streams_are_named() {
         let dir = TestDir::new();
         std::fs::create_dir(dir.path("films")).unwrap();
         dir.write("film.bin", vec![7; 4 << 20]);
-        let child = begun(&dir, words);
+        let mut child = begun(&dir, words);
+        if words.contains("film.bin") {
+            wait_until_open(&mut child, "film.bin");
+        }
         spoil(&dir);
         // Until the streams have come to where it is no more.
         let run = interrupted(child, "-INT");
