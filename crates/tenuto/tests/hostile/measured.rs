@@ -176,15 +176,16 @@ fn begun(dir: &TestDir, words: &str) -> Child {
     child
 }
 
-/// Waits until a program has a file open: until then it would find another file.
-fn wait_until_open(child: &mut Child, name: &str) {
+/// Waits until a program has a file open, with this in its path.
+fn wait_until_open(child: &mut Child, part: &str) {
     let open = format!("/proc/{}/fd", child.id());
     let is_open = || {
         let files = std::fs::read_dir(&open).into_iter().flatten().flatten();
-        files.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|file| file.ends_with(name))
+        let mut files = files.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        files.any(|file| file.to_string_lossy().contains(part))
     };
     while !is_open() {
-        assert!(child.try_wait().unwrap().is_none(), "it opens {name}");
+        assert!(child.try_wait().unwrap().is_none(), "it has {part} open before it ends");
         std::thread::yield_now();
     }
 }
@@ -193,7 +194,10 @@ fn interrupted(mut child: Child, signal: &str) -> Run {
     let id = child.id().to_string();
     // Some frames, which come every 40 ms; with a failed one it would have been over by itself.
     std::thread::sleep(std::time::Duration::from_millis(500));
-    assert!(child.try_wait().unwrap().is_none(), "it runs until it is told to end");
+    if child.try_wait().unwrap().is_some() {
+        let run = Run::from(child.wait_with_output().unwrap());
+        panic!("it ends before it is told to: {}", run.err);
+    }
     assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
     Run::from(child.wait_with_output().unwrap())
 }
@@ -273,9 +277,8 @@ fn files_that_vanish_or_are_cut_short_under_the_streams_are_named() {
         std::fs::create_dir(dir.path("films")).unwrap();
         dir.write("film.bin", vec![7; 4 << 20]);
         let mut child = begun(&dir, words);
-        if words.contains("film.bin") {
-            wait_until_open(&mut child, "film.bin");
-        }
+        // What is spoiled before it is open ends the run at once.
+        wait_until_open(&mut child, if words.contains("films") { "films/" } else { "film.bin" });
         spoil(&dir);
         // Until the streams have come to where it is no more.
         let run = interrupted(child, "-INT");
