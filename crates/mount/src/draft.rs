@@ -3,12 +3,13 @@
 //!
 //! ```text
 //!   create, write, truncate ──▶ spool file ──close──▶ store::ingest ──▶ title
-//!                                   └──unlink, or an error──▶ gone
+//!                                   └──unlink, or an error (of a write, too)──▶ gone
 //! ```
 
 use crate::MountError;
 use media::TitleKind;
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ struct DraftState {
     title: Option<TitleId>,
     /// Whether it is unlinked and becomes nothing.
     is_gone: bool,
+    /// Why bytes of it are missing, until it is written anew from its beginning.
+    failed: Option<Errno>,
 }
 
 impl Draft {
@@ -79,6 +82,7 @@ impl Draft {
             is_tried: false,
             title,
             is_gone: false,
+            failed: None,
         };
         Ok(Self { file, spool: path, state: Mutex::new(state) })
     }
@@ -87,7 +91,7 @@ impl Draft {
     pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
         let mut state = locked(&self.state);
         state.changed();
-        self.file.write_all_at(bytes, at)
+        self.file.write_all_at(bytes, at).inspect_err(|error| state.failed = errno(error))
     }
 
     /// Changes the length.
@@ -95,6 +99,9 @@ impl Draft {
         let mut state = locked(&self.state);
         self.file.set_len(bytes)?;
         state.changed();
+        if bytes == 0 {
+            state.failed = None;
+        }
         Ok(())
     }
 
@@ -151,6 +158,10 @@ impl Draft {
             return Ok(());
         }
         state.is_tried = true;
+        if let Some(failed) = state.failed {
+            let (action, path) = ("write", self.spool.clone());
+            return Err(StoreError::File { action, path, source: failed.into() });
+        }
         let is_file = state.becomes == TitleKind::File;
         let replaces = is_file && store.title(&state.name).is_some();
         let name = if replaces { self.beside(store, &state.name) } else { state.name.clone() };
@@ -182,6 +193,10 @@ impl Draft {
         });
         free.into_iter().find(|name| store.title(name).is_none()).expect("numbers enough")
     }
+}
+
+fn errno(error: &std::io::Error) -> Option<Errno> {
+    Some(Errno::from_io_error(error).unwrap_or(Errno::IO))
 }
 
 impl DraftState {

@@ -307,7 +307,8 @@ impl StoreFiles {
             bytes: about.len(),
             time: about.modified().unwrap_or(self.started),
             can_write: true,
-            grows: false,
+            // Its title has another time, in whole seconds.
+            grows: true,
             links: 1,
         })
     }

@@ -19,7 +19,10 @@ impl Mounted {
         let at = dir.path("mnt");
         fs::create_dir_all(&at).expect("a directory");
         let mut command = program(&dir.path(""));
-        command.args(["mount", "a.store", "mnt", "--spool", "."]).args(words.split_whitespace());
+        command.args(["mount", "a.store", "mnt"]).args(words.split_whitespace());
+        if !words.contains("--spool") {
+            command.args(["--spool", "."]);
+        }
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
         let mut child = command.spawn().expect("tenuto mounts");
         let mut line = String::new();

@@ -11,6 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A folder with the files and folders that the rows name.
 struct Root(PathBuf);
@@ -202,4 +203,49 @@ fn error_numbers_are_those_of_posix() {
     Root(mounted.path("").into()).fails(&READ_ONLY);
     assert_eq!(mounted.stop(), (Some(0), String::new()));
     dir.ok("check a.store --scrub");
+}
+
+/// A small file system, until it is dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn at(path: PathBuf) -> Self {
+        fs::create_dir(&path).unwrap();
+        let words = ["-t", "tmpfs", "-o", "size=1m", "none"];
+        assert!(Command::new("mount").args(words).arg(&path).status().unwrap().success());
+        Self(path)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_copy_for_which_the_spool_has_no_room_leaves_nothing() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = TestDir::with_store();
+    let spool = SmallDisk::at(dir.path("spool"));
+    let mounted = Mounted::start(&dir, "--spool spool");
+    // A transport stream could be taken in whatever is missing at its end.
+    let words = "-v error -f lavfi -i testsrc2=s=640x360:r=25:d=8 -c:v mpeg2video -b:v 4M";
+    let film = dir.path("film.ts");
+    let made = Command::new("ffmpeg").args(words.split_whitespace()).arg(&film).status();
+    assert!(made.unwrap().success() && fs::metadata(&film).unwrap().len() > 2 << 20);
+    for name in ["film.ts", ".ingest/film.ts"] {
+        let copied = Command::new("cp").arg(&film).arg(mounted.path(name)).output();
+        let copied = copied.unwrap();
+        let said = String::from_utf8_lossy(&copied.stderr);
+        assert!(!copied.status.success() && said.contains("No space left"), "{name}: {said}");
+        let names = fs::read_dir(mounted.path("")).unwrap().map(|name| name.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), [".ingest"], "{name}");
+    }
+    // What fits is a title, also under a name that was written in vain before.
+    fs::write(mounted.path("film.ts"), "fits").unwrap();
+    let (code, said) = mounted.stop();
+    assert_eq!(code, Some(0), "{said}");
+    drop(spool);
+    assert_eq!(dir.json("ls a.store")["titles"].as_array().unwrap().len(), 1);
 }
