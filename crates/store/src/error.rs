@@ -274,7 +274,12 @@ impl Hinted for StoreError {
             Self::OtherStore { source, .. } => return source.hint(),
             Self::NotAStore { .. } => "`tenuto format` makes one",
             Self::Version { .. } => "use the version of Tenuto that made it",
-            Self::Shrunk { .. } => "give the device or file its old length back",
+            Self::Shrunk { formatted: ByteCount(bytes), .. } => {
+                return Some(format!(
+                    "give the device or file its old length back, {bytes} bytes (a file: truncate \
+                     -s {bytes}), then check it"
+                ));
+            }
             Self::NotLarger { now, asked } if asked < now => {
                 "make a smaller store, and copy the titles into it with `tenuto check NEW \
                  --replica OLD --repair`"

@@ -10,7 +10,7 @@ use server::control::{RecordingSeries, Reply, Request};
 use server::wire;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::RecordingInput;
+use store::{RecordingInput, Store, StoreError};
 use units::show::count;
 use units::{BitRate, ByteCount, show};
 
@@ -261,6 +261,7 @@ fn line(title: &wire::ListedTitle) -> String {
 pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
     let out = absolute(&args.out)?;
     args.overwrite.check(&out)?;
+    refuse_what_is_no_export(&out)?;
     let exists = out.symlink_metadata().is_ok();
     // The old file stays until the new one is complete.
     // The export refuses an existing file, so the new one needs another name in the same directory.
@@ -290,6 +291,23 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
         out::print(&format!("its subtitles are in {}\n", text.display()));
     }
     Ok(())
+}
+
+/// Refuses to replace what no export made, whatever is allowed: devices, pipes, folders, and stores
+/// with all their titles, also those that a server has open.
+fn refuse_what_is_no_export(out: &Path) -> Result<(), Failure> {
+    let Ok(found) = out.symlink_metadata() else { return Ok(()) };
+    let path = out.display();
+    if !found.is_file() && !found.is_symlink() {
+        return Err(Failure::new(format!("{path} is not a regular file")).hint("name another"));
+    }
+    match Store::peek(out) {
+        Err(StoreError::NotAStore { .. } | StoreError::File { .. } | StoreError::Device(_)) => {
+            Ok(())
+        }
+        _ => Err(Failure::new(format!("{path} is a Tenuto store, with all its titles"))
+            .hint("name another file; a store that is not needed any more is removed with rm")),
+    }
 }
 
 fn replace(new: &Path, old: &Path) -> Result<(), Failure> {

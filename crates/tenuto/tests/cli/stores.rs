@@ -197,6 +197,21 @@ fn films_go_in_and_come_out() {
     assert_eq!(dir.read("old.mp4"), b"old");
     dir.ok("export a.store film old.mp4 --destroy");
     assert!(dir.read("old.mp4") == dir.read("out.mp4"), "the same file again");
+    // Whatever is allowed: no store, also a damaged one, and no folder or device.
+    dir.ok("format b.store --size 64MiB");
+    let mut damaged = dir.read("b.store");
+    damaged[100..108].fill(0);
+    dir.write("b.store", damaged);
+    std::fs::create_dir(dir.path("folder")).unwrap();
+    for (out, why) in [
+        ("a.store", "is a Tenuto store"),
+        ("b.store", "is a Tenuto store"),
+        ("folder", "is not a regular file"),
+        ("/dev/null", "is not a regular file"),
+    ] {
+        dir.fails(&format!("export a.store film {out} --destroy"), 1, why);
+    }
+    dir.ok("info a.store film");
 }
 
 #[test]
