@@ -63,8 +63,15 @@ impl LibraryMember {
         let all = Request::Ls(TitleSelection::default());
         let Reply::Titles(list) = ask(path, &all).map_err(about)? else { mismatched() };
         let status = status(path);
-        let disks = status.into_iter().flat_map(|status| status.disks);
-        let sessions = disks.filter(|disk| disk.uuid == info.uuid).map(|disk| disk.sessions).next();
+        let mut disks = status.into_iter().flat_map(|status| status.disks);
+        let disk = disks.find(|disk| disk.uuid == info.uuid);
+        if disk.as_ref().is_some_and(|disk| disk.lost) {
+            let why = format!("{}: its server has lost this disk, with its copies", path.display());
+            return Err(Failure::new(why).hint(
+                "name the other stores without it; docs/guide/serve.md tells how to replace a disk",
+            ));
+        }
+        let sessions = disk.map(|disk| disk.sessions);
         Ok(Self { path: path.to_owned(), leaves, info, sessions, titles: list.titles })
     }
 
