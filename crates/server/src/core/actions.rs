@@ -71,6 +71,7 @@ impl Core {
             Action::DiskBack { disk } => {
                 let store = self.store_name(disk);
                 self.shared.log.line(|| json!({ "event": "disk-restored", "store": store }));
+                self.shared.notice(format!("{store}: the disk is back"));
             }
             Action::Rescheduled { change: ScheduleChange::Readmitted { request, .. }, .. } => {
                 self.note_seek(request);
@@ -140,6 +141,10 @@ impl Core {
                 "sessions_ended": ended,
             })
         });
+        self.shared.notice(format!(
+            "{store}: the disk is lost: it fails its reads, or does not answer; sessions that went \
+             on with another copy: {failed_over}, that ended: {ended}"
+        ));
         let (shared, core) = (Arc::clone(&self.shared), self.handle.clone());
         if let Err(error) = recovery_probe::spawn_recovery_probe(disk, shared, core) {
             self.shared

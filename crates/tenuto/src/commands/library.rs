@@ -329,6 +329,11 @@ fn page(report: &LibraryReport, applied: bool) -> String {
     page + &match (report.done, applied) {
         (true, _) => format!("{titles}, each in at least {}\n", count(report.copies, "store")),
         (false, _) if report.steps.is_empty() => format!("{titles}, nothing can be done\n"),
+        (false, true)
+            if !report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE) =>
+        {
+            format!("{titles}, all that can be done is done: see above what is left\n")
+        }
         (false, true) => format!("{titles}, not all done: run the command again\n"),
         (false, false) => {
             let steps = count(report.steps.len(), "step");
