@@ -177,6 +177,11 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
         assert_eq!(report["complete"], json!(true), "{title}: {}", report["totals"]);
     };
     plays("one");
+    let start = std::time::Instant::now();
+    while status(&server.origin)["active"] != json!(0) {
+        assert!(start.elapsed().as_secs() < 60, "its player has ended its session");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     // An idle server always takes the same disk, so that the next is read from there, too.
     let before = status(&server.origin);
     let read = |disk: &Value| disk["reads"].as_u64() > Some(0);

@@ -96,28 +96,6 @@ fn titles_leave_a_store_and_a_served_one_goes_on() {
 }
 
 #[test]
-fn a_disk_that_its_server_has_lost_has_no_copies() {
-    let dir = TestDir::with_store();
-    dir.ok("format b.store --size 64MiB");
-    dir.film("film.mkv");
-    dir.write("words.txt", "a file title\n");
-    dir.ok("ingest b.store film.mkv");
-    dir.ok("ingest a.store words.txt --as file");
-    let server = dir.serve("b.store");
-    let path = dir.path("b.store");
-    let store = std::fs::File::options().write(true).open(path).unwrap();
-    store.set_len(1 << 20).unwrap();
-    // Viewers find that nothing of it can be read.
-    let is_lost = || {
-        dir.run(&format!("play {}/t/film/master.m3u8", server.origin));
-        let run = dir.run("library a.store b.store");
-        run.err.contains("b.store: its server has lost this disk") && run.code == Some(1)
-    };
-    assert!((0..10).any(|_| is_lost()), "{}", dir.run("library a.store b.store").err);
-    dir.ok("library a.store");
-}
-
-#[test]
 fn what_cannot_be_done_is_said_and_loses_nothing() {
     let dir = TestDir::with_store();
     dir.ok("format small.store --size 16MiB");
