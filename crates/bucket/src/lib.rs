@@ -11,7 +11,8 @@
 //! Nothing is written twice: a part's name is its content, so that equal parts are one object, an
 //! interrupted push goes on where it was, and two pushes of one title write the same. A manifest is
 //! written once; where the server keeps to conditions (`If-None-Match`), also between two clients
-//! at the same time. Only GET, PUT, HEAD, LIST and DELETE are needed.
+//! at the same time. Only GET, PUT, HEAD, LIST and DELETE are needed. A push that verifies writes
+//! again what is damaged.
 //!
 //! A title that was filled has the content of the one that was pushed ([`store::Content`]), so that
 //! both are copies of each other.
@@ -25,10 +26,10 @@ mod manifest;
 mod transfer;
 
 pub use check::{BucketCheck, BucketFinding};
-pub use error::BucketError;
+pub use error::{BucketError, DamagedPlace};
 pub use listing::{BucketListing, BucketTitle};
 pub use manifest::{Manifest, Part};
-pub use transfer::{FillOptions, FilledTitle, PartPeers, Pushed, WantedPart};
+pub use transfer::{FillOptions, FilledTitle, PartPeers, PushOptions, Pushed, WantedPart};
 
 use s3::{S3Access, S3Address, S3Client, S3Error, S3ErrorKind};
 use serde::{Deserialize, Serialize};
@@ -131,8 +132,11 @@ impl TitleBucket {
             }
             _ => error.into(),
         })?;
-        Manifest::parse(title, &bytes)
-            .map_err(|what| BucketError::Damaged { title: title.to_owned(), what })
+        Manifest::parse(title, &bytes).map_err(|what| BucketError::Damaged {
+            title: title.to_owned(),
+            what,
+            place: DamagedPlace::Manifest,
+        })
     }
 
     fn client(&self) -> Result<S3Client, S3Error> {

@@ -3,15 +3,15 @@
 use super::stores::mismatched;
 use crate::access::ask;
 use crate::args::stores::{
-    BucketArgs, BucketCheckArgs, BucketCommand, BucketRmArgs, BucketStoreArgs,
+    BucketArgs, BucketCheckArgs, BucketCommand, BucketPushArgs, BucketRmArgs, BucketStoreArgs,
 };
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
-use bucket::{BucketError, TitleBucket};
+use bucket::{BucketError, BucketFinding, TitleBucket};
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use store::TitleSelection;
@@ -21,7 +21,9 @@ use units::{ByteCount, show_duration};
 
 pub(crate) fn run(command: &BucketCommand) -> Result<(), Failure> {
     match command {
-        BucketCommand::Push(args) => transfer(args, BucketTransfer::Push),
+        BucketCommand::Push(BucketPushArgs { transfer: args, verify }) => {
+            transfer(args, BucketTransfer::Push { verify: *verify })
+        }
         BucketCommand::Fill(args) => transfer(args, BucketTransfer::Fill),
         BucketCommand::Ls(args) => ls(args),
         BucketCommand::Rm(args) => rm(args),
@@ -35,7 +37,7 @@ fn titles_of(args: &BucketArgs) -> Result<TitleBucket, Failure> {
 
 #[derive(Clone, Copy, PartialEq)]
 enum BucketTransfer {
-    Push,
+    Push { verify: bool },
     Fill,
 }
 
@@ -82,7 +84,7 @@ fn transfer(args: &BucketStoreArgs, direction: BucketTransfer) -> Result<(), Fai
         let result = one(&bucket, store, direction, &mut done);
         if !about.report.json {
             match &result {
-                Ok(()) => out::print(&line(&done)),
+                Ok(()) => out::print(&line(&done, direction)),
                 Err(failure) => out::complain(&about_title(failure, &title)),
             }
         }
@@ -132,7 +134,7 @@ fn all(
     let Reply::Titles(stored) = ask(store, &all)? else { mismatched() };
     let stored: BTreeMap<String, String> =
         stored.titles.into_iter().map(|title| (title.name, title.content)).collect();
-    if direction == BucketTransfer::Push {
+    if matches!(direction, BucketTransfer::Push { .. }) {
         return Ok((stored.into_keys().collect(), Vec::new()));
     }
     let (both, missing): (Vec<String>, Vec<String>) =
@@ -159,8 +161,9 @@ fn one(
 ) -> Result<(), Failure> {
     let (title, bucket) = (done.title.clone(), bucket.clone());
     match direction {
-        BucketTransfer::Push => {
-            let Reply::Pushed(pushed) = ask(store, &Request::Push { title, bucket })? else {
+        BucketTransfer::Push { verify } => {
+            let Reply::Pushed(pushed) = ask(store, &Request::Push { title, bucket, verify })?
+            else {
                 mismatched()
             };
             done.pushed = Some(pushed);
@@ -175,7 +178,7 @@ fn one(
     Ok(())
 }
 
-fn line(done: &TransferredTitle) -> String {
+fn line(done: &TransferredTitle, direction: BucketTransfer) -> String {
     let title = &done.title;
     if let Some(filled) = &done.filled {
         return format!("'{title}' is in the store: {}\n", ByteCount(filled.bytes));
@@ -183,10 +186,20 @@ fn line(done: &TransferredTitle) -> String {
     let Some(pushed) = &done.pushed else { return String::new() };
     let bytes = ByteCount(pushed.bytes);
     match pushed.keeps_conditions {
-        None if pushed.written == 0 => format!("'{title}' was in the bucket\n"),
         None => {
-            let written = count(pushed.written, "object");
-            format!("'{title}' was in the bucket with {written} missing or cut off, written anew\n")
+            let verifies = direction == BucketTransfer::Push { verify: true };
+            let (written, parts) = (count(pushed.written, "object"), count(pushed.parts, "object"));
+            match (pushed.written, verifies) {
+                (0, false) => format!("'{title}' was in the bucket\n"),
+                (0, true) => format!("'{title}' was in the bucket: {parts} verified\n"),
+                (_, false) => format!(
+                    "'{title}' was in the bucket with {written} missing or cut off, written anew\n"
+                ),
+                (_, true) => format!(
+                    "'{title}' was in the bucket: {parts} verified, {written} missing or damaged, \
+                     written anew\n"
+                ),
+            }
         }
         Some(true) => {
             let (written, parts) = (pushed.written, count(pushed.parts, "object"));
@@ -281,6 +294,21 @@ struct BucketCheckReport {
 struct BucketDamage {
     title: String,
     text: String,
+    hint: String,
+}
+
+impl From<BucketFinding> for BucketDamage {
+    fn from(finding: BucketFinding) -> Self {
+        let BucketFinding { title, what, place } = finding;
+        Self { title, text: what, hint: place.repair().to_owned() }
+    }
+}
+
+/// A line for each damage, and what repairs it.
+fn damage_page(all: &[BucketDamage]) -> String {
+    let lines = all.iter().map(|damage| format!("'{}': {}\n", damage.title, damage.text));
+    let hints: BTreeSet<&str> = all.iter().map(|damage| damage.hint.as_str()).collect();
+    lines.chain(hints.into_iter().map(|hint| format!("to repair: {hint}\n"))).collect()
 }
 
 fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
@@ -298,13 +326,10 @@ fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
         bytes: found.bytes,
         unused_parts: found.unused_parts,
         unused_bytes: found.unused_bytes,
-        findings: findings.map(|one| BucketDamage { title: one.title, text: one.what }).collect(),
+        findings: findings.map(BucketDamage::from).collect(),
     };
     args.bucket.report.show(&report, || {
-        let mut page = String::new();
-        for damage in &report.findings {
-            page += &format!("'{}': {}\n", damage.title, damage.text);
-        }
+        let mut page = damage_page(&report.findings);
         let (titles, parts) = (count(report.titles, "title"), count(report.parts, "object"));
         page += &format!("{titles} in {parts}, {}", ByteCount(report.bytes));
         page += if args.scrub { ", all read\n" } else { ", not read (--scrub reads them)\n" };

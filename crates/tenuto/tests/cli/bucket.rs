@@ -99,6 +99,45 @@ fn a_bucket_holds_what_stores_lose() {
 }
 
 #[test]
+fn a_damaged_object_is_named_for_all_titles_that_share_it_and_repaired() {
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    dir.ok("ingest a.store film.mkv --title same");
+    let bucket = TestBucket::default();
+    let endpoint = bucket.listen(|_| None);
+    let push = |words: &str| {
+        let done = run(&dir, &endpoint, &format!("bucket push s3://films a.store {words}"));
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        done.out
+    };
+    push("");
+    assert_eq!(push("film --verify"), "'film' was in the bucket: 3 objects verified\n");
+    {
+        let mut objects = bucket.objects.lock().unwrap();
+        let parts = objects.iter_mut().filter(|(path, _)| path.contains("/parts/"));
+        parts.max_by_key(|(_, part)| part.len()).unwrap().1[5000] ^= 1;
+    }
+    let rotten = run(&dir, &endpoint, "bucket check s3://films --scrub");
+    assert_eq!(rotten.code, Some(4), "{}", rotten.err);
+    let lines: Vec<&str> = rotten.out.lines().collect();
+    for (line, title) in lines.iter().zip(["'film': ", "'same': "]) {
+        assert!(line.starts_with(title), "{}", rotten.out);
+        assert!(line.ends_with("has other content than its name says"), "{}", rotten.out);
+    }
+    assert!(lines[2].starts_with("to repair: `tenuto bucket push --verify` "), "{}", rotten.out);
+    let json = json_of(&run(&dir, &endpoint, "bucket check s3://films --scrub --json"));
+    let hint = json["findings"][1]["hint"].as_str().unwrap();
+    assert!(hint.contains("push --verify"), "{hint}");
+    assert_eq!(push("film"), "'film' was in the bucket\n", "its size is right");
+    let repaired = "'film' was in the bucket: 3 objects verified, 1 object missing or damaged, \
+                    written anew\n";
+    assert_eq!(push("film --verify"), repaired);
+    let sound = run(&dir, &endpoint, "bucket check s3://films --scrub");
+    assert_eq!(sound.code, Some(0), "{}", sound.out);
+}
+
+#[test]
 fn a_served_store_is_read_and_filled_by_its_server() {
     let dir = TestDir::with_store();
     dir.film("film.mkv");
