@@ -23,17 +23,18 @@ mod check;
 mod error;
 mod listing;
 mod manifest;
+mod remove;
 mod transfer;
 
 pub use check::{BucketCheck, BucketFinding};
 pub use error::{BucketError, DamagedPlace};
 pub use listing::{BucketListing, BucketTitle};
 pub use manifest::{Manifest, Part};
+pub use remove::Removed;
 pub use transfer::{FillOptions, FilledTitle, PartPeers, PushOptions, Pushed, WantedPart};
 
 use s3::{S3Access, S3Address, S3Client, S3Error, S3ErrorKind};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -98,29 +99,6 @@ impl TitleBucket {
     /// [`BucketError::NoTitle`], [`BucketError::Damaged`], and those of the bucket.
     pub fn manifest(&self, title: &str) -> Result<Manifest, BucketError> {
         self.read_manifest(&self.client()?, title)
-    }
-
-    /// Removes a title, and its parts that no other title has. A push at the same time may rely on
-    /// a part that is removed here; `check` finds it.
-    ///
-    /// # Errors
-    /// [`BucketError::NoTitle`], and those of the bucket. The title is gone before its parts are.
-    pub fn remove(&self, title: &str) -> Result<(), BucketError> {
-        let client = self.client()?;
-        let manifest = self.read_manifest(&client, title)?;
-        let mut unused: BTreeSet<&str> =
-            manifest.parts().map(|part| part.sha256.as_str()).collect();
-        tried(|| client.delete(&self.manifest_key(title)))?;
-        for other in self.titles()? {
-            let other = self.read_manifest(&client, &other)?;
-            for part in other.parts() {
-                unused.remove(part.sha256.as_str());
-            }
-        }
-        for part in unused {
-            tried(|| client.delete(&self.key(PARTS, part)))?;
-        }
-        Ok(())
     }
 
     fn read_manifest(&self, client: &S3Client, title: &str) -> Result<Manifest, BucketError> {

@@ -2,7 +2,7 @@
 
 use crate::{
     BucketCheck, BucketError, BucketListing, DamagedPlace, FillOptions, PartPeers, PushOptions,
-    Pushed, TitleBucket, WantedPart,
+    Pushed, Removed, TitleBucket, WantedPart,
 };
 use device::MemoryDevice;
 use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
@@ -266,6 +266,81 @@ fn a_push_that_verifies_ends_with_the_error_of_a_bucket_that_fails() {
     let asked = bucket.asked.lock().unwrap();
     assert!(asked.iter().filter(|what| *what == "GET").count() > 1, "{asked:?}");
     assert!(asked.iter().all(|what| what != "PUT"), "what cannot be read is not written");
+}
+
+/// The path of a manifest in the bucket.
+fn manifest_path(title: &str) -> String {
+    format!("/films/house/titles/{title}.json")
+}
+
+#[test]
+fn titles_beside_a_damaged_manifest_are_pushed_and_removed() {
+    for content in ["", "{}"] {
+        let bucket = TestBucket::default();
+        let (titles, from) = (right(&bucket), store());
+        for (title, seed) in [("bad", 1), ("same", 1), ("alone", 2), ("late", 3)] {
+            put(&from, title, &[MIB], seed);
+        }
+        for title in ["bad", "same", "alone"] {
+            push(&titles, &from, title).unwrap();
+        }
+        bucket.objects.lock().unwrap().insert(manifest_path("bad"), content.into());
+        assert_eq!(push(&titles, &from, "late").unwrap().written, 2);
+        let error = push(&titles, &from, "bad").unwrap_err();
+        let hint = error.hint().unwrap();
+        assert!(
+            hint.starts_with("remove the title from the bucket (`tenuto bucket rm`)"),
+            "{hint}"
+        );
+
+        // The parts of the other may be of the damaged one.
+        let parts: Vec<_> = titles.manifest("alone").unwrap().parts().cloned().collect();
+        let removed = titles.remove("alone").unwrap();
+        let wanted = Removed {
+            kept_parts: 2,
+            kept_bytes: parts.iter().map(|part| part.bytes).sum(),
+            unreadable: vec!["bad".to_owned()],
+            ..Removed::default()
+        };
+        assert_eq!(removed, wanted);
+        assert!(matches!(titles.remove("alone"), Err(BucketError::NoTitle { .. })));
+        assert_eq!(scrub(&titles).unused_parts, 2);
+
+        // They go with it. What the others have stays, and what is no part.
+        let foreign = "/films/house/parts/readme.txt";
+        bucket.objects.lock().unwrap().insert(foreign.to_owned(), b"mine".to_vec());
+        let removed = titles.remove("bad").unwrap();
+        assert!(
+            removed.damage.as_ref().unwrap().contains("its manifest is not one"),
+            "{removed:?}"
+        );
+        let Removed { parts, kept_parts, unreadable, .. } = removed;
+        assert_eq!((parts, kept_parts, unreadable.len()), (2, 0, 0));
+        assert!(bucket.objects.lock().unwrap().remove(foreign).is_some());
+        let found = scrub(&titles);
+        assert_eq!((found.titles, found.parts, found.unused_parts), (2, 4, 0));
+        assert_eq!(found.findings, []);
+        let again = push(&titles, &from, "bad").unwrap();
+        assert_eq!((again.written, again.keeps_conditions), (0, Some(true)), "it is there again");
+    }
+}
+
+#[test]
+fn of_two_damaged_titles_the_last_takes_the_parts() {
+    let bucket = TestBucket::default();
+    let (titles, from) = (right(&bucket), store());
+    for (title, seed) in [("one", 1), ("two", 2), ("sound", 3)] {
+        put(&from, title, &[MIB], seed);
+        push(&titles, &from, title).unwrap();
+    }
+    for title in ["one", "two"] {
+        bucket.objects.lock().unwrap().insert(manifest_path(title), Vec::new());
+    }
+    let first = titles.remove("one").unwrap();
+    assert_eq!((first.parts, first.kept_parts, &first.unreadable[..]), (0, 4, &["two".into()][..]));
+    let last = titles.remove("two").unwrap();
+    assert_eq!((last.parts, last.kept_parts, last.unreadable.len()), (4, 0, 0));
+    assert_eq!((scrub(&titles).findings, scrub(&titles).unused_parts), (vec![], 0));
 }
 
 #[test]

@@ -377,7 +377,7 @@ pub(crate) enum BucketCommand {
     /// not written twice.
     ///
     /// With --verify the objects that are there are read, too, and written again where they are
-    /// damaged.
+    /// damaged. A title whose manifest is damaged is removed first (`tenuto bucket rm`).
     ///
     /// A store being served is read by its server, in disk time that no viewer has reserved.
     Push(BucketPushArgs),
@@ -390,10 +390,15 @@ pub(crate) enum BucketCommand {
     /// A store being served is written by its server, in disk time that no viewer has reserved.
     Fill(BucketStoreArgs),
     /// List the titles of a bucket.
+    ///
+    /// Titles whose manifests are damaged are named after the others, with exit code 4.
     Ls(BucketArgs),
     /// Remove a title from a bucket.
     ///
     /// Its objects are removed unless another title has the same. Push nothing at the same time.
+    ///
+    /// With a title whose manifest is damaged, all objects that no title has are removed. While the
+    /// manifest of another title is damaged, all objects stay, because they may be of that one.
     Rm(BucketRmArgs),
     /// Look whether all objects of all titles are in a bucket.
     ///

@@ -7,7 +7,7 @@ use crate::args::stores::{
 };
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
-use bucket::{BucketError, BucketFinding, TitleBucket};
+use bucket::{BucketError, BucketFinding, Removed, TitleBucket};
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use store::TitleSelection;
 use tenuto_agent::stop_on_signals;
 use units::show::count;
-use units::{ByteCount, show_duration};
+use units::{ByteCount, Hinted as _, show_duration};
 
 pub(crate) fn run(command: &BucketCommand) -> Result<(), Failure> {
     match command {
@@ -227,13 +227,29 @@ struct BucketTitle {
 #[derive(Serialize)]
 struct BucketList {
     titles: Vec<BucketTitle>,
+    /// Titles whose manifests cannot be read.
+    damaged: Vec<BucketDamage>,
 }
 
 fn ls(args: &BucketArgs) -> Result<(), Failure> {
     let bucket = titles_of(args)?;
-    let mut titles = Vec::new();
+    let (mut titles, mut damaged) = (Vec::new(), Vec::new());
     for title in bucket.titles()? {
-        let manifest = bucket.manifest(&title)?;
+        let manifest = match bucket.manifest(&title) {
+            Ok(manifest) => manifest,
+            // Removed since it was listed.
+            Err(BucketError::NoTitle { .. }) => continue,
+            Err(BucketError::Damaged { what, place, .. }) => {
+                damaged.push(BucketFinding { title, what, place }.into());
+                continue;
+            }
+            Err(error @ BucketError::BadName { .. }) => {
+                let (text, hint) = (error.to_string(), error.hint().unwrap_or_default());
+                damaged.push(BucketDamage { title, text, hint });
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         titles.push(BucketTitle {
             title,
             bytes: manifest.bytes,
@@ -244,9 +260,9 @@ fn ls(args: &BucketArgs) -> Result<(), Failure> {
             content: manifest.content,
         });
     }
-    let list = BucketList { titles };
+    let list = BucketList { titles, damaged };
     args.report.show(&list, || {
-        if list.titles.is_empty() {
+        if list.titles.is_empty() && list.damaged.is_empty() {
             return "no title\n".to_owned();
         }
         let mut table = Table::new(&["title", ">size", ">length", ">tracks", "sealed"]);
@@ -260,21 +276,48 @@ fn ls(args: &BucketArgs) -> Result<(), Failure> {
                 units::show::moment(title.created),
             ]);
         }
-        table.show() + "\n"
+        let titles = if list.titles.is_empty() { String::new() } else { table.show() + "\n" };
+        titles + &damage_page(&list.damaged)
     });
-    Ok(())
+    if list.damaged.is_empty() { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
 }
 
 /// The report of `bucket rm`.
 #[derive(Serialize)]
 struct BucketRemoval<'a> {
     title: &'a str,
+    /// What was wrong with its manifest.
+    damage: Option<String>,
+    removed: u64,
+    kept: u64,
+    kept_bytes: u64,
+    /// Other titles, whose manifests cannot be read.
+    unreadable: Vec<String>,
 }
 
 fn rm(args: &BucketRmArgs) -> Result<(), Failure> {
     let BucketRmArgs { bucket, title } = args;
-    titles_of(bucket)?.remove(title)?;
-    bucket.report.show(&BucketRemoval { title }, || format!("'{title}' is removed\n"));
+    let removed = titles_of(bucket)?.remove(title)?;
+    let Removed { damage, parts, kept_parts, kept_bytes, unreadable } = removed;
+    let report =
+        BucketRemoval { title, damage, removed: parts, kept: kept_parts, kept_bytes, unreadable };
+    bucket.report.show(&report, || {
+        let mut page = match &report.damage {
+            None => format!("'{title}' is removed\n"),
+            Some(damage) => format!("'{title}' is removed; it was damaged: {damage}\n"),
+        };
+        if report.kept > 0 {
+            let (objects, bytes) = (count(report.kept, "object"), ByteCount(report.kept_bytes));
+            let others = report.unreadable.iter().map(|title| format!("'{title}'"));
+            let others = others.collect::<Vec<_>>().join(", ");
+            page += &format!(
+                "{objects}, {bytes}, may be of titles whose manifests are damaged, and stay: \
+                 {others}\nremove those titles, too (`tenuto bucket rm`): with the last one go all \
+                 objects that no title has\n"
+            );
+        }
+        page
+    });
     Ok(())
 }
 

@@ -138,6 +138,55 @@ fn a_damaged_object_is_named_for_all_titles_that_share_it_and_repaired() {
 }
 
 #[test]
+fn a_damaged_manifest_is_named_and_removed() {
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.write("bad.txt", "a file title\n");
+    dir.write("alone.txt", "another file title\n");
+    dir.ok("ingest a.store film.mkv");
+    dir.ok("ingest a.store bad.txt alone.txt --as file");
+    let bucket = TestBucket::default();
+    let endpoint = bucket.listen(|_| None);
+    let run = |line: &str| run(&dir, &endpoint, line);
+    assert_eq!(run("bucket push s3://films a.store").code, Some(0));
+    let manifest = "/films/titles/bad.json".to_owned();
+    bucket.objects.lock().unwrap().insert(manifest, b"{}".to_vec()).unwrap();
+    let listed = run("bucket ls s3://films");
+    assert_eq!(listed.code, Some(4), "{}", listed.err);
+    let lines: Vec<&str> = listed.out.lines().filter(|line| !line.is_empty()).collect();
+    for (line, start) in lines[1..].iter().zip(["alone ", "film ", "'bad': its manifest is not"]) {
+        assert!(line.starts_with(start), "{}", listed.out);
+    }
+    assert!(lines[4].starts_with("to repair: remove the title from the bucket"), "{}", listed.out);
+    let json = json_of(&run("bucket ls s3://films --json"));
+    assert_eq!(
+        (&json["titles"][1]["title"], &json["damaged"][0]["title"]),
+        (&json!("film"), &json!("bad"))
+    );
+
+    let refused = run("bucket push s3://films a.store bad film");
+    assert_eq!(refused.code, Some(4), "{}", refused.err);
+    assert!(
+        refused.err.contains("remove the title from the bucket (`tenuto bucket rm`)"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(refused.out, "'film' was in the bucket\n");
+    let beside = run("bucket rm s3://films alone");
+    assert_eq!(beside.code, Some(0), "{}", beside.err);
+    let stays = ["'alone' is removed\n2 objects, ", " and stay: 'bad'\nremove those titles, too"];
+    assert!(stays.iter().all(|words| beside.out.contains(words)), "{}", beside.out);
+    let removed = json_of(&run("bucket rm s3://films bad --json"));
+    assert_eq!((&removed["removed"], &removed["unreadable"]), (&json!(4), &json!([])));
+    assert_eq!(run("bucket push s3://films a.store").code, Some(0));
+    let sound = json_of(&run("bucket check s3://films --scrub --json"));
+    assert_eq!(
+        (&sound["clean"], &sound["titles"], &sound["unused_parts"]),
+        (&json!(true), &json!(3), &json!(0))
+    );
+}
+
+#[test]
 fn a_served_store_is_read_and_filled_by_its_server() {
     let dir = TestDir::with_store();
     dir.film("film.mkv");
