@@ -17,7 +17,7 @@ use std::time::Duration;
 use store::TitleSelection;
 use tenuto_agent::stop_on_signals;
 use units::show::count;
-use units::{ByteCount, Hinted as _, show_duration};
+use units::{ByteCount, Hinted as _};
 
 pub(crate) fn run(command: &BucketCommand) -> Result<(), Failure> {
     match command {
@@ -267,16 +267,18 @@ fn ls(args: &BucketArgs) -> Result<(), Failure> {
         }
         let mut table = Table::new(&["title", ">size", ">length", ">tracks", "sealed"]);
         for title in &list.titles {
-            let length = Duration::try_from_secs_f64(title.seconds).unwrap_or_default();
             table.row(vec![
                 title.title.clone(),
                 ByteCount(title.bytes).to_string(),
-                if length.is_zero() { "-".to_owned() } else { show_duration(length) },
+                match title.seconds {
+                    0.0 => "-".to_owned(),
+                    seconds => units::show::length(seconds),
+                },
                 title.tracks.to_string(),
                 units::show::moment(title.created),
             ]);
         }
-        let titles = if list.titles.is_empty() { String::new() } else { table.show() + "\n" };
+        let titles = if list.titles.is_empty() { String::new() } else { table.show() };
         titles + &damage_page(&list.damaged)
     });
     if list.damaged.is_empty() { Ok(()) } else { Err(Failure::reported(Code::Damage)) }

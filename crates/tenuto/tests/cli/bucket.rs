@@ -140,7 +140,7 @@ fn a_damaged_object_is_named_for_all_titles_that_share_it_and_repaired() {
 #[test]
 fn a_damaged_manifest_is_named_and_removed() {
     let dir = TestDir::with_store();
-    dir.film("film.mkv");
+    dir.film_of(60, "film.mkv");
     dir.write("bad.txt", "a file title\n");
     dir.write("alone.txt", "another file title\n");
     dir.ok("ingest a.store film.mkv");
@@ -149,11 +149,18 @@ fn a_damaged_manifest_is_named_and_removed() {
     let endpoint = bucket.listen(|_| None);
     let run = |line: &str| run(&dir, &endpoint, line);
     assert_eq!(run("bucket push s3://films a.store").code, Some(0));
+    let listed = run("bucket ls s3://films").out;
+    assert_eq!(listed.lines().count(), 4, "{listed}");
+    assert!(!listed.ends_with("\n\n"), "{listed}");
+    // As `ls` has it.
+    assert!(dir.ok("ls a.store --long").contains(" 1:00 "));
+    assert!(listed.contains(" 1:00 "), "{listed}");
+
     let manifest = "/films/titles/bad.json".to_owned();
     bucket.objects.lock().unwrap().insert(manifest, b"{}".to_vec()).unwrap();
     let listed = run("bucket ls s3://films");
     assert_eq!(listed.code, Some(4), "{}", listed.err);
-    let lines: Vec<&str> = listed.out.lines().filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = listed.out.lines().collect();
     for (line, start) in lines[1..].iter().zip(["alone ", "film ", "'bad': its manifest is not"]) {
         assert!(line.starts_with(start), "{}", listed.out);
     }
