@@ -1,6 +1,6 @@
 //! Looks whether all parts of the titles in a bucket are there.
 
-use crate::{BucketError, PARTS, TitleBucket, tried};
+use crate::{BucketError, DamagedPlace, PARTS, TitleBucket, tried};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{JobProgress, StoreError};
@@ -18,7 +18,7 @@ pub struct BucketCheck {
     pub unused_parts: u64,
     /// Bytes of those parts.
     pub unused_bytes: u64,
-    /// All damage.
+    /// All damage; that of a part for each title that uses it.
     pub findings: Vec<BucketFinding>,
 }
 
@@ -29,6 +29,8 @@ pub struct BucketFinding {
     pub title: String,
     /// What is wrong.
     pub what: String,
+    /// Where it is wrong.
+    pub place: DamagedPlace,
 }
 
 impl TitleBucket {
@@ -50,6 +52,8 @@ impl TitleBucket {
             .filter_map(|object| Some((object.key.strip_prefix(&folder)?, object.size)))
             .collect();
         let mut used: BTreeSet<String> = BTreeSet::new();
+        // What was found of each part that was looked at, by its name and length.
+        let mut looked_at: BTreeMap<(String, u64), Option<String>> = BTreeMap::new();
         let mut check = BucketCheck::default();
         let titles = self.titles()?;
         check.titles = titles.len() as u64;
@@ -58,19 +62,33 @@ impl TitleBucket {
                 Ok(manifest) => manifest,
                 Err(error @ BucketError::S3(_)) => return Err(error),
                 Err(error) => {
-                    check.findings.push(BucketFinding { title: title.clone(), what: what(error) });
+                    let (title, place) = (title.clone(), DamagedPlace::Manifest);
+                    check.findings.push(BucketFinding { title, what: what(error), place });
                     continue;
                 }
             };
+            let mut of_title = BTreeSet::new();
             for part in manifest.parts() {
-                if !used.insert(part.sha256.clone()) {
+                let key = (part.sha256.clone(), part.bytes);
+                if !of_title.insert(key.clone()) {
+                    continue;
+                }
+                let mut report = |what: &Option<String>| {
+                    let (title, place) = (title.clone(), DamagedPlace::Part);
+                    let finding = |what| BucketFinding { title, what, place };
+                    check.findings.extend(what.clone().map(finding));
+                };
+                if let Some(found) = looked_at.get(&key) {
+                    report(found);
                     continue;
                 }
                 if cancel.load(Ordering::Relaxed) {
                     return Err(StoreError::Cancelled.into());
                 }
-                check.parts += 1;
-                check.bytes += part.bytes;
+                if used.insert(part.sha256.clone()) {
+                    check.parts += 1;
+                    check.bytes += part.bytes;
+                }
                 let found = match there.get(part.sha256.as_str()) {
                     None => Some(format!("{folder}{} is not there", part.sha256)),
                     Some(size) if *size != part.bytes => {
@@ -84,8 +102,8 @@ impl TitleBucket {
                     },
                     Some(_) => None,
                 };
-                let title = title.clone();
-                check.findings.extend(found.map(|what| BucketFinding { title, what }));
+                report(&found);
+                looked_at.insert(key, found);
                 progress(JobProgress { stage: "checking", done: check.bytes, total: None });
             }
         }

@@ -41,7 +41,34 @@ pub enum BucketError {
         title: String,
         /// What is wrong.
         what: String,
+        /// Where it is wrong.
+        place: DamagedPlace,
     },
+}
+
+/// The place of damage in a bucket, which decides how it is repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DamagedPlace {
+    /// The manifest of a title: it is removed, and the title pushed again.
+    Manifest,
+    /// A part of a title: a push that verifies writes it again, for all titles that share it.
+    Part,
+}
+
+impl DamagedPlace {
+    /// What repairs damage here.
+    pub fn repair(self) -> &'static str {
+        match self {
+            Self::Manifest => {
+                "remove the title from the bucket (`tenuto bucket rm`), then push it again from a \
+                 store that has it (`tenuto bucket push`)"
+            }
+            Self::Part => {
+                "`tenuto bucket push --verify` with a store that has the title writes the damaged \
+                 objects again"
+            }
+        }
+    }
 }
 
 impl BucketError {
@@ -66,9 +93,9 @@ impl Hinted for BucketError {
             Self::NoTitle { .. } => "`tenuto bucket ls` lists the titles",
             Self::Exists { .. } => "remove it from the bucket first, or rename yours",
             Self::BadName { .. } => "rename it first",
-            Self::Damaged { .. } => {
-                "`tenuto bucket check --scrub` finds all damage; push the title again from a store \
-                 that has it, after `tenuto bucket rm`"
+            Self::Damaged { place, .. } => {
+                let repair = place.repair();
+                return Some(format!("{repair}; `tenuto bucket check --scrub` finds all damage"));
             }
         };
         Some(hint.to_owned())

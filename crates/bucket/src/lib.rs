@@ -11,7 +11,8 @@
 //! Nothing is written twice: a part's name is its content, so that equal parts are one object, an
 //! interrupted push goes on where it was, and two pushes of one title write the same. A manifest is
 //! written once; where the server keeps to conditions (`If-None-Match`), also between two clients
-//! at the same time. Only GET, PUT, HEAD, LIST and DELETE are needed.
+//! at the same time. Only GET, PUT, HEAD, LIST and DELETE are needed. A push that verifies writes
+//! again what is damaged.
 //!
 //! A title that was filled has the content of the one that was pushed ([`store::Content`]), so that
 //! both are copies of each other.
@@ -22,17 +23,18 @@ mod check;
 mod error;
 mod listing;
 mod manifest;
+mod remove;
 mod transfer;
 
 pub use check::{BucketCheck, BucketFinding};
-pub use error::BucketError;
+pub use error::{BucketError, DamagedPlace};
 pub use listing::{BucketListing, BucketTitle};
 pub use manifest::{Manifest, Part};
-pub use transfer::{FillOptions, FilledTitle, PartPeers, Pushed, WantedPart};
+pub use remove::Removed;
+pub use transfer::{FillOptions, FilledTitle, PartPeers, PushOptions, Pushed, WantedPart};
 
 use s3::{S3Access, S3Address, S3Client, S3Error, S3ErrorKind};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -99,29 +101,6 @@ impl TitleBucket {
         self.read_manifest(&self.client()?, title)
     }
 
-    /// Removes a title, and its parts that no other title has. A push at the same time may rely on
-    /// a part that is removed here; `check` finds it.
-    ///
-    /// # Errors
-    /// [`BucketError::NoTitle`], and those of the bucket. The title is gone before its parts are.
-    pub fn remove(&self, title: &str) -> Result<(), BucketError> {
-        let client = self.client()?;
-        let manifest = self.read_manifest(&client, title)?;
-        let mut unused: BTreeSet<&str> =
-            manifest.parts().map(|part| part.sha256.as_str()).collect();
-        tried(|| client.delete(&self.manifest_key(title)))?;
-        for other in self.titles()? {
-            let other = self.read_manifest(&client, &other)?;
-            for part in other.parts() {
-                unused.remove(part.sha256.as_str());
-            }
-        }
-        for part in unused {
-            tried(|| client.delete(&self.key(PARTS, part)))?;
-        }
-        Ok(())
-    }
-
     fn read_manifest(&self, client: &S3Client, title: &str) -> Result<Manifest, BucketError> {
         check_name(title)?;
         let read = tried(|| client.get(&self.manifest_key(title), LARGEST_MANIFEST));
@@ -131,8 +110,11 @@ impl TitleBucket {
             }
             _ => error.into(),
         })?;
-        Manifest::parse(title, &bytes)
-            .map_err(|what| BucketError::Damaged { title: title.to_owned(), what })
+        Manifest::parse(title, &bytes).map_err(|what| BucketError::Damaged {
+            title: title.to_owned(),
+            what,
+            place: DamagedPlace::Manifest,
+        })
     }
 
     fn client(&self) -> Result<S3Client, S3Error> {

@@ -43,9 +43,7 @@ impl Part {
 
     /// Whether the name is a hash and no path of the bucket.
     fn is_valid(&self) -> bool {
-        self.sha256.len() == 64
-            && self.sha256.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
-            && (1..=LARGEST_PART).contains(&self.bytes)
+        is_part_name(&self.sha256) && (1..=LARGEST_PART).contains(&self.bytes)
     }
 }
 
@@ -89,6 +87,11 @@ impl Manifest {
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         std::iter::once(&self.index).chain(self.tracks.iter().flatten())
     }
+}
+
+/// Whether a name can be that of a part: a SHA-256 in hexadecimal digits.
+pub(crate) fn is_part_name(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The version of the form.

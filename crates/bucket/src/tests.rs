@@ -1,6 +1,9 @@
 //! Titles pushed to a bucket in memory and filled from it, and what a bucket may do to them.
 
-use crate::{BucketError, BucketListing, FillOptions, PartPeers, Pushed, TitleBucket, WantedPart};
+use crate::{
+    BucketCheck, BucketError, BucketListing, DamagedPlace, FillOptions, PartPeers, PushOptions,
+    Pushed, Removed, TitleBucket, WantedPart,
+};
 use device::MemoryDevice;
 use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
 use s3::{S3Access, S3Address, S3ErrorKind};
@@ -57,6 +60,15 @@ fn push(titles: &TitleBucket, store: &SoleOwner, title: &str) -> Result<Pushed, 
 
 fn fill(titles: &TitleBucket, store: &SoleOwner, title: &str) -> Result<TitleRecord, BucketError> {
     titles.fill(store, title, &mut |_| {}, &AtomicBool::new(false))
+}
+
+fn push_verified(titles: &TitleBucket, store: &SoleOwner, title: &str) -> Pushed {
+    let options = PushOptions { verify: true };
+    titles.push_with(store, title, options, &mut |_| {}, &AtomicBool::new(false)).unwrap()
+}
+
+fn scrub(titles: &TitleBucket) -> BucketCheck {
+    titles.check(true, &mut |_| {}, &AtomicBool::new(false)).unwrap()
 }
 
 /// The store has nothing, and nothing is taken of it.
@@ -196,6 +208,139 @@ fn a_push_again_writes_what_is_missing_or_of_another_size() {
         assert_eq!((again.written, again.keeps_conditions), (written, None), "{name}");
         assert_eq!(fill(&titles, &to, "film").is_ok(), name != "other bytes", "{name}");
     }
+}
+
+#[test]
+fn a_push_that_verifies_repairs_all_titles_that_share_a_part() {
+    for (name, change) in [
+        ("other bytes", (|part| part[100] ^= 1) as fn(&mut Vec<u8>)),
+        ("cut off", |part| part.truncate(part.len() - 1)),
+        ("longer", |part| part.push(0)),
+    ] {
+        let bucket = TestBucket::default();
+        let (titles, from) = (right(&bucket), store());
+        for (title, seed) in [("film", 1), ("same", 1), ("other", 2), ("new", 1)] {
+            put(&from, title, &[20 * MIB], seed);
+        }
+        for title in ["film", "same", "other"] {
+            push(&titles, &from, title).unwrap();
+        }
+        let shared = titles.manifest("film").unwrap().tracks[0][0].sha256.clone();
+        let path = format!("/films/house/parts/{shared}");
+        let damage = || change(bucket.objects.lock().unwrap().get_mut(&path).unwrap());
+        damage();
+        let found = scrub(&titles);
+        assert_eq!((found.titles, found.parts), (3, 6), "{name}");
+        let damaged: Vec<_> =
+            found.findings.iter().map(|one| (one.title.as_str(), one.place)).collect();
+        assert_eq!(damaged, [("film", DamagedPlace::Part), ("same", DamagedPlace::Part)], "{name}");
+        let repaired = push_verified(&titles, &from, "same");
+        let wanted = (20 * MIB as u64, 3, 1, None);
+        let Pushed { bytes, parts, written, keeps_conditions } = repaired;
+        assert_eq!((bytes, parts, written, keeps_conditions), wanted, "{name}");
+        assert_eq!(scrub(&titles).findings, [], "{name}");
+        assert_eq!(push_verified(&titles, &from, "film").written, 0, "{name}");
+        // Also with a title that was not in the bucket.
+        damage();
+        let new = push_verified(&titles, &from, "new");
+        assert_eq!((new.parts, new.written, new.keeps_conditions), (3, 1, Some(true)), "{name}");
+        assert_eq!(scrub(&titles).findings, [], "{name}");
+    }
+}
+
+#[test]
+fn a_push_that_verifies_ends_with_the_error_of_a_bucket_that_fails() {
+    let bucket = TestBucket::default();
+    let (titles, from) = (right(&bucket), store());
+    put(&from, "film", &[MIB], 1);
+    put(&from, "same", &[MIB], 1);
+    push(&titles, &from, "film").unwrap();
+    // After the manifest, which is not there, the index and the part are read.
+    let refuses = BucketFault::Answers("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    let faults = [BucketFault::None, refuses, refuses].map(|fault| ("GET", fault));
+    *bucket.faults.lock().unwrap() = faults.to_vec();
+    bucket.asked.lock().unwrap().clear();
+    let (options, none) = (PushOptions { verify: true }, AtomicBool::new(false));
+    let error = titles.push_with(&from, "same", options, &mut |_| {}, &none).unwrap_err();
+    assert!(matches!(error, BucketError::S3(_)), "{error}");
+    let asked = bucket.asked.lock().unwrap();
+    assert!(asked.iter().filter(|what| *what == "GET").count() > 1, "{asked:?}");
+    assert!(asked.iter().all(|what| what != "PUT"), "what cannot be read is not written");
+}
+
+/// The path of a manifest in the bucket.
+fn manifest_path(title: &str) -> String {
+    format!("/films/house/titles/{title}.json")
+}
+
+#[test]
+fn titles_beside_a_damaged_manifest_are_pushed_and_removed() {
+    for content in ["", "{}"] {
+        let bucket = TestBucket::default();
+        let (titles, from) = (right(&bucket), store());
+        for (title, seed) in [("bad", 1), ("same", 1), ("alone", 2), ("late", 3)] {
+            put(&from, title, &[MIB], seed);
+        }
+        for title in ["bad", "same", "alone"] {
+            push(&titles, &from, title).unwrap();
+        }
+        bucket.objects.lock().unwrap().insert(manifest_path("bad"), content.into());
+        assert_eq!(push(&titles, &from, "late").unwrap().written, 2);
+        let error = push(&titles, &from, "bad").unwrap_err();
+        let hint = error.hint().unwrap();
+        assert!(
+            hint.starts_with("remove the title from the bucket (`tenuto bucket rm`)"),
+            "{hint}"
+        );
+
+        // The parts of the other may be of the damaged one.
+        let parts: Vec<_> = titles.manifest("alone").unwrap().parts().cloned().collect();
+        let removed = titles.remove("alone").unwrap();
+        let wanted = Removed {
+            kept_parts: 2,
+            kept_bytes: parts.iter().map(|part| part.bytes).sum(),
+            unreadable: vec!["bad".to_owned()],
+            ..Removed::default()
+        };
+        assert_eq!(removed, wanted);
+        assert!(matches!(titles.remove("alone"), Err(BucketError::NoTitle { .. })));
+        assert_eq!(scrub(&titles).unused_parts, 2);
+
+        // They go with it. What the others have stays, and what is no part.
+        let foreign = "/films/house/parts/readme.txt";
+        bucket.objects.lock().unwrap().insert(foreign.to_owned(), b"mine".to_vec());
+        let removed = titles.remove("bad").unwrap();
+        assert!(
+            removed.damage.as_ref().unwrap().contains("its manifest is not one"),
+            "{removed:?}"
+        );
+        let Removed { parts, kept_parts, unreadable, .. } = removed;
+        assert_eq!((parts, kept_parts, unreadable.len()), (2, 0, 0));
+        assert!(bucket.objects.lock().unwrap().remove(foreign).is_some());
+        let found = scrub(&titles);
+        assert_eq!((found.titles, found.parts, found.unused_parts), (2, 4, 0));
+        assert_eq!(found.findings, []);
+        let again = push(&titles, &from, "bad").unwrap();
+        assert_eq!((again.written, again.keeps_conditions), (0, Some(true)), "it is there again");
+    }
+}
+
+#[test]
+fn of_two_damaged_titles_the_last_takes_the_parts() {
+    let bucket = TestBucket::default();
+    let (titles, from) = (right(&bucket), store());
+    for (title, seed) in [("one", 1), ("two", 2), ("sound", 3)] {
+        put(&from, title, &[MIB], seed);
+        push(&titles, &from, title).unwrap();
+    }
+    for title in ["one", "two"] {
+        bucket.objects.lock().unwrap().insert(manifest_path(title), Vec::new());
+    }
+    let first = titles.remove("one").unwrap();
+    assert_eq!((first.parts, first.kept_parts, &first.unreadable[..]), (0, 4, &["two".into()][..]));
+    let last = titles.remove("two").unwrap();
+    assert_eq!((last.parts, last.kept_parts, last.unreadable.len()), (4, 0, 0));
+    assert_eq!((scrub(&titles).findings, scrub(&titles).unused_parts), (vec![], 0));
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //!                           └─ no peer, no room, wrong bytes ─▶ bucket ───┘
 //! ```
 
-use crate::{BucketError, Manifest, PARTS, Part, TitleBucket, check_name, tried};
+use crate::{BucketError, DamagedPlace, Manifest, PARTS, Part, TitleBucket, check_name, tried};
 use media::TitleIndex;
 use s3::{S3Client, S3Error, S3ErrorKind};
 use std::ops::Range;
@@ -33,6 +33,14 @@ pub struct Pushed {
     /// Whether the bucket keeps a client from replacing a manifest that another one has written at
     /// the same time. `None`: the title was there, and no manifest was written.
     pub keeps_conditions: Option<bool>,
+}
+
+/// How a title is pushed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PushOptions {
+    /// Whether the content of parts that are there is read and verified. Those with other content
+    /// are written again.
+    pub verify: bool,
 }
 
 /// How a title is filled.
@@ -81,13 +89,30 @@ impl TitleBucket {
     /// parts are written that are missing or of another size.
     ///
     /// # Errors
-    /// [`BucketError::Exists`] for a title of this name with other content, and failures of the
-    /// store and the bucket. The title is not in the bucket then; parts of it may be, and are not
-    /// written again the next time.
+    /// [`BucketError::Exists`] for a title of this name with other content,
+    /// [`BucketError::Damaged`] for one whose manifest cannot be read, and failures of the store
+    /// and the bucket. The title is not in the bucket then; parts of it may be, and are not written
+    /// again the next time.
     pub fn push(
         &self,
         source: &dyn StoreAccess,
         title: &str,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<Pushed, BucketError> {
+        self.push_with(source, title, PushOptions::default(), progress, cancel)
+    }
+
+    /// Writes a title of a store into the bucket like [`Self::push`], also parts whose content is
+    /// damaged.
+    ///
+    /// # Errors
+    /// Those of [`Self::push`].
+    pub fn push_with(
+        &self,
+        source: &dyn StoreAccess,
+        title: &str,
+        options: PushOptions,
         progress: &mut dyn FnMut(JobProgress),
         cancel: &AtomicBool,
     ) -> Result<Pushed, BucketError> {
@@ -96,7 +121,7 @@ impl TitleBucket {
         let is_there = match self.manifest(title) {
             Ok(there) => {
                 let pushed = already(&record, &there)?;
-                if self.has_parts(&there, cancel)? {
+                if !options.verify && self.has_parts(&there, cancel)? {
                     return Ok(pushed);
                 }
                 true
@@ -117,7 +142,7 @@ impl TitleBucket {
                 let done = done.clone();
                 scope.spawn(move || {
                     for (part, content) in parts {
-                        let result = self.put_part(client, &part, &content);
+                        let result = self.put_part(client, &part, &content, title, options);
                         let failed = result.is_err();
                         if done.send(result).is_err() || failed {
                             break;
@@ -190,7 +215,11 @@ impl TitleBucket {
         let (bucket, named) = (self.clone(), title.to_owned());
         let opening = requested(move || bucket.open(&named));
         let (manifest, index) = received(&opening, || waiting(0, None))??;
-        let damaged = |what: String| BucketError::Damaged { title: title.to_owned(), what };
+        let damaged = |what: String| BucketError::Damaged {
+            title: title.to_owned(),
+            what,
+            place: DamagedPlace::Manifest,
+        };
         let sizes = index.tracks.iter().map(|track| track.data_len);
         let named = manifest
             .tracks
@@ -237,6 +266,7 @@ impl TitleBucket {
         let index = TitleIndex::decode(&index).map_err(|error| BucketError::Damaged {
             title: title.to_owned(),
             what: format!("its index cannot be read: {error}"),
+            place: DamagedPlace::Manifest,
         })?;
         Ok((manifest, index))
     }
@@ -255,16 +285,25 @@ impl TitleBucket {
         (0..self.connections).map(|_| self.client()).collect()
     }
 
-    /// Writes a part if it is not there; whether it was written.
+    /// Writes a part if it is not there, or verified and damaged; whether it was written.
     fn put_part(
         &self,
         client: &S3Client,
         part: &Part,
         content: &[u8],
+        title: &str,
+        options: PushOptions,
     ) -> Result<bool, BucketError> {
         let key = self.key(PARTS, &part.sha256);
         if tried(|| client.size(&key))? == Some(part.bytes) {
-            return Ok(false);
+            if !options.verify {
+                return Ok(false);
+            }
+            match self.get_part(client, title, part) {
+                Ok(_) => return Ok(false),
+                Err(BucketError::Damaged { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         tried(|| client.put(&key, content))?;
         Ok(true)
@@ -281,6 +320,7 @@ impl TitleBucket {
         let damaged = |what: &str| BucketError::Damaged {
             title: title.to_owned(),
             what: format!("{} {what}", client.place(&key)),
+            place: DamagedPlace::Part,
         };
         let read = tried(|| client.get(&key, part.bytes));
         let content = read.map_err(|error| match error.kind {

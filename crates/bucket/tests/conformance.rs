@@ -11,7 +11,7 @@
 //! server does with conditions (`If-None-Match`) is looked for and may be nothing. Everything is
 //! written below the prefix, and removed.
 
-use bucket::{BucketError, TitleBucket};
+use bucket::{BucketError, PushOptions, TitleBucket};
 use device::MemoryDevice;
 use media::{LduIndex, TitleKind, TrackDescription, TrackKind};
 use s3::{S3Access, S3Address, S3Client, S3Error, S3ErrorKind};
@@ -275,6 +275,18 @@ fn titles_come_back(server: &Server, conditions: bool) {
     let found = titles.check(true, &mut |_| {}, &none).unwrap();
     assert_eq!((found.titles, found.parts, found.unused_parts), (2, 4, 0));
     assert_eq!(found.findings, []);
+    // A damaged part is written again by a push that verifies, for both titles.
+    let client = server.client();
+    let part = titles.manifest(names[0]).unwrap().tracks[0][0].clone();
+    client.put(&server.key(&format!("parts/{}", part.sha256)), &vec![0; 16 << 20]).unwrap();
+    let found = titles.check(true, &mut |_| {}, &none).unwrap();
+    let damaged: BTreeSet<String> = found.findings.into_iter().map(|one| one.title).collect();
+    assert_eq!(damaged, BTreeSet::from(names.map(str::to_owned)));
+    assert_eq!(push(names[0]).unwrap().written, 0, "its size is right");
+    let verify = PushOptions { verify: true };
+    let repaired = titles.push_with(&from, names[0], verify, &mut |_| {}, &none).unwrap();
+    assert_eq!((repaired.parts, repaired.written), (4, 1));
+    assert_eq!(titles.check(true, &mut |_| {}, &none).unwrap().findings, []);
     // Another title of this name is not written over the first.
     let other = store();
     put_title(&other, names[0], &bytes[..1 << 20]);
@@ -291,7 +303,6 @@ fn titles_come_back(server: &Server, conditions: bool) {
     assert!(matches!(fill(names[0]), Err(BucketError::NoTitle { .. } | BucketError::Store(_))));
     // The parts that the other store wrote before it was refused, and what was written to see
     // whether conditions are kept to.
-    let client = server.client();
     for object in client.list(&server.address.prefix).unwrap() {
         let is_part = object.key.starts_with(&server.key("parts/"));
         assert!(is_part || object.key == server.key("conditions"), "{}", object.key);

@@ -5,6 +5,7 @@
 
 use super::{RecordingSeries, Reply, Request};
 use crate::wire;
+use bucket::PushOptions;
 use media::{TitleIndex, TitleKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -103,9 +104,11 @@ pub fn execute(
             owner.end_session(*session)?;
             return Ok(Reply::SessionEnded);
         }
-        Request::Push { title, bucket } => {
+        Request::Push { title, bucket, verify } => {
             let store: &dyn StoreAccess = &(owner.store(), owner.background_io());
-            let pushed = bucket.push(store, title, &mut |done| progress(done.into()), cancel)?;
+            let options = PushOptions { verify: *verify };
+            let mut progress = |done: store::JobProgress| progress(done.into());
+            let pushed = bucket.push_with(store, title, options, &mut progress, cancel)?;
             return Ok(Reply::Pushed(wire::PushedTitle::new(title, &pushed)));
         }
         Request::Fill { title, bucket } => {

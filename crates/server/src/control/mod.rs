@@ -132,6 +132,8 @@ pub enum Request {
         title: String,
         /// The bucket.
         bucket: TitleBucket,
+        /// Whether objects that are there are read, and written again where they are damaged.
+        verify: bool,
     },
     /// Copy a title of a bucket into the store.
     Fill {

@@ -376,8 +376,11 @@ pub(crate) enum BucketCommand {
     /// An interrupted command goes on where it was when it is run again: objects that are there are
     /// not written twice.
     ///
+    /// With --verify the objects that are there are read, too, and written again where they are
+    /// damaged. A title whose manifest is damaged is removed first (`tenuto bucket rm`).
+    ///
     /// A store being served is read by its server, in disk time that no viewer has reserved.
-    Push(BucketStoreArgs),
+    Push(BucketPushArgs),
     /// Copy titles of a bucket into a store.
     ///
     /// Without TITLE all titles that the store does not have. Every object is verified before it is
@@ -387,15 +390,21 @@ pub(crate) enum BucketCommand {
     /// A store being served is written by its server, in disk time that no viewer has reserved.
     Fill(BucketStoreArgs),
     /// List the titles of a bucket.
+    ///
+    /// Titles whose manifests are damaged are named after the others, with exit code 4.
     Ls(BucketArgs),
     /// Remove a title from a bucket.
     ///
     /// Its objects are removed unless another title has the same. Push nothing at the same time.
+    ///
+    /// With a title whose manifest is damaged, all objects that no title has are removed. While the
+    /// manifest of another title is damaged, all objects stay, because they may be of that one.
     Rm(BucketRmArgs),
     /// Look whether all objects of all titles are in a bucket.
     ///
     /// Compares the manifests with a list of the objects. With --scrub all objects are read and
-    /// verified. Ends with exit code 4 when something is damaged. Objects that no title uses are
+    /// verified. An object that is damaged is named for each title that has it, with a command that
+    /// repairs it. Ends with exit code 4 when something is damaged. Objects that no title uses are
     /// counted: they are left by pushes that were interrupted.
     Check(BucketCheckArgs),
 }
@@ -412,6 +421,16 @@ pub(crate) struct BucketArgs {
     pub(crate) tls: TlsArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto bucket push`.
+#[derive(clap::Args)]
+pub(crate) struct BucketPushArgs {
+    #[command(flatten)]
+    pub(crate) transfer: BucketStoreArgs,
+    /// Read the objects that are there, too, and write damaged ones again.
+    #[arg(long)]
+    pub(crate) verify: bool,
 }
 
 /// Arguments of `tenuto bucket push` and `tenuto bucket fill`.

@@ -3,25 +3,27 @@
 use super::stores::mismatched;
 use crate::access::ask;
 use crate::args::stores::{
-    BucketArgs, BucketCheckArgs, BucketCommand, BucketRmArgs, BucketStoreArgs,
+    BucketArgs, BucketCheckArgs, BucketCommand, BucketPushArgs, BucketRmArgs, BucketStoreArgs,
 };
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar, Table};
-use bucket::{BucketError, TitleBucket};
+use bucket::{BucketError, BucketFinding, Removed, TitleBucket};
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use store::TitleSelection;
 use tenuto_agent::stop_on_signals;
 use units::show::count;
-use units::{ByteCount, show_duration};
+use units::{ByteCount, Hinted as _};
 
 pub(crate) fn run(command: &BucketCommand) -> Result<(), Failure> {
     match command {
-        BucketCommand::Push(args) => transfer(args, BucketTransfer::Push),
+        BucketCommand::Push(BucketPushArgs { transfer: args, verify }) => {
+            transfer(args, BucketTransfer::Push { verify: *verify })
+        }
         BucketCommand::Fill(args) => transfer(args, BucketTransfer::Fill),
         BucketCommand::Ls(args) => ls(args),
         BucketCommand::Rm(args) => rm(args),
@@ -35,7 +37,7 @@ fn titles_of(args: &BucketArgs) -> Result<TitleBucket, Failure> {
 
 #[derive(Clone, Copy, PartialEq)]
 enum BucketTransfer {
-    Push,
+    Push { verify: bool },
     Fill,
 }
 
@@ -82,7 +84,7 @@ fn transfer(args: &BucketStoreArgs, direction: BucketTransfer) -> Result<(), Fai
         let result = one(&bucket, store, direction, &mut done);
         if !about.report.json {
             match &result {
-                Ok(()) => out::print(&line(&done)),
+                Ok(()) => out::print(&line(&done, direction)),
                 Err(failure) => out::complain(&about_title(failure, &title)),
             }
         }
@@ -132,7 +134,7 @@ fn all(
     let Reply::Titles(stored) = ask(store, &all)? else { mismatched() };
     let stored: BTreeMap<String, String> =
         stored.titles.into_iter().map(|title| (title.name, title.content)).collect();
-    if direction == BucketTransfer::Push {
+    if matches!(direction, BucketTransfer::Push { .. }) {
         return Ok((stored.into_keys().collect(), Vec::new()));
     }
     let (both, missing): (Vec<String>, Vec<String>) =
@@ -159,8 +161,9 @@ fn one(
 ) -> Result<(), Failure> {
     let (title, bucket) = (done.title.clone(), bucket.clone());
     match direction {
-        BucketTransfer::Push => {
-            let Reply::Pushed(pushed) = ask(store, &Request::Push { title, bucket })? else {
+        BucketTransfer::Push { verify } => {
+            let Reply::Pushed(pushed) = ask(store, &Request::Push { title, bucket, verify })?
+            else {
                 mismatched()
             };
             done.pushed = Some(pushed);
@@ -175,7 +178,7 @@ fn one(
     Ok(())
 }
 
-fn line(done: &TransferredTitle) -> String {
+fn line(done: &TransferredTitle, direction: BucketTransfer) -> String {
     let title = &done.title;
     if let Some(filled) = &done.filled {
         return format!("'{title}' is in the store: {}\n", ByteCount(filled.bytes));
@@ -183,10 +186,20 @@ fn line(done: &TransferredTitle) -> String {
     let Some(pushed) = &done.pushed else { return String::new() };
     let bytes = ByteCount(pushed.bytes);
     match pushed.keeps_conditions {
-        None if pushed.written == 0 => format!("'{title}' was in the bucket\n"),
         None => {
-            let written = count(pushed.written, "object");
-            format!("'{title}' was in the bucket with {written} missing or cut off, written anew\n")
+            let verifies = direction == BucketTransfer::Push { verify: true };
+            let (written, parts) = (count(pushed.written, "object"), count(pushed.parts, "object"));
+            match (pushed.written, verifies) {
+                (0, false) => format!("'{title}' was in the bucket\n"),
+                (0, true) => format!("'{title}' was in the bucket: {parts} verified\n"),
+                (_, false) => format!(
+                    "'{title}' was in the bucket with {written} missing or cut off, written anew\n"
+                ),
+                (_, true) => format!(
+                    "'{title}' was in the bucket: {parts} verified, {written} missing or damaged, \
+                     written anew\n"
+                ),
+            }
         }
         Some(true) => {
             let (written, parts) = (pushed.written, count(pushed.parts, "object"));
@@ -214,13 +227,29 @@ struct BucketTitle {
 #[derive(Serialize)]
 struct BucketList {
     titles: Vec<BucketTitle>,
+    /// Titles whose manifests cannot be read.
+    damaged: Vec<BucketDamage>,
 }
 
 fn ls(args: &BucketArgs) -> Result<(), Failure> {
     let bucket = titles_of(args)?;
-    let mut titles = Vec::new();
+    let (mut titles, mut damaged) = (Vec::new(), Vec::new());
     for title in bucket.titles()? {
-        let manifest = bucket.manifest(&title)?;
+        let manifest = match bucket.manifest(&title) {
+            Ok(manifest) => manifest,
+            // Removed since it was listed.
+            Err(BucketError::NoTitle { .. }) => continue,
+            Err(BucketError::Damaged { what, place, .. }) => {
+                damaged.push(BucketFinding { title, what, place }.into());
+                continue;
+            }
+            Err(error @ BucketError::BadName { .. }) => {
+                let (text, hint) = (error.to_string(), error.hint().unwrap_or_default());
+                damaged.push(BucketDamage { title, text, hint });
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
         titles.push(BucketTitle {
             title,
             bytes: manifest.bytes,
@@ -231,37 +260,66 @@ fn ls(args: &BucketArgs) -> Result<(), Failure> {
             content: manifest.content,
         });
     }
-    let list = BucketList { titles };
+    let list = BucketList { titles, damaged };
     args.report.show(&list, || {
-        if list.titles.is_empty() {
+        if list.titles.is_empty() && list.damaged.is_empty() {
             return "no title\n".to_owned();
         }
         let mut table = Table::new(&["title", ">size", ">length", ">tracks", "sealed"]);
         for title in &list.titles {
-            let length = Duration::try_from_secs_f64(title.seconds).unwrap_or_default();
             table.row(vec![
                 title.title.clone(),
                 ByteCount(title.bytes).to_string(),
-                if length.is_zero() { "-".to_owned() } else { show_duration(length) },
+                match title.seconds {
+                    0.0 => "-".to_owned(),
+                    seconds => units::show::length(seconds),
+                },
                 title.tracks.to_string(),
                 units::show::moment(title.created),
             ]);
         }
-        table.show() + "\n"
+        let titles = if list.titles.is_empty() { String::new() } else { table.show() };
+        titles + &damage_page(&list.damaged)
     });
-    Ok(())
+    if list.damaged.is_empty() { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
 }
 
 /// The report of `bucket rm`.
 #[derive(Serialize)]
 struct BucketRemoval<'a> {
     title: &'a str,
+    /// What was wrong with its manifest.
+    damage: Option<String>,
+    removed: u64,
+    kept: u64,
+    kept_bytes: u64,
+    /// Other titles, whose manifests cannot be read.
+    unreadable: Vec<String>,
 }
 
 fn rm(args: &BucketRmArgs) -> Result<(), Failure> {
     let BucketRmArgs { bucket, title } = args;
-    titles_of(bucket)?.remove(title)?;
-    bucket.report.show(&BucketRemoval { title }, || format!("'{title}' is removed\n"));
+    let removed = titles_of(bucket)?.remove(title)?;
+    let Removed { damage, parts, kept_parts, kept_bytes, unreadable } = removed;
+    let report =
+        BucketRemoval { title, damage, removed: parts, kept: kept_parts, kept_bytes, unreadable };
+    bucket.report.show(&report, || {
+        let mut page = match &report.damage {
+            None => format!("'{title}' is removed\n"),
+            Some(damage) => format!("'{title}' is removed; it was damaged: {damage}\n"),
+        };
+        if report.kept > 0 {
+            let (objects, bytes) = (count(report.kept, "object"), ByteCount(report.kept_bytes));
+            let others = report.unreadable.iter().map(|title| format!("'{title}'"));
+            let others = others.collect::<Vec<_>>().join(", ");
+            page += &format!(
+                "{objects}, {bytes}, may be of titles whose manifests are damaged, and stay: \
+                 {others}\nremove those titles, too (`tenuto bucket rm`): with the last one go all \
+                 objects that no title has\n"
+            );
+        }
+        page
+    });
     Ok(())
 }
 
@@ -281,6 +339,21 @@ struct BucketCheckReport {
 struct BucketDamage {
     title: String,
     text: String,
+    hint: String,
+}
+
+impl From<BucketFinding> for BucketDamage {
+    fn from(finding: BucketFinding) -> Self {
+        let BucketFinding { title, what, place } = finding;
+        Self { title, text: what, hint: place.repair().to_owned() }
+    }
+}
+
+/// A line for each damage, and what repairs it.
+fn damage_page(all: &[BucketDamage]) -> String {
+    let lines = all.iter().map(|damage| format!("'{}': {}\n", damage.title, damage.text));
+    let hints: BTreeSet<&str> = all.iter().map(|damage| damage.hint.as_str()).collect();
+    lines.chain(hints.into_iter().map(|hint| format!("to repair: {hint}\n"))).collect()
 }
 
 fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
@@ -298,13 +371,10 @@ fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
         bytes: found.bytes,
         unused_parts: found.unused_parts,
         unused_bytes: found.unused_bytes,
-        findings: findings.map(|one| BucketDamage { title: one.title, text: one.what }).collect(),
+        findings: findings.map(BucketDamage::from).collect(),
     };
     args.bucket.report.show(&report, || {
-        let mut page = String::new();
-        for damage in &report.findings {
-            page += &format!("'{}': {}\n", damage.title, damage.text);
-        }
+        let mut page = damage_page(&report.findings);
         let (titles, parts) = (count(report.titles, "title"), count(report.parts, "object"));
         page += &format!("{titles} in {parts}, {}", ByteCount(report.bytes));
         page += if args.scrub { ", all read\n" } else { ", not read (--scrub reads them)\n" };

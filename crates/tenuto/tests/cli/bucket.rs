@@ -99,6 +99,101 @@ fn a_bucket_holds_what_stores_lose() {
 }
 
 #[test]
+fn a_damaged_object_is_named_for_all_titles_that_share_it_and_repaired() {
+    let dir = TestDir::with_store();
+    dir.film("film.mkv");
+    dir.ok("ingest a.store film.mkv");
+    dir.ok("ingest a.store film.mkv --title same");
+    let bucket = TestBucket::default();
+    let endpoint = bucket.listen(|_| None);
+    let push = |words: &str| {
+        let done = run(&dir, &endpoint, &format!("bucket push s3://films a.store {words}"));
+        assert_eq!(done.code, Some(0), "{}", done.err);
+        done.out
+    };
+    push("");
+    assert_eq!(push("film --verify"), "'film' was in the bucket: 3 objects verified\n");
+    {
+        let mut objects = bucket.objects.lock().unwrap();
+        let parts = objects.iter_mut().filter(|(path, _)| path.contains("/parts/"));
+        parts.max_by_key(|(_, part)| part.len()).unwrap().1[5000] ^= 1;
+    }
+    let rotten = run(&dir, &endpoint, "bucket check s3://films --scrub");
+    assert_eq!(rotten.code, Some(4), "{}", rotten.err);
+    let lines: Vec<&str> = rotten.out.lines().collect();
+    for (line, title) in lines.iter().zip(["'film': ", "'same': "]) {
+        assert!(line.starts_with(title), "{}", rotten.out);
+        assert!(line.ends_with("has other content than its name says"), "{}", rotten.out);
+    }
+    assert!(lines[2].starts_with("to repair: `tenuto bucket push --verify` "), "{}", rotten.out);
+    let json = json_of(&run(&dir, &endpoint, "bucket check s3://films --scrub --json"));
+    let hint = json["findings"][1]["hint"].as_str().unwrap();
+    assert!(hint.contains("push --verify"), "{hint}");
+    assert_eq!(push("film"), "'film' was in the bucket\n", "its size is right");
+    let repaired = "'film' was in the bucket: 3 objects verified, 1 object missing or damaged, \
+                    written anew\n";
+    assert_eq!(push("film --verify"), repaired);
+    let sound = run(&dir, &endpoint, "bucket check s3://films --scrub");
+    assert_eq!(sound.code, Some(0), "{}", sound.out);
+}
+
+#[test]
+fn a_damaged_manifest_is_named_and_removed() {
+    let dir = TestDir::with_store();
+    dir.film_of(60, "film.mkv");
+    dir.write("bad.txt", "a file title\n");
+    dir.write("alone.txt", "another file title\n");
+    dir.ok("ingest a.store film.mkv");
+    dir.ok("ingest a.store bad.txt alone.txt --as file");
+    let bucket = TestBucket::default();
+    let endpoint = bucket.listen(|_| None);
+    let run = |line: &str| run(&dir, &endpoint, line);
+    assert_eq!(run("bucket push s3://films a.store").code, Some(0));
+    let listed = run("bucket ls s3://films").out;
+    assert_eq!(listed.lines().count(), 4, "{listed}");
+    assert!(!listed.ends_with("\n\n"), "{listed}");
+    // As `ls` has it.
+    assert!(dir.ok("ls a.store --long").contains(" 1:00 "));
+    assert!(listed.contains(" 1:00 "), "{listed}");
+
+    let manifest = "/films/titles/bad.json".to_owned();
+    bucket.objects.lock().unwrap().insert(manifest, b"{}".to_vec()).unwrap();
+    let listed = run("bucket ls s3://films");
+    assert_eq!(listed.code, Some(4), "{}", listed.err);
+    let lines: Vec<&str> = listed.out.lines().collect();
+    for (line, start) in lines[1..].iter().zip(["alone ", "film ", "'bad': its manifest is not"]) {
+        assert!(line.starts_with(start), "{}", listed.out);
+    }
+    assert!(lines[4].starts_with("to repair: remove the title from the bucket"), "{}", listed.out);
+    let json = json_of(&run("bucket ls s3://films --json"));
+    assert_eq!(
+        (&json["titles"][1]["title"], &json["damaged"][0]["title"]),
+        (&json!("film"), &json!("bad"))
+    );
+
+    let refused = run("bucket push s3://films a.store bad film");
+    assert_eq!(refused.code, Some(4), "{}", refused.err);
+    assert!(
+        refused.err.contains("remove the title from the bucket (`tenuto bucket rm`)"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(refused.out, "'film' was in the bucket\n");
+    let beside = run("bucket rm s3://films alone");
+    assert_eq!(beside.code, Some(0), "{}", beside.err);
+    let stays = ["'alone' is removed\n2 objects, ", " and stay: 'bad'\nremove those titles, too"];
+    assert!(stays.iter().all(|words| beside.out.contains(words)), "{}", beside.out);
+    let removed = json_of(&run("bucket rm s3://films bad --json"));
+    assert_eq!((&removed["removed"], &removed["unreadable"]), (&json!(4), &json!([])));
+    assert_eq!(run("bucket push s3://films a.store").code, Some(0));
+    let sound = json_of(&run("bucket check s3://films --scrub --json"));
+    assert_eq!(
+        (&sound["clean"], &sound["titles"], &sound["unused_parts"]),
+        (&json!(true), &json!(3), &json!(0))
+    );
+}
+
+#[test]
 fn a_served_store_is_read_and_filled_by_its_server() {
     let dir = TestDir::with_store();
     dir.film("film.mkv");
