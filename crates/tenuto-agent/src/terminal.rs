@@ -54,20 +54,30 @@ impl WorkerObserver {
 /// the end of the terminal, may come twice, from the shell and from the kernel. A program for which
 /// it is ignored (`nohup`) goes on.
 pub fn stop_on_signals() -> Result<Arc<AtomicBool>, MeterError> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let failed = |error: io::Error| MeterError::new(format!("cannot handle signals: {error}"));
+    let stop = stop_on_interrupts()?;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     if !is_ignored(&status, SIGHUP) {
-        signal_hook::flag::register(SIGHUP, Arc::clone(&stop)).map_err(failed)?;
+        signal_hook::flag::register(SIGHUP, Arc::clone(&stop)).map_err(not_handled)?;
     }
+    Ok(stop)
+}
+
+/// A flag that SIGINT and SIGTERM set, the second of which ends the program: for servers, to which
+/// SIGHUP has another meaning.
+pub fn stop_on_interrupts() -> Result<Arc<AtomicBool>, MeterError> {
+    let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // Registered in this order, the first signal finds the flag unset and does not end the
         // program.
         signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&stop))
-            .map_err(failed)?;
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(failed)?;
+            .map_err(not_handled)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(not_handled)?;
     }
     Ok(stop)
+}
+
+fn not_handled(error: io::Error) -> MeterError {
+    MeterError::new(format!("cannot handle signals: {error}"))
 }
 
 /// Whether the process with this `/proc/PID/status` ignores the signal.

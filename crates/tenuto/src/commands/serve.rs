@@ -17,7 +17,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tenuto_agent::stop_on_signals;
+use tenuto_agent::stop_on_interrupts;
 use units::show::count;
 use units::{Hinted, Reason};
 
@@ -40,7 +40,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     }
     // Before the start: a signal during it stops the server right after.
     let mounted = args.mount.as_ref().map(|_| MountedStop::on_signals()).transpose()?;
-    let stop = mounted.as_ref().map_or_else(stop_on_signals, |stop| Ok(stop.flag()))?;
+    let stop = mounted.as_ref().map_or_else(stop_on_interrupts, |stop| Ok(stop.flag()))?;
     let restart = noted(SIGUSR2)?;
     // A terminal that closes sends it, too: a server that was started there ends with it.
     let reload = match std::io::stdin().is_terminal() {
