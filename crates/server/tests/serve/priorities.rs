@@ -47,7 +47,7 @@ fn a_viewer_of_a_higher_priority_takes_a_place_and_every_decision_is_shown() {
     let is = |value: &Value, subject: &str, verdict: &str| {
         value["subject"] == subject && value["verdict"] == verdict
     };
-    let (mut admitted, mut refused, mut highs) = (0, 0, 0);
+    let (mut admitted, mut refused, mut highs, mut refused_highs) = (0, 0, 0, 0);
     let mut all = Vec::new();
     // The network is full for some seconds: if it has room for another viewer by now, or less than
     // one place gives, it is filled again.
@@ -63,29 +63,31 @@ fn a_viewer_of_a_higher_priority_takes_a_place_and_every_decision_is_shown() {
         }
         match ask("wait=0", &high).status {
             200 => highs += 1,
-            503 => refused += 1,
+            503 => refused_highs += 1,
             other => panic!("an answer with status {other}"),
         }
         all = decisions(&mut client, &operator);
     }
     assert_eq!(ask("wait=0&priority=first", &high).error(), "bad-parameter");
     assert!((1..200).contains(&admitted), "{admitted} viewers of 75 kb/s in 1 Mb/s");
-    assert_eq!(all.len(), admitted + refused + highs + 1, "{all:#?}");
+    let answers = admitted + refused + highs + refused_highs;
+    assert_eq!(all.len(), answers + 1, "{all:#?}");
     let (ended, came) = (
         all.iter().find(|it| is(it, "end", "ended")).unwrap(),
-        all.iter().find(|it| it["priority"] == "high").unwrap(),
+        // Before that one may have been refused, where less than one place gives was free.
+        all.iter().find(|it| it["priority"] == "high" && is(it, "session", "admitted")).unwrap(),
     );
-    assert!(is(came, "session", "admitted") && came["offer"] == 0, "{came}");
+    assert!(came["offer"] == 0, "{came}");
     assert_eq!(came["preempted"], serde_json::json!([ended["session"]]), "{came}");
     assert_eq!((&ended["reason"], &ended["priority"]), (&"priority".into(), &"low".into()));
     let newest = all.iter().find(|it| it["priority"] == "low" && is(it, "session", "admitted"));
     assert_eq!(ended["session"], newest.unwrap()["session"], "the newest of them");
     assert!(ended["client"].as_str().unwrap().contains("127.0.0.1"), "{ended}");
     let each: Vec<&Value> = all.iter().filter(|it| is(it, "session", "refused")).collect();
-    assert_eq!(each.len(), refused, "{each:#?}");
+    assert_eq!(each.len(), refused + refused_highs, "{each:#?}");
     for it in each {
-        let about = (&it["reason"], &it["resource"], &it["priority"]);
-        assert_eq!(about, (&"sessions".into(), &"network".into(), &"low".into()), "{it}");
+        let about = (&it["reason"], &it["resource"]);
+        assert_eq!(about, (&"sessions".into(), &"network".into()), "{it}");
         assert!(it["detail"].is_string() && it["session"].is_null(), "{it}");
     }
     let listed = sessions(&serving, &operator);
@@ -97,7 +99,10 @@ fn a_viewer_of_a_higher_priority_takes_a_place_and_every_decision_is_shown() {
         let has = |line: &str| metrics.text().lines().any(|other| other == line);
         has("tenuto_sessions_preempted_total{cause=\"priority\"} 1")
             && has("tenuto_sessions_preempted_by_priority_total{priority=\"low\"} 1")
-            && has(&format!("tenuto_sessions_by_priority{{priority=\"high\"}} {highs}"))
+            // An earlier one has gone, and a newcomer may have taken its place.
+            && (1..=highs).any(|highs| {
+                has(&format!("tenuto_sessions_by_priority{{priority=\"high\"}} {highs}"))
+            })
             && has(&format!("tenuto_refused_by_priority_total{{priority=\"low\"}} {refused}"))
     });
     eventually("the log has each decision", || {
