@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use units::show::shell_word;
 
 /// An error as a sentence for the user.
 pub(crate) type Problem = String;
@@ -52,7 +53,8 @@ impl Call {
     pub(crate) fn typed(&self) -> String {
         let name = Path::new(&self.program).file_name().unwrap_or(&self.program);
         let all = std::iter::once(name).chain(self.arguments.iter().map(OsString::as_os_str));
-        let mut words: Vec<String> = all.map(|word| quoted(&word.to_string_lossy())).collect();
+        let mut words: Vec<String> =
+            all.map(|word| shell_word(&word.to_string_lossy()).into_owned()).collect();
         if words.len() > WORDS_SHOWN {
             words.splice(4..words.len() - 1, ["...".to_owned()]);
         }
@@ -108,14 +110,6 @@ impl Call {
         command.args(&self.arguments).envs(self.environment.iter().copied()).process_group(0);
         command
     }
-}
-
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// A program in the background. Dropping it stops it.

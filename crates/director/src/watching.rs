@@ -149,7 +149,9 @@ impl WatchedCluster {
         let before = self.confirmed.load(Ordering::Relaxed);
         if before == 0 || now.since(Moment(before)) >= CONFIRMED_EVERY {
             self.confirmed.store(now.0.max(1), Ordering::Relaxed);
-            self.view().prolong(now + PROLONGED);
+            let mut view = self.view();
+            view.prolong(now + PROLONGED);
+            view.forget_bookings(now);
         }
     }
 

@@ -91,7 +91,9 @@ impl Draft {
     pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> std::io::Result<()> {
         let mut state = locked(&self.state);
         state.changed();
-        self.file.write_all_at(bytes, at).inspect_err(|error| state.failed = errno(error))
+        self.file.write_all_at(bytes, at).inspect_err(|error| {
+            state.failed = Some(Errno::from_io_error(error).unwrap_or(Errno::IO));
+        })
     }
 
     /// Changes the length.
@@ -193,10 +195,6 @@ impl Draft {
         });
         free.into_iter().find(|name| store.title(name).is_none()).expect("numbers enough")
     }
-}
-
-fn errno(error: &std::io::Error) -> Option<Errno> {
-    Some(Errno::from_io_error(error).unwrap_or(Errno::IO))
 }
 
 impl DraftState {

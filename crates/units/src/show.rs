@@ -122,6 +122,15 @@ fn broken(paragraph: &str, width: usize) -> String {
     lines
 }
 
+/// A word of a command as a shell takes it for one: in quotes where it needs them.
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', r"'\''"))),
+    }
+}
+
 /// Text with control characters escaped. File names, and what other programs print, are untrusted:
 /// nothing in them may control a terminal or look like a line of this program.
 pub fn escaped(text: &str) -> Cow<'_, str> {

@@ -157,8 +157,7 @@ impl Admission {
             let message = "this director does not know the cluster yet";
             return Outcome::Refused(Cause::NotReady, message, Some(WHEN_READY));
         }
-        let mut view = self.watched.view();
-        view.forget_bookings(self.watched.now());
+        let view = self.watched.view();
         let Some((number, need)) = known(&view, title) else {
             return Outcome::Refused(Cause::NoTitle, "no node has this title", None);
         };

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+use units::show::shell_word;
 
 /// An agent program and the ssh command that copies and starts it.
 pub(super) struct RemoteDeploy<'a> {
@@ -55,8 +56,7 @@ impl<'a> RemoteDeploy<'a> {
             return Err(MeterError::usage(format!("'{host}' is no host")));
         }
         // The targets go through the shell of the host.
-        let quote = |target: &&str| format!("'{}'", target.replace('\'', r"'\''"));
-        let quoted = targets.iter().map(quote).collect::<Vec<_>>().join(" ");
+        let quoted = targets.iter().map(|target| shell_word(target)).collect::<Vec<_>>().join(" ");
         let script = format!(
             "umask 077; d=$(mktemp -d \"${{TMPDIR:-/tmp}}/tenuto-agent.XXXXXXXX\") || exit 1; \
              trap 'rm -rf \"$d\"' EXIT; trap 'exit 1' HUP INT TERM; \

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use units::show::shell_word;
 use units::{ByteCount, locked};
 
 /// Notes about test files and objects that could not be removed. Clones share one list: files are
@@ -65,12 +66,7 @@ impl LeftBehind {
 
 /// The command that removes what a meter made at `path`.
 pub(crate) fn removal(path: &Path) -> String {
-    let path = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:,@%=".contains(c);
-    match path.chars().all(plain) {
-        true => format!("rm -r {path}"),
-        false => format!("rm -r '{}'", path.replace('\'', r"'\''")),
-    }
+    format!("rm -r {}", shell_word(&path.display().to_string()))
 }
 
 fn is_left_behind(entry: &DirEntry) -> bool {
