@@ -263,20 +263,21 @@ pub(crate) fn refusal_message(refusal: &Refusal) -> String {
         (RetryAfter::Unknown, _) if refusal.cause == RefusalCause::LessMemory => {
             "raise the memory limit of the server's cgroup again".to_owned()
         }
-        _ if refusal.waiting_helps => {
-            "it fits for a viewer who waits for its start (?wait=10s)".to_owned()
-        }
         (RetryAfter::Unknown | RetryAfter::Never, Some(resource))
             if refusal.cause == RefusalCause::Title =>
         {
-            match resource {
+            let options = match resource {
                 Resource::Disk => {
                     "it needs a faster disk, a longer --startup or a smaller rendition"
                 }
                 Resource::Memory => "it needs a larger --memory",
                 Resource::Network => "it needs a higher --network rate or a smaller rendition",
-            }
-            .to_owned()
+            };
+            let patience = match refusal.waiting_helps {
+                true => ", or a viewer who waits for its start (?wait=10s)",
+                false => "",
+            };
+            format!("{options}{patience}")
         }
         _ => return why,
     };
