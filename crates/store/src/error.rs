@@ -272,7 +272,9 @@ impl Hinted for StoreError {
                 "leave that store out of the command"
             }
             Self::OtherStore { source, .. } => return source.hint(),
-            Self::NotAStore { .. } => "`tenuto format` makes one",
+            Self::NotAStore { .. } => {
+                "check the path; `tenuto format` makes a store, and destroys what is there"
+            }
             Self::Version { .. } => "use the version of Tenuto that made it",
             Self::Shrunk { formatted: ByteCount(bytes), .. } => {
                 return Some(format!(

@@ -104,6 +104,12 @@ impl FreeMap {
         self.holes.len()
     }
 
+    /// The free chunks in order, in pieces as long as possible.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Extent> + '_ {
+        let hole = |(&start, &chunks)| Extent { start: ChunkIndex(start), chunks };
+        self.holes.iter().map(hole)
+    }
+
     /// The chunks that an extent has a multiple of if another one follows it.
     pub(crate) fn unit(&self) -> u64 {
         self.unit

@@ -19,7 +19,7 @@ use crate::format::record::Record;
 use crate::format::superblock::{CheckpointRef, SIZE, Superblock, SuperblockCopy};
 use crate::format::{BLOCK, VERSION, checkpoint};
 use crate::{Finding, FindingKind, StoreError};
-use device::BlockDevice;
+use device::{BlockDevice, DeviceError};
 use media::checksum;
 use std::ops::Range;
 use std::sync::Arc;
@@ -148,25 +148,32 @@ impl Log {
         Ok(CheckpointRef { slot, checksum, bytes: length, next: self.head })
     }
 
-    /// Writes all four copies, two at a time.
     pub(crate) fn write_superblocks(&self) -> Result<(), StoreError> {
-        let bytes = self.superblock.encode();
-        let places = self.superblock.layout.superblocks();
-        // A flush between the pairs keeps two whole copies of the old or the new superblock at any
-        // moment, one of them at the front, where it is found on a device of any size.
-        for pair in [[0, 2], [1, 3]] {
-            for copy in pair {
-                self.device.write_at(places[copy], &bytes)?;
-            }
-            // A crash during the writes damages at most two copies.
-            self.device.flush()?;
-        }
-        Ok(())
+        write_superblocks(self.device.as_ref(), &self.superblock)
     }
 
     fn ring(&self) -> u64 {
         self.superblock.layout.journal.end - self.superblock.layout.journal.start
     }
+}
+
+/// Writes all four copies, two at a time.
+pub(crate) fn write_superblocks(
+    device: &dyn BlockDevice,
+    superblock: &Superblock,
+) -> Result<(), StoreError> {
+    let bytes = superblock.encode();
+    let places = superblock.layout.superblocks();
+    // A flush between the pairs keeps two whole copies of the old or the new superblock at any
+    // moment, one of them at the front, where it is found on a device of any size.
+    for pair in [[0, 2], [1, 3]] {
+        for copy in pair {
+            device.write_at(places[copy], &bytes)?;
+        }
+        // A crash during the writes damages at most two copies.
+        device.flush()?;
+    }
+    Ok(())
 }
 
 /// The state read from a device with a store.
@@ -185,6 +192,16 @@ pub(crate) struct LoadedLog {
 pub(crate) fn load(device: Arc<dyn BlockDevice>) -> Result<LoadedLog, StoreError> {
     let mut findings = Vec::new();
     let superblock = read_superblock(device.as_ref(), &mut findings)?;
+    load_from(device, superblock, findings)
+}
+
+/// Reads the checkpoints and the journal to which a superblock refers. Writes nothing. `findings`:
+/// those of the superblock.
+pub(crate) fn load_from(
+    device: Arc<dyn BlockDevice>,
+    superblock: Superblock,
+    mut findings: Vec<Finding>,
+) -> Result<LoadedLog, StoreError> {
     let found = device.geometry().size;
     let formatted = ByteCount(superblock.layout.size);
     // Positions beyond the end would fail one by one later; nothing can be healed on a shorter
@@ -284,49 +301,84 @@ pub(crate) fn read_superblock(
     device: &dyn BlockDevice,
     findings: &mut Vec<Finding>,
 ) -> Result<Superblock, StoreError> {
-    let size = device.geometry().size.0;
-    let read = |place: u64| {
+    let (copies, error) = read_copies(device);
+    let chosen = choose(&copies, error)?;
+    findings.extend(differences(&copies, &chosen));
+    Ok(chosen)
+}
+
+/// The superblock that opening the store uses; if there is none, the newest valid copy, and why it
+/// is not used. Copies that differ from it are findings.
+pub(crate) fn read_any_superblock(
+    device: &dyn BlockDevice,
+    findings: &mut Vec<Finding>,
+) -> Result<(Superblock, Option<String>), StoreError> {
+    let (copies, error) = read_copies(device);
+    let (chosen, damage) = match choose(&copies, error) {
+        Ok(chosen) => (chosen, None),
+        Err(StoreError::Damaged { what }) => match valid(&copies).max_by_key(|it| it.sequence) {
+            Some(newest) => (newest.clone(), Some(what)),
+            None => return Err(StoreError::Damaged { what }),
+        },
+        Err(other) => return Err(other),
+    };
+    findings.extend(differences(&copies, &chosen));
+    Ok((chosen, damage))
+}
+
+/// The copies, and the last error of a read.
+fn read_copies(device: &dyn BlockDevice) -> ([SuperblockCopy; 4], Option<DeviceError>) {
+    let (size, mut failed) = (device.geometry().size.0, None);
+    let mut read = |place: u64| {
         let mut block = vec![0; SIZE];
-        if place + SIZE as u64 > size || device.read_at(place, &mut block).is_err() {
+        if place + SIZE as u64 > size {
+            return SuperblockCopy::Nothing;
+        }
+        if let Err(error) = device.read_at(place, &mut block) {
+            failed = Some(error);
             return SuperblockCopy::Nothing;
         }
         Superblock::decode(&block)
     };
     // A store may be smaller than its device, or grown: the first copy that can be read gives the
     // places of the others. If the front is lost, the device's size gives that of the last one.
-    let first = superblock_places(size).map(read);
-    let said = first.iter().find_map(|copy| match copy {
-        SuperblockCopy::Valid(superblock) => Some(superblock.layout.superblocks()),
-        _ => None,
-    });
+    let first = superblock_places(size).map(&mut read);
+    let said = valid(&first).next().map(|superblock| superblock.layout.superblocks());
     let copies = match said {
-        Some(places) if places != superblock_places(size) => places.map(read),
+        Some(places) if places != superblock_places(size) => places.map(&mut read),
         _ => first,
     };
-    let chosen = choose(&copies)?;
-    for (i, copy) in copies.iter().enumerate() {
-        let text = match copy {
-            SuperblockCopy::Valid(other) if **other == chosen => continue,
-            SuperblockCopy::Valid(other) => format!("copy {i} is of update {}", other.sequence),
-            SuperblockCopy::OtherVersion(version) => {
-                format!("copy {i} says it is of version {version}")
-            }
-            SuperblockCopy::Broken(error) => format!("copy {i}: {error}"),
-            SuperblockCopy::Nothing => format!("copy {i} is no superblock"),
-        };
-        findings.push(Finding::of_store(FindingKind::Superblock, text));
-    }
-    Ok(chosen)
+    (copies, failed)
 }
 
-fn choose(copies: &[SuperblockCopy; 4]) -> Result<Superblock, StoreError> {
-    let valid: Vec<&Superblock> = copies
-        .iter()
-        .filter_map(|copy| match copy {
-            SuperblockCopy::Valid(superblock) => Some(superblock.as_ref()),
-            _ => None,
-        })
-        .collect();
+fn valid(copies: &[SuperblockCopy; 4]) -> impl Iterator<Item = &Superblock> {
+    copies.iter().filter_map(|copy| match copy {
+        SuperblockCopy::Valid(superblock) => Some(superblock.as_ref()),
+        _ => None,
+    })
+}
+
+/// A finding for each copy that is not this superblock.
+fn differences(copies: &[SuperblockCopy; 4], chosen: &Superblock) -> Vec<Finding> {
+    let text = |(i, copy): (usize, &SuperblockCopy)| match copy {
+        SuperblockCopy::Valid(other) if **other == *chosen => None,
+        SuperblockCopy::Valid(other) => Some(format!("copy {i} is of update {}", other.sequence)),
+        SuperblockCopy::OtherVersion(version) => {
+            Some(format!("copy {i} says it is of version {version}"))
+        }
+        SuperblockCopy::Broken(error) => Some(format!("copy {i}: {error}")),
+        SuperblockCopy::Nothing => Some(format!("copy {i} is no superblock")),
+    };
+    let texts = copies.iter().enumerate().filter_map(text);
+    texts.map(|text| Finding::of_store(FindingKind::Superblock, text)).collect()
+}
+
+/// `error`: of reading a copy.
+fn choose(
+    copies: &[SuperblockCopy; 4],
+    error: Option<DeviceError>,
+) -> Result<Superblock, StoreError> {
+    let valid: Vec<&Superblock> = valid(copies).collect();
     // One valid copy alone may be stale or from a torn update, so a copy counts only with its twin.
     let twice = |it: &&&Superblock| valid.iter().filter(|other| *other == *it).count() >= 2;
     if let Some(newest) = valid.iter().filter(twice).max_by_key(|it| it.sequence) {
@@ -341,6 +393,10 @@ fn choose(copies: &[SuperblockCopy; 4]) -> Result<Superblock, StoreError> {
         return Err(StoreError::Version { found, known: VERSION });
     }
     if copies.iter().all(|copy| *copy == SuperblockCopy::Nothing) {
+        // What cannot be read may be a store.
+        if let Some(error) = error {
+            return Err(error.into());
+        }
         return Err(StoreError::NotAStore { what: "this".to_owned() });
     }
     let what =

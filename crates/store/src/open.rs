@@ -211,7 +211,7 @@ fn free_map(loaded: &LoadedLog) -> Result<FreeMap, StoreError> {
 }
 
 /// Rewrites damaged metadata from the good copies.
-fn heal(loaded: &mut LoadedLog) -> Result<(), StoreError> {
+pub(crate) fn heal(loaded: &mut LoadedLog) -> Result<(), StoreError> {
     let found = |kind| loaded.findings.iter().any(|finding| finding.kind == kind);
     if found(FindingKind::Superblock) {
         // The decision fell on two equal copies; after this all four are equal again.

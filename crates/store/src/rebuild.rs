@@ -1,29 +1,36 @@
-//! Makes a new catalogue from the titles' labels, for a store whose catalogue is lost.
+//! Finds titles by their labels: all of them for a store whose catalogue is lost, and those that a
+//! readable catalogue does not have.
 //!
 //! ```text
-//!   every chunk ──read 16 KiB──▶ label? ──newest first──▶ chunks free, index whole? ──▶ catalogue
-//!                                                          otherwise: given up, with the reason
+//!   catalogue ─read?─▶ its titles, or none
+//!   every free chunk ──read 16 KiB──▶ label? ──newest first──▶ chunks free, index whole? ──▶ added
+//!                                                              otherwise: given up, with the reason
 //! ```
 //!
 //! Each title's index region begins with a label that holds the title's complete record. A scan
-//! over all chunks finds the labels; those whose index is valid and whose chunks belong to no newer
-//! title become titles again. There are two steps: [`Rebuild::scan`] only reads, [`Rebuild::write`]
-//! replaces the catalogue.
+//! over the chunks that the catalogue leaves free (all of them, if it is lost) finds the labels;
+//! those whose index is valid and whose chunks belong to no other title become titles again. There
+//! are two steps: [`Rebuild::scan`] only reads, [`Rebuild::write`] writes the catalogue. A readable
+//! catalogue is kept as it is, and is added to: the last entries of the journal may have been lost,
+//! which nothing but the labels shows.
 //!
-//! Not restored are new names of renamed titles (a label keeps the first name), the calibration,
-//! the disk history and the position of the scrub. A removed title may reappear: its label is
-//! overwritten when its chunks are freed, but a power cut at that moment can leave the label.
+//! One superblock that is left of the four is enough for a scan. Opening a store does not trust it,
+//! because it may be stale; what it leads to is verified here like everything else.
+//!
+//! Not restored of a lost catalogue are new names of renamed titles (a label keeps the first name),
+//! the calibration, the disk history and the position of the scrub. A removed title may reappear:
+//! its label is overwritten when its chunks are freed, but a power cut before that can leave the
+//! label.
 
-use crate::catalogue::{Catalogue, check_extents};
-use crate::format::bytes::Malformed;
+use crate::catalogue::{Catalogue, RecordingLog, check_extents};
 use crate::format::journal::{self, JournalPosition};
 use crate::format::layout::StoreLayout;
 use crate::format::record::{Record, check_name};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK, label};
 use crate::free::FreeMap;
-use crate::log::{Log, load, read_range, read_superblock};
-use crate::open::open_device;
+use crate::log::{LoadedLog, Log, load_from, read_any_superblock, read_range, write_superblocks};
+use crate::open::{heal, open_device};
 use crate::title_index::read_index;
 use crate::{JobProgress, Store, StoreError, TitleId, TitleRecord};
 use device::BlockDevice;
@@ -31,19 +38,27 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A catalogue made from labels that has not been written yet.
+/// A catalogue with titles that were found by their labels. It has not been written yet.
 #[derive(Debug)]
 pub struct Rebuild {
     device: Arc<dyn BlockDevice>,
     superblock: Superblock,
+    /// What the store has, if that can be read.
+    readable: Option<LoadedLog>,
     catalogue: Catalogue,
+    /// Titles whose labels have an id that is another title's.
+    with_new_ids: Vec<TitleRecord>,
     report: RebuildReport,
 }
 
 /// The result of a scan for labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RebuildReport {
-    /// The titles of the new catalogue, by name.
+    /// The reason why the store does not open; `None` if it does.
+    pub damage: Option<String>,
+    /// Titles of the store's catalogue, which are kept; `None`: it cannot be read.
+    pub kept: Option<u64>,
+    /// Titles that the catalogue gets, by name.
     pub titles: Vec<TitleRecord>,
     /// Labels that do not become titles.
     pub given_up: Vec<GivenUp>,
@@ -59,29 +74,12 @@ pub struct GivenUp {
 }
 
 impl Rebuild {
-    /// The reason why the catalogue of the store at `path` cannot be used; `None` if it can, and a
-    /// rebuild is unnecessary. Reads the store's metadata and writes nothing.
-    pub fn needed(path: &Path) -> Result<Option<String>, StoreError> {
-        Self::needed_on(open_device(path, true)?)
-    }
-
-    /// Checks an open device like [`Rebuild::needed`].
-    pub fn needed_on(device: Arc<dyn BlockDevice>) -> Result<Option<String>, StoreError> {
-        let superblock = read_superblock(device.as_ref(), &mut Vec::new())?;
-        Ok(match load(device) {
-            // A catalogue that decodes can still give one chunk to two titles.
-            Ok(loaded) => loaded.catalogue.free_map(&superblock.layout).err().map(|error| error.0),
-            Err(StoreError::Damaged { what }) => Some(what),
-            Err(other) => return Err(other),
-        })
-    }
-
-    /// Reads the labels of the store at `path` and decides which titles a new catalogue has. Writes
-    /// nothing.
+    /// Reads the catalogue and the labels of the store at `path` and decides which titles the
+    /// catalogue gets. Writes nothing.
     ///
     /// # Errors
     /// [`StoreError::Owned`] while another process has the store; [`StoreError::Damaged`] when not
-    /// even a superblock can be read; [`StoreError::Cancelled`] when `cancel` was set.
+    /// even one superblock can be read; [`StoreError::Cancelled`] when `cancel` was set.
     pub fn scan(
         path: &Path,
         progress: &mut dyn FnMut(JobProgress),
@@ -96,46 +94,85 @@ impl Rebuild {
         progress: &mut dyn FnMut(JobProgress),
         cancel: &AtomicBool,
     ) -> Result<Self, StoreError> {
-        let superblock = read_superblock(device.as_ref(), &mut Vec::new())?;
-        let found = device.geometry().size;
-        if found.0 < superblock.layout.size {
-            let formatted = units::ByteCount(superblock.layout.size);
-            return Err(StoreError::Shrunk { formatted, found });
-        }
-        let labels = labels_on(device.as_ref(), &superblock, progress, cancel)?;
-        let mut report = RebuildReport::default();
-        let catalogue = choose(device.as_ref(), labels, &superblock.layout, &mut report.given_up);
-        report.titles = catalogue.titles().cloned().collect();
-        Ok(Self { device, superblock, catalogue, report })
+        let mut findings = Vec::new();
+        let (superblock, mut damage) = read_any_superblock(device.as_ref(), &mut findings)?;
+        let (readable, free) = match load_from(Arc::clone(&device), superblock.clone(), findings) {
+            // A catalogue that decodes can still give one chunk to two titles.
+            Ok(loaded) => match loaded.catalogue.free_map(&superblock.layout) {
+                Ok(free) => (Some(loaded), free),
+                Err(error) => {
+                    damage = Some(error.0);
+                    (None, FreeMap::of(&superblock.layout))
+                }
+            },
+            Err(StoreError::Damaged { what }) => {
+                damage.get_or_insert(what);
+                (None, FreeMap::of(&superblock.layout))
+            }
+            Err(other) => return Err(other),
+        };
+        let labels = labels_on(device.as_ref(), &superblock, &free, progress, cancel)?;
+        let mut choice = Choice {
+            catalogue: readable.as_ref().map_or_else(Catalogue::default, |it| it.catalogue.clone()),
+            free,
+            with_new_ids: Vec::new(),
+            report: RebuildReport {
+                damage,
+                kept: readable.as_ref().map(|it| it.catalogue.len() as u64),
+                ..RebuildReport::default()
+            },
+        };
+        choice.add(device.as_ref(), labels, &superblock.layout);
+        let Choice { catalogue, with_new_ids, report, .. } = choice;
+        Ok(Self { device, superblock, readable, catalogue, with_new_ids, report })
     }
 
-    /// The titles of the new catalogue, and the labels that were given up.
+    /// The titles that the catalogue gets, and the labels that were given up.
     pub fn report(&self) -> &RebuildReport {
         &self.report
     }
 
-    /// Replaces the store's catalogue by the new one: the old journal and checkpoints are
+    /// Writes the catalogue. If the store's own is lost, the old journal and checkpoints are
     /// discarded.
     pub fn write(self) -> Result<RebuildReport, StoreError> {
-        write_new_log(Arc::clone(&self.device), self.superblock, &self.catalogue)?;
+        // Before the catalogue refers to them.
+        for title in &self.with_new_ids {
+            let bytes = label::encode(title, self.superblock.uuid);
+            let at = title.index.first().map_or(0, |first| first.start.0);
+            self.device.write_at(at * self.superblock.layout.chunk, &bytes)?;
+        }
+        self.device.flush()?;
+        match self.readable {
+            None => write_new_log(Arc::clone(&self.device), self.superblock, &self.catalogue)?,
+            Some(mut loaded) => {
+                heal(&mut loaded)?;
+                if !self.report.titles.is_empty() {
+                    let catalogue = self.catalogue.encode();
+                    // Two checkpoints: no entry of the journal leads from the older one to these.
+                    loaded.log.checkpoint(&catalogue)?;
+                    loaded.log.checkpoint(&catalogue)?;
+                }
+            }
+        }
         // Opening the store verifies the written metadata.
         Store::open_on(self.device)?;
         Ok(self.report)
     }
 }
 
-/// The records of all labels on the device. A chunk that cannot be read counts as having no label.
+/// The records of all labels in free chunks. A chunk that cannot be read counts as having no label.
 fn labels_on(
     device: &dyn BlockDevice,
     superblock: &Superblock,
+    free: &FreeMap,
     progress: &mut dyn FnMut(JobProgress),
     cancel: &AtomicBool,
 ) -> Result<Vec<TitleRecord>, StoreError> {
     let layout = &superblock.layout;
     let mut bytes = vec![0; label::SIZE];
     let mut labels = Vec::new();
-    let (mut done, total) = (0, Some(layout.data_chunks() * layout.chunk));
-    for run in layout.data() {
+    let (mut done, total) = (0, Some(free.free() * layout.chunk));
+    for run in free.runs() {
         for chunk in run.start.0..run.end().0 {
             if cancel.load(Ordering::Relaxed) {
                 return Err(StoreError::Cancelled);
@@ -157,48 +194,79 @@ fn labels_on(
     Ok(labels)
 }
 
-/// The catalogue of the titles that are whole.
-fn choose(
-    device: &dyn BlockDevice,
-    mut labels: Vec<TitleRecord>,
-    layout: &StoreLayout,
-    given_up: &mut Vec<GivenUp>,
-) -> Catalogue {
-    // The newest title goes first, so that an older one whose chunks were used again is given up.
-    labels.sort_by_key(|title| std::cmp::Reverse(title.id));
-    let mut free = FreeMap::new(&layout.data());
-    let mut catalogue = Catalogue::default();
-    // A title that is given up keeps its label on the disk: no new title may get its id.
-    let next_id = labels.first().map_or(0, |newest| newest.id.0.saturating_add(1));
-    catalogue.apply(Record::NextId(TitleId(next_id))).expect("an id contradicts nothing");
-    for mut title in labels {
-        let name = title.name.clone();
-        if catalogue.title(&name).is_some() {
-            // Two titles share a first name if one was renamed and its old name used again. Both
-            // come back.
-            title.name = format!("{name} (number {})", title.id.0);
+/// A catalogue to which titles are added.
+struct Choice {
+    catalogue: Catalogue,
+    free: FreeMap,
+    with_new_ids: Vec<TitleRecord>,
+    report: RebuildReport,
+}
+
+impl Choice {
+    /// Adds the titles that are whole.
+    fn add(
+        &mut self,
+        device: &dyn BlockDevice,
+        mut labels: Vec<TitleRecord>,
+        layout: &StoreLayout,
+    ) {
+        // The newest title goes first, so that an older one whose chunks were used again is given
+        // up.
+        labels.sort_by_key(|title| std::cmp::Reverse(title.id));
+        // A title that is given up keeps its label on the disk: no new title may get its id.
+        let beyond = labels.first().map_or(0, |newest| newest.id.0.saturating_add(1));
+        let beyond = Record::NextId(TitleId(beyond));
+        self.catalogue.apply(beyond).expect("an id contradicts nothing");
+        for label in labels {
+            let name = label.name.clone();
+            match self.enter(device, label, layout) {
+                Ok(title) => self.report.titles.push(title),
+                Err(reason) => self.report.given_up.push(GivenUp { name, reason }),
+            }
         }
+        self.report.titles.sort_by(|one, other| one.name.cmp(&other.name));
+    }
+
+    /// Makes a title of what a label says, or says why it cannot be one.
+    fn enter(
+        &mut self,
+        device: &dyn BlockDevice,
+        label: TitleRecord,
+        layout: &StoreLayout,
+    ) -> Result<TitleRecord, String> {
         // `check_extents` takes chunks until the first conflict, so a failure must undo the part it
         // took.
-        let before = free.clone();
-        let placed = check_extents(&title, layout, &mut free)
-            // Tested again because the number behind the name may make it too long.
-            .and_then(|()| check_name(&title.name).map_err(|error| Malformed(error.to_string())));
-        if let Err(error) = placed {
-            free = before;
-            given_up.push(GivenUp { name, reason: error.to_string() });
-            continue;
+        let before = self.free.clone();
+        if let Err(error) = check_extents(&label, layout, &mut self.free) {
+            self.free = before;
+            return Err(error.to_string());
         }
         // A title with a damaged index keeps its chunks here: an older title that overlaps it was
         // overwritten by it.
-        let entered = read_index(device, layout.chunk, &title)
-            .map_err(|error| error.to_string())
-            .and_then(|_| catalogue.apply(Record::Title(title)).map_err(|error| error.0));
-        if let Err(reason) = entered {
-            given_up.push(GivenUp { name, reason });
+        read_index(device, layout.chunk, &label).map_err(|error| error.to_string())?;
+        let mut title = label;
+        // The journal may have lost the title, and its id has been used again since.
+        let has_id = self.catalogue.by_id(title.id).is_some()
+            || self.catalogue.recording(title.id).is_some();
+        if has_id {
+            title.id = self.catalogue.next_id();
         }
+        let is_recorded = |log: &RecordingLog| log.start.name == title.name;
+        if self.catalogue.title(&title.name).is_some()
+            || self.catalogue.recordings().any(is_recorded)
+        {
+            // Two titles share a first name if one was renamed and its old name used again. Both
+            // come back.
+            title.name = format!("{} (number {})", title.name, title.id.0);
+        }
+        // The number behind the name may make it too long.
+        check_name(&title.name).map_err(|error| error.to_string())?;
+        self.catalogue.apply(Record::Title(title.clone())).map_err(|error| error.0)?;
+        if has_id {
+            self.with_new_ids.push(title.clone());
+        }
+        Ok(title)
     }
-    catalogue
 }
 
 /// Writes checkpoints and superblocks as at format, at a journal place beyond all existing entries,
@@ -208,6 +276,8 @@ fn write_new_log(
     mut superblock: Superblock,
     catalogue: &Catalogue,
 ) -> Result<(), StoreError> {
+    // If one copy is left, a power cut must find others while that one is replaced.
+    write_superblocks(device.as_ref(), &superblock)?;
     let ring = read_range(device.as_ref(), &superblock.layout.journal)?;
     let newest = journal::newest_beyond(&ring, 0, superblock.uuid).unwrap_or(0);
     let before = superblock.checkpoints.map(|checkpoint| checkpoint.next);

@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::PowerCutDevice;
 use common::titles::{Model, assert_holds, formatted, holdings, noise, put};
+use common::{PowerCutDevice, cut_at_every_event};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use store::{CheckOptions, Rebuild, Store, TitleRecord};
+use store::{CheckOptions, Rebuild, RebuildReport, Store, TitleRecord};
 use units::ByteCount;
 
 const CHUNK: usize = 64 << 10;
@@ -253,10 +253,21 @@ fn scan(device: &Arc<PowerCutDevice>) -> Rebuild {
 }
 
 #[test]
-fn a_rebuild_is_needed_only_without_a_catalogue_and_names_what_it_gives_up() {
+fn a_rebuild_of_a_whole_store_changes_nothing() {
+    let (image, model, _) = image();
+    let device = PowerCutDevice::from_image(image);
+    let before = device.image();
+    let report = scan(&device).write().unwrap();
+    let kept = Some(model.len() as u64);
+    assert_eq!(report, RebuildReport { kept, ..RebuildReport::default() });
+    assert!(device.image() == before, "nothing to write");
+    assert_holds(&Store::open_on(device).unwrap(), &model, "as before");
+}
+
+#[test]
+fn a_rebuild_names_what_it_gives_up() {
     let (image, mut model, titles) = image();
     let device = PowerCutDevice::from_image(image);
-    assert_eq!(Rebuild::needed_on(device.clone()).unwrap(), None, "the catalogue is whole");
     // One title's index is damaged before the catalogue is lost.
     let at = usize::try_from(titles[0].index[0].start.0).unwrap() * CHUNK + (16 << 10);
     device.tamper(|bytes| {
@@ -271,6 +282,178 @@ fn a_rebuild_is_needed_only_without_a_catalogue_and_names_what_it_gives_up() {
     assert_holds(&Store::open_on(device).unwrap(), &model, "rebuilt");
 }
 
+/// The last entries of the journal are lost in both copies, as if they had never been written.
+fn lose_entries_after(device: &Arc<PowerCutDevice>, before: &[u8]) {
+    device.tamper(|bytes| {
+        for metadata in [0..2 * CHUNK, MIDDLE, 47 * CHUNK..48 * CHUNK] {
+            bytes[metadata.clone()].copy_from_slice(&before[metadata]);
+        }
+    });
+}
+
+#[test]
+fn titles_of_lost_last_entries_are_found_by_their_labels() {
+    let (image, mut model, _) = image();
+    let device = PowerCutDevice::from_image(image.clone());
+    let store = Store::open_on(device.clone()).unwrap();
+    let opened = device.image();
+    let lost: &[(&str, &[u8])] = &[("lost", &[1; 90_000]), ("again", &[2; 50_000])];
+    for (name, bytes) in lost {
+        put(&store, name, &[bytes.to_vec()]).unwrap();
+    }
+    drop(store);
+    lose_entries_after(&device, &opened);
+    let store = Store::open_on(device.clone()).unwrap();
+    assert_holds(&store, &model, "the loss is silent");
+    // Their ids are given again, and one of their names; where their chunks are, they are in the
+    // way of neither.
+    store.rename(model.keys().next().unwrap(), "again").unwrap();
+    let renamed = model.pop_first().unwrap().1;
+    model.insert("again".to_owned(), renamed);
+    drop(store);
+    let found = scan(&device);
+    assert_eq!(found.report().damage, None);
+    let names: Vec<&str> = found.report().titles.iter().map(|it| it.name.as_str()).collect();
+    let [other, "lost"] = names.as_slice() else { panic!("{names:?}") };
+    assert!(other.starts_with("again (number "), "{other}");
+    model.insert((*other).to_owned(), vec![lost[1].1.to_vec()]);
+    model.insert("lost".to_owned(), vec![lost[0].1.to_vec()]);
+    let report = found.write().unwrap();
+    assert_eq!(report.given_up, []);
+    let store = Store::open_on(device.clone()).unwrap();
+    assert_holds(&store, &model, "found");
+    drop(store);
+    assert_eq!(scan(&device).report().titles, [], "none is missing any more");
+}
+
+#[test]
+fn a_found_title_whose_id_is_used_again_gets_another() {
+    let (image, mut model, _) = image();
+    let device = PowerCutDevice::from_image(image);
+    let store = Store::open_on(device.clone()).unwrap();
+    let opened = device.image();
+    // Two titles take the place and the id of the first, and the id of the second.
+    put(&store, "overwritten", &[vec![0; 3 * CHUNK]]).unwrap();
+    let lost = vec![vec![1; 90_000]];
+    let id = put(&store, "lost", &lost).unwrap().id;
+    drop(store);
+    lose_entries_after(&device, &opened);
+    let store = Store::open_on(device.clone()).unwrap();
+    for name in ["new", "newer"] {
+        put(&store, name, &[vec![3; CHUNK]]).unwrap();
+        model.insert(name.to_owned(), vec![vec![3; CHUNK]]);
+    }
+    assert_eq!(store.title("newer").unwrap().id, id);
+    drop(store);
+    let report = scan(&device).write().unwrap();
+    let [title] = report.titles.as_slice() else { panic!("{report:?}") };
+    assert_eq!((title.name.as_str(), title.id > id), ("lost", true));
+    model.insert("lost".to_owned(), lost);
+    let store = Store::open_on(device.clone()).unwrap();
+    assert_holds(&store, &model, "found");
+    let check = store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap();
+    assert!(check.is_clean(), "{:?}", check.findings);
+}
+
+/// The superblock copies of a store of 3 MiB.
+const SUPERBLOCKS: [usize; 4] = [0, CHUNK, 24 * CHUNK, 47 * CHUNK];
+
+#[test]
+fn one_superblock_copy_is_enough_for_a_rebuild() {
+    let (image, model, _) = image();
+    for left in SUPERBLOCKS {
+        let device = PowerCutDevice::from_image(image.clone());
+        device.tamper(|bytes| {
+            for copy in SUPERBLOCKS.into_iter().filter(|copy| *copy != left) {
+                bytes[copy..copy + 4096].fill(0xee);
+            }
+        });
+        let error = Store::open_on(device.clone()).unwrap_err();
+        assert_eq!(error.code(), "damaged", "{error}");
+        let report = scan(&device).write().unwrap();
+        let damage = report.damage.as_ref().expect("it did not open");
+        assert!(damage.contains("1 of the 4 superblock copies"), "{damage}");
+        // The catalogue is whole: names that titles were given later are kept, too.
+        assert_eq!(report.kept, Some(model.len() as u64));
+        assert_holds(&Store::open_on(device).unwrap(), &model, "all four are there again");
+    }
+}
+
+#[test]
+fn one_superblock_copy_and_the_labels_are_enough_for_a_rebuild() {
+    let (image, model, _) = image();
+    let device = PowerCutDevice::from_image(image);
+    device.tamper(|bytes| {
+        bytes[..4096].fill(0);
+        bytes[CHUNK..CHUNK + 4096].fill(0);
+        // And the copy in the middle, the journal and the checkpoints.
+        bytes[MIDDLE].fill(0);
+    });
+    let report = scan(&device).write().unwrap();
+    assert_eq!((report.kept, report.titles.len()), (None, model.len()));
+    assert_holds(&Store::open_on(device).unwrap(), &model, "rebuilt");
+}
+
+#[test]
+fn a_rebuild_survives_power_cuts() {
+    let (image, mut model, _) = image();
+    let device = PowerCutDevice::from_image(image);
+    let store = Store::open_on(device.clone()).unwrap();
+    let opened = device.image();
+    put(&store, "lost", &[vec![1; 90_000]]).unwrap();
+    drop(store);
+    lose_entries_after(&device, &opened);
+    let missing = device.image();
+    let without = model.clone();
+    model.insert("lost".to_owned(), vec![vec![1; 90_000]]);
+    // With the catalogue; with one superblock copy, the last one of all that are rewritten; with
+    // that copy and the labels.
+    let damages: [(bool, &[std::ops::Range<usize>]); 3] = [
+        (true, &[]),
+        (false, &[0..4096, CHUNK..CHUNK + 4096, 24 * CHUNK..24 * CHUNK + 4096]),
+        (false, &[CHUNK..CHUNK + 4096, MIDDLE, 47 * CHUNK..48 * CHUNK]),
+    ];
+    for (opens, damaged) in damages {
+        let mut image = missing.clone();
+        damaged.iter().for_each(|range| image[range.clone()].fill(0xee));
+        let device = PowerCutDevice::from_image(image.clone());
+        scan(&device).write().unwrap();
+        let events = device.take_events();
+        cut_at_every_event(&image, &events, 8, |left, _, context| {
+            let device = PowerCutDevice::from_image(left);
+            if opens {
+                let store = Store::open_on(device.clone()).unwrap();
+                let expected = if store.title("lost").is_some() { &model } else { &without };
+                assert_holds(&store, expected, context);
+            }
+            scan(&device).write().unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert_holds(&Store::open_on(device).unwrap(), &model, context);
+        });
+    }
+}
+
+#[test]
+fn a_stale_superblock_copy_loses_nothing() {
+    let (image, mut model, _) = image();
+    let device = PowerCutDevice::from_image(image);
+    let store = Store::open_on(device.clone()).unwrap();
+    let stale = device.image()[..4096].to_vec();
+    // How many updates the copy is old; a checkpoint is written for each.
+    for i in 0..150 {
+        let (old, new) = if i % 2 == 0 { ("title 6", "changed") } else { ("changed", "title 6") };
+        store.rename(old, new).unwrap();
+    }
+    put(&store, "newest", &[vec![7; 70_000]]).unwrap();
+    model.insert("newest".to_owned(), vec![vec![7; 70_000]]);
+    drop(store);
+    device.tamper(|bytes| {
+        SUPERBLOCKS.iter().for_each(|copy| bytes[*copy..*copy + 4096].fill(0));
+        bytes[..4096].copy_from_slice(&stale);
+    });
+    scan(&device).write().unwrap();
+    assert_holds(&Store::open_on(device).unwrap(), &model, "whatever it leads to");
+}
+
 #[test]
 fn a_lost_catalogue_is_rebuilt_from_the_titles() {
     let (image, model, _) = image();
@@ -281,7 +464,7 @@ fn a_lost_catalogue_is_rebuilt_from_the_titles() {
     assert_eq!(error.code(), "damaged", "{error}");
     let before = device.image();
     let rebuild = scan(&device);
-    let damage = Rebuild::needed_on(device.clone()).unwrap().expect("the catalogue is lost");
+    let damage = rebuild.report().damage.clone().expect("the catalogue is lost");
     assert!(damage.contains("neither checkpoint can be read"), "{damage}");
     assert!(device.image() == before, "a scan writes nothing");
     let report = rebuild.write().unwrap();

@@ -37,7 +37,7 @@ pub(crate) fn ask_and_hear(
     let bar = Bar::new();
     // Sockets are named by the store's uuid, and the file tells the store from a copy: every path
     // to a device leads to the same server.
-    let identity = Store::peek(path)?;
+    let identity = Store::peek(path).map_err(not_opened)?;
     // A calibration is bounded by time, so its progress is a share; all others count bytes.
     let in_parts = matches!(request, Request::Calibrate { .. });
     let mut show = |p: wire::Progress| match &p.event {

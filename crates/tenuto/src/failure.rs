@@ -5,6 +5,7 @@ use device::DeviceError;
 use meter::{MeterError, MeterErrorKind};
 use mount::MountError;
 use s3::S3ErrorKind;
+use std::path::Path;
 use store::StoreError;
 use tenuto_client::ClientError;
 use units::{Hinted, Reason};
@@ -61,12 +62,17 @@ impl Failure {
     /// The failure of one of several stores: where it is dead, the others are used without it.
     pub(crate) fn of_one_store(self) -> Self {
         match self {
-            Self { code: Code::Damage, hint: None, .. } => self.hint(
+            Self { code: Code::Damage, .. } => self.hint(
                 "leave it out of the command; a new store in its place gets the titles of the \
                  others",
             ),
             _ => self,
         }
+    }
+
+    /// The failure, with the store that it is about.
+    pub(crate) fn about(self, store: &Path) -> Self {
+        Self { sentence: format!("{}: {}", store.display(), self.sentence), ..self }
     }
 
     pub(crate) fn code(mut self, code: Code) -> Self {
@@ -97,6 +103,7 @@ impl From<StoreError> for Failure {
         let code = if error.is_damage() { Code::Damage } else { Code::Failed };
         match error {
             StoreError::Cancelled => Self::interrupted(),
+            StoreError::BadChunk { .. } => Self::of(&error).code(Code::Usage),
             _ => Self::of(&error).code(code),
         }
     }
@@ -150,7 +157,10 @@ mod tests {
     fn what_to_do_stands_on_a_line_of_its_own() {
         let failure = Failure::from(StoreError::NotAStore { what: "film.mkv".to_owned() });
         assert_eq!(failure.sentence, "film.mkv is not a Tenuto store");
-        assert_eq!(failure.hint.as_deref(), Some("`tenuto format` makes one"));
+        assert_eq!(
+            failure.hint.as_deref(),
+            Some("check the path; `tenuto format` makes a store, and destroys what is there")
+        );
         assert_eq!(failure.code, Code::Failed);
 
         let failure = Failure::from(StoreError::NoTitle {

@@ -170,10 +170,12 @@ pub(crate) enum RootCommand {
     /// With --repair the copies repair each other: damage in one store is written again from
     /// another, and titles that are missing are copied.
     ///
-    /// A store whose catalogue is lost (both checkpoints, or entries of the journal) does not open.
-    /// --rebuild finds its titles by the label in front of each, and lists them with those that
-    /// cannot be recovered; --rebuild --destroy also writes them as the store's new catalogue. The
-    /// rest of the store is not changed.
+    /// A store whose catalogue is lost (both checkpoints, or entries of the journal) does not open,
+    /// and neither does one with a single superblock copy. --rebuild finds titles by the label in
+    /// front of each: all of them, or those that a readable catalogue lacks, because the last
+    /// entries of its journal were lost. It lists them with those that cannot be recovered;
+    /// --rebuild --destroy also writes them into the catalogue. The rest of the store is not
+    /// changed. Ends with exit code 4 when something is damaged, missing, or not recovered.
     Check(CheckArgs),
     /// Serve titles to players over HTTP.
     ///

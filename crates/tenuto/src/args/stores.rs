@@ -353,11 +353,11 @@ pub(crate) struct CheckArgs {
     /// the place of a dead disk. A title of the same name with other content is left as it is.
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Show what a new catalogue would hold, if the store's is lost.
+    /// Find titles that the store's catalogue has lost.
     ///
-    /// Reads the start of every chunk: on a large hard disk that takes hours. Nothing is written
-    /// without --destroy. Titles are recovered under the names of their ingest; the calibration is
-    /// not recovered.
+    /// Reads the start of every chunk that the catalogue leaves free, of all chunks if it cannot be
+    /// read: on a large hard disk that takes hours. Nothing is written without --destroy. Titles
+    /// are recovered under the names of their ingest; with the catalogue the calibration is lost.
     #[arg(long)]
     pub(crate) rebuild: bool,
     #[command(flatten)]

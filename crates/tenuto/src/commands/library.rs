@@ -53,10 +53,7 @@ struct LibraryMember {
 
 impl LibraryMember {
     fn look(path: &Path, leaves: bool) -> Result<Self, Failure> {
-        let about = |failure: Failure| Failure {
-            sentence: format!("{}: {}", path.display(), failure.sentence),
-            ..failure.of_one_store()
-        };
+        let about = |failure: Failure| failure.of_one_store().about(path);
         let Reply::Store(info) = ask(path, &Request::Info { title: None }).map_err(about)? else {
             mismatched()
         };

@@ -1,5 +1,6 @@
-//! `check --rebuild`: makes a new catalogue for a store from the labels of its titles. It is
-//! written only with `--destroy`; without it the report is the same and the store is not changed.
+//! `check --rebuild`: finds titles by their labels, for a store whose catalogue is lost or does not
+//! have them. The catalogue is written only with `--destroy`; without it the report is the same and
+//! the store is not changed.
 
 use crate::args::stores::CheckArgs;
 use crate::failure::{Code, Failure};
@@ -16,11 +17,13 @@ use units::show::count;
 #[derive(Serialize)]
 struct RebuildOutcome {
     store: PathBuf,
-    /// Why the store's catalogue cannot be used; `null`: it can, and nothing is rebuilt.
+    /// Why the store does not open; `null`: it does.
     damage: Option<String>,
-    /// Whether the new catalogue was written.
+    /// Titles of the store's catalogue, which stay in it; `null`: it cannot be read.
+    kept: Option<u64>,
+    /// Whether the catalogue was written.
     written: bool,
-    /// Titles of the new catalogue.
+    /// Titles that the catalogue gets.
     titles: Vec<wire::ListedTitle>,
     given_up: Vec<GivenUp>,
 }
@@ -32,20 +35,16 @@ struct GivenUp {
 }
 
 pub(super) fn rebuild(args: &CheckArgs) -> Result<(), Failure> {
-    let (store, write) = (args.stores.store.as_path(), args.overwrite.destroy);
-    // A catalogue that can be read is newer than the labels: it has the renames and the
-    // calibration.
-    let Some(damage) = Rebuild::needed(store).map_err(in_use)? else {
-        let outcome = RebuildOutcome::new(store, None, false, &RebuildReport::default());
-        args.report.show(&outcome, || page(&outcome));
-        return Ok(());
-    };
+    let store = args.stores.store.as_path();
     let found = scan(store)?;
-    let report = if write { found.write()? } else { found.report().clone() };
-    let outcome = RebuildOutcome::new(store, Some(damage), write, &report);
+    let has_work = found.report().damage.is_some() || !found.report().titles.is_empty();
+    let written = args.overwrite.destroy && has_work;
+    let report = if written { found.write()? } else { found.report().clone() };
+    let outcome = RebuildOutcome::new(store, written, &report);
     args.report.show(&outcome, || page(&outcome));
     // Until it is written, the store is as damaged as it was.
-    if write { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
+    let is_whole = (written || !has_work) && report.given_up.is_empty();
+    if is_whole { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
 }
 
 fn scan(store: &Path) -> Result<Rebuild, Failure> {
@@ -63,12 +62,13 @@ fn in_use(error: StoreError) -> Failure {
 }
 
 impl RebuildOutcome {
-    fn new(store: &Path, damage: Option<String>, written: bool, report: &RebuildReport) -> Self {
+    fn new(store: &Path, written: bool, report: &RebuildReport) -> Self {
         let given_up =
             |it: &store::GivenUp| GivenUp { title: it.name.clone(), reason: it.reason.clone() };
         Self {
             store: store.to_owned(),
-            damage,
+            damage: report.damage.clone(),
+            kept: report.kept,
             written,
             titles: report.titles.iter().map(wire::ListedTitle::from).collect(),
             given_up: report.given_up.iter().map(given_up).collect(),
@@ -77,21 +77,36 @@ impl RebuildOutcome {
 }
 
 fn page(report: &RebuildOutcome) -> String {
-    let Some(damage) = &report.damage else {
-        return "the catalogue is readable: nothing to rebuild\n".to_owned();
-    };
-    let mut page = format!("damage: {damage}\n");
+    let (titles, given_up) = (report.titles.len(), report.given_up.len());
+    if report.damage.is_none() && titles + given_up == 0 {
+        let kept = count(report.kept.unwrap_or(0), "title");
+        return format!("the catalogue has all titles ({kept}): nothing to rebuild\n");
+    }
+    let mut page = report.damage.as_ref().map_or(String::new(), |why| format!("damage: {why}\n"));
     for title in &report.titles {
         page += &format!("title: '{}' ({})\n", title.name, ByteCount(title.bytes));
     }
     for GivenUp { title, reason } in &report.given_up {
         page += &format!("not recovered: '{title}': {reason}\n");
     }
-    let (titles, given_up) = (report.titles.len(), report.given_up.len());
-    let what_now = if report.written {
-        "the store has a new catalogue; `tenuto calibrate` measures the disk again"
-    } else {
-        "nothing was written; with --destroy this becomes the catalogue of the store"
-    };
-    page + &format!("{}, {given_up} not recovered: {what_now}\n", count(titles, "title"))
+    let found = format!("{}, {given_up} not recovered", count(titles, "title"));
+    page + &match (report.kept, report.written) {
+        (None, true) => format!(
+            "{found}: the store has a new catalogue; `tenuto calibrate` measures the disk again\n"
+        ),
+        (None, false) => format!(
+            "{found}: nothing was written; with --destroy this becomes the catalogue of the store\n"
+        ),
+        (Some(kept), written) => {
+            let outcome = match written {
+                true => "the catalogue has them now",
+                false if titles > 0 => "nothing was written; with --destroy it gets them",
+                false if report.damage.is_some() => {
+                    "nothing was written; with --destroy the superblock copies are made again"
+                }
+                false => "nothing to write",
+            };
+            format!("{found}, beside the {kept} of the catalogue: {outcome}\n")
+        }
+    }
 }

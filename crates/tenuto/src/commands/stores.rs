@@ -39,7 +39,11 @@ pub(crate) fn ls(args: &LsArgs) -> Result<(), Failure> {
     // Up to this name each store has listed its titles.
     let mut until: Option<String> = None;
     for store in &args.stores {
-        let Reply::Titles(here) = ask(store, &request)? else { mismatched() };
+        let asked = ask(store, &request).map_err(|failure| match several {
+            true => failure.about(store),
+            false => failure,
+        });
+        let Reply::Titles(here) = asked? else { mismatched() };
         until = until.into_iter().chain(here.next).min();
         for title in here.titles {
             // An equal name with other content is another title, and the list shows both.

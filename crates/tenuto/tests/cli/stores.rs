@@ -36,7 +36,7 @@ fn format_says_what_it_needs() {
         "a.store does not exist\nhint: give the size of a new file, for example --size 40GiB",
     );
     dir.fails("format a.store --size 64KiB", 1, "choose a larger --size");
-    dir.fails("format a.store --size 64MiB --chunk 3MiB", 1, "a power of two");
+    dir.fails("format a.store --size 64MiB --chunk 3MiB", 2, "a power of two");
     assert_eq!(dir.path(".").read_dir().unwrap().count(), 0, "nothing was made");
     dir.ok("format decimal.store --size 100MB");
     let info = dir.json("format a.store --size 64MiB --label films");
@@ -268,7 +268,11 @@ fn damage_is_found_and_never_given_out() {
 fn what_is_no_store_is_named() {
     let dir = TestDir::new();
     dir.write("film.mkv", vec![7; 1 << 20]);
-    dir.fails("ls film.mkv", 1, "film.mkv is not a Tenuto store\nhint: `tenuto format` makes one");
+    dir.fails(
+        "ls film.mkv",
+        1,
+        "film.mkv is not a Tenuto store\nhint: check the path; `tenuto format` makes",
+    );
     dir.fails("ls absent.store", 1, "absent.store");
     dir.fails("serve film.mkv --listen 127.0.0.1:0", 1, "film.mkv");
 }

@@ -111,7 +111,7 @@ fn a_lost_catalogue_is_shown_first_and_rebuilt_when_allowed() {
     let dir = dir();
     let run = dir.run("check a.store --rebuild --destroy");
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""));
-    assert_eq!(run.out, "the catalogue is readable: nothing to rebuild\n");
+    assert_eq!(run.out, "the catalogue has all titles (1 title): nothing to rebuild\n");
     rot(&dir, &CHECKPOINTS);
     let lost = dir.read("a.store");
     let run = dir.run("ls a.store");
@@ -131,6 +131,42 @@ fn a_lost_catalogue_is_shown_first_and_rebuilt_when_allowed() {
     dir.ok("check a.store --scrub");
     dir.ok("export a.store film again.mp4");
     assert!(dir.read("again.mp4") == dir.read("whole.mp4"));
+}
+
+#[test]
+fn a_title_whose_entry_is_lost_is_found_by_its_label() {
+    let dir = dir();
+    // As if the entries had never been written: nothing tells that they were.
+    let file = OpenOptions::new().write(true).open(dir.path("a.store")).unwrap();
+    file.write_all_at(&[0; 4 * CHUNK as usize], JOURNAL).unwrap();
+    drop(file);
+    assert_eq!(dir.json("check a.store --scrub")["findings"], json!([]));
+    assert_eq!(dir.json("ls a.store")["titles"], json!([]));
+    let run = dir.run("check a.store --rebuild");
+    assert_eq!(run.code, Some(4), "{}", run.err);
+    for words in ["title: 'film'", "beside the 0 of the catalogue", "with --destroy it gets them"] {
+        assert!(run.out.contains(words), "'{words}' is not in: {}", run.out);
+    }
+    dir.ok("check a.store --rebuild --destroy");
+    dir.ok("check a.store --scrub");
+    dir.ok("export a.store film again.mp4");
+    assert!(dir.read("again.mp4") == dir.read("whole.mp4"));
+    dir.ok("check a.store --rebuild");
+}
+
+#[test]
+fn one_superblock_copy_is_enough_to_make_the_others_again() {
+    let dir = dir();
+    rot(&dir, &COPIES[1..]);
+    let run = dir.run("ls a.store");
+    assert_eq!(run.code, Some(4), "{}", run.err);
+    assert!(run.err.contains("1 of the 4 superblock copies"), "{}", run.err);
+    assert!(run.err.contains("`tenuto check STORE --rebuild`"), "{}", run.err);
+    let run = dir.run("check a.store --rebuild");
+    assert_eq!(run.code, Some(4), "{}", run.err);
+    assert!(run.out.contains("0 not recovered, beside the 1 of the catalogue"), "{}", run.out);
+    dir.ok("check a.store --rebuild --destroy");
+    dir.ok("check a.store --scrub");
 }
 
 #[test]

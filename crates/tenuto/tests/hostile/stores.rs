@@ -62,7 +62,7 @@ fn what_cannot_be_a_store_is_named_without_waiting_for_it() {
     let made = Command::new("mkfifo").arg(dir.path("pipe")).status().expect("mkfifo runs");
     assert!(made.success());
     for (name, words) in [
-        ("empty", "empty is not a Tenuto store\nhint: `tenuto format` makes one"),
+        ("empty", "empty is not a Tenuto store\nhint: check the path; `tenuto format` makes"),
         ("pipe", "it is no file and no block device\nhint: name a regular file"),
         (".", "it is a directory\nhint: name a regular file"),
         ("/dev/zero", "it is no file and no block device\nhint: name a regular file"),
