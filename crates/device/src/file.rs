@@ -12,7 +12,9 @@ use crate::discard::discard;
 use crate::kind::kind_of;
 use crate::method::Method;
 use crate::open_file::OpenFile;
-use crate::opening::{OpenOptions, geometry, lock, open_file, reads_direct, through_the_cache};
+use crate::opening::{
+    OpenOptions, geometry, lock, lock_backing, open_file, reads_direct, through_the_cache,
+};
 use crate::refusal::cannot_open;
 use crate::sysfs::SysfsDisk;
 use crate::{
@@ -43,6 +45,10 @@ impl FileDevice {
             lock(path, &file)?;
         }
         let (geometry, number) = geometry(path, &file, kind, direct)?;
+        let backing = match options.exclusive && kind == DeviceKind::Block {
+            true => lock_backing(path, number)?,
+            false => None,
+        };
         let mut file = OpenFile {
             geometry,
             file,
@@ -50,6 +56,7 @@ impl FileDevice {
             direct,
             writable: options.write,
             number,
+            backing,
         };
         if direct && !reads_direct(&file) {
             through_the_cache(&mut file)?;

@@ -22,6 +22,8 @@ pub(crate) struct OpenFile {
     pub(crate) writable: bool,
     /// The device number of the disk that it is, or that contains it.
     pub(crate) number: rustix::fs::Dev,
+    /// Of a loop device that was opened for this process alone: its file, locked.
+    pub(crate) backing: Option<File>,
 }
 
 impl Drop for OpenFile {
@@ -30,6 +32,7 @@ impl Drop for OpenFile {
     fn drop(&mut self) {
         // Without a lock there is nothing to release.
         let _ = self.file.unlock();
+        let _ = self.backing.as_ref().map(File::unlock);
     }
 }
 

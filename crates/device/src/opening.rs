@@ -11,9 +11,9 @@ use rustix::fs::{AtFlags, Dev, FileType, OFlags, StatxFlags, ioctl_blksszget, ma
 use rustix::io::Errno;
 use std::fs::{File, TryLockError};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use units::ByteCount;
+use units::{ByteCount, Reason};
 
 /// The options for opening a [`FileDevice`].
 #[derive(Clone, Copy, Debug)]
@@ -101,6 +101,25 @@ pub(crate) fn lock(path: &Path, file: &File) -> Result<(), DeviceError> {
             Err(DeviceError::open(path, hint, source))
         }
     }
+}
+
+/// Locks the file behind a loop device, so that nobody uses the same bytes by that name. `None` for
+/// another device, and where the file cannot be opened.
+pub(crate) fn lock_backing(path: &Path, number: Dev) -> Result<Option<File>, DeviceError> {
+    let disk = SysfsDisk::of_number(number);
+    let backing = disk.and_then(|disk| disk.attribute::<PathBuf>("loop/backing_file"));
+    let Some((backing, file)) = backing.and_then(|at| File::open(&at).ok().map(|file| (at, file)))
+    else {
+        return Ok(None);
+    };
+    lock(&backing, &file).map_err(|error| match error {
+        DeviceError::InUse { path: file, by } => {
+            let message = format!("of its file {}, {}", file.display(), by.message);
+            DeviceError::InUse { path: path.to_owned(), by: Reason { message, ..by } }
+        }
+        other => other,
+    })?;
+    Ok(Some(file))
 }
 
 /// The geometry, and the device number of the disk that it is, or that contains it.

@@ -401,6 +401,7 @@ mod tests {
             direct: false,
             writable: false,
             number: 0,
+            backing: None,
         });
         let setup = Setup { deferred: false, registered: true, polled: false };
         let mut ring = match Uring::new(setup, &file, 1, &pool) {

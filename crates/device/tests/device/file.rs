@@ -237,3 +237,21 @@ fn unwritten_places_are_known() {
     let half = 0..(2 << 20) + (512 << 10);
     assert_eq!(shown(half), "2097152..2621440");
 }
+
+#[test]
+fn a_file_and_the_loop_device_over_it_are_not_opened_alone_at_the_same_time() {
+    let scratch = TempDir::new("loop");
+    let path = scratch.path().join("file");
+    std::fs::write(&path, vec![0; 1 << 20]).unwrap();
+    let Some(disk) = LoopDevice::over(&path) else { return };
+    let one_by_one = [(disk.path(), path.as_path()), (path.as_path(), disk.path())];
+    for (first, second) in one_by_one {
+        let held = open(first, ALONE).unwrap();
+        let error = open(second, ALONE).unwrap_err();
+        let DeviceError::InUse { path: named, by } = &error else { panic!("{error}") };
+        assert_eq!(named, second);
+        assert!(by.message.contains("another process holds its lock"), "{error}");
+        drop(held);
+        open(second, ALONE).unwrap();
+    }
+}
