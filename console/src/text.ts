@@ -151,6 +151,7 @@ export const text = {
     heading: 'Disks',
     name: (number: number) => `Disk ${number}`,
     lost: 'lost',
+    missing: 'missing',
     draining: 'draining',
     provisional: 'provisional guarantee',
     provisionalHint: 'Too little was stored on the disk when it was calibrated.',

@@ -41,6 +41,12 @@ export interface DiskStatus {
   readonly slots: readonly SlotUse[];
 }
 
+/** A store that could not be opened at the start. */
+export interface MissingStore {
+  readonly store: string;
+  readonly reason: string;
+}
+
 export interface ServerStatus {
   readonly version: string;
   readonly uptime: number;
@@ -61,6 +67,7 @@ export interface ServerStatus {
   readonly connections: number;
   readonly sentBytes: number;
   readonly disks: readonly DiskStatus[];
+  readonly missingStores: readonly MissingStore[];
   readonly playing: ReadonlyMap<string, number>;
 }
 
@@ -95,6 +102,10 @@ export function decodeStatus(value: unknown): ServerStatus {
     connections: status.number('connections'),
     sentBytes: status.number('sent_bytes'),
     disks: status.neededList('disks', decodeDisk),
+    missingStores: status.list('missing_stores', (missing) => ({
+      store: missing.text('store'),
+      reason: missing.text('reason'),
+    })),
     playing: new Map(
       status.list('playing', (title) => [title.text('title'), title.number('sessions')]),
     ),

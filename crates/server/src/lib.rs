@@ -33,6 +33,7 @@ mod log;
 mod membership;
 mod messages;
 mod metrics;
+mod missing_stores;
 mod mount_reads;
 mod node_records;
 mod opener;

@@ -217,6 +217,8 @@ impl Scrape {
         let stores = &self.0.content.stores;
         let names: Vec<String> =
             stores.iter().map(|opened| opened.path.display().to_string()).collect();
+        let missing = self.0.info.missing.iter();
+        let missing: Vec<String> = missing.map(|store| store.path.display().to_string()).collect();
         let disks = &snapshot.engine.disks;
         let of = |value: DiskFigure| -> Vec<(&str, u64)> {
             names.iter().map(String::as_str).zip(disks.iter().map(value)).collect()
@@ -244,7 +246,11 @@ impl Scrape {
             ("recordings", "Recordings for which disk time is kept", |d| d.recordings as u64),
         ];
         for (name, help, value) in gauges {
-            out.family(&format!("disk_{name}"), help, None, "store", &of(value), gauge)?;
+            let mut rows = of(value);
+            if name == "lost" {
+                rows.extend(missing.iter().map(|name| (name.as_str(), 1)));
+            }
+            out.family(&format!("disk_{name}"), help, None, "store", &rows, gauge)?;
         }
         let parts = disks.iter().map(DiskStatus::slowdown_part);
         let slowdown: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(parts).collect();

@@ -41,7 +41,8 @@ pub(crate) fn join(
             shared.notice(format!("cluster secret: {text}"));
         }
     });
-    let mut records = NodeRecords::new(cluster, membership.has_source(), config);
+    let disks = shared.content.stores.len();
+    let mut records = NodeRecords::new(cluster, membership.has_source(), config, disks);
     membership.start(move || records.now(&seen), move |message| tell(&told, &message))
 }
 
@@ -86,9 +87,14 @@ struct NodeCatalogue {
 }
 
 impl NodeRecords {
-    fn new(cluster: ClusterConfig, takes_copies: bool, config: &ServerConfig) -> Self {
+    fn new(
+        cluster: ClusterConfig,
+        takes_copies: bool,
+        config: &ServerConfig,
+        disks: usize,
+    ) -> Self {
         let ServerConfig { policy, slot, startup, network, .. } = *config;
-        let guaranteed = vec![None; config.stores.len()];
+        let guaranteed = vec![None; disks];
         let (startup, as_disk) = (startup.max(slot * 2), config.as_disk.clone());
         let catalogue = NodeCatalogue::default();
         Self {

@@ -13,6 +13,7 @@ use device::{
 };
 use disk::{Calibration, DiskModel, MeasuredPart};
 use engine::{DiskGuarantee, DiskNumber};
+use rustix::io::Errno;
 use scheduler::{DiskHistory, DiskTimings, PolicyKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use units::{BitRate, ByteCount, Hinted, Reason, show_duration};
 /// A store that this process owns, before anything is read from it on schedule.
 #[derive(Debug)]
 pub(crate) struct PreparedStore {
+    pub(crate) path: PathBuf,
     pub(crate) store: Arc<Store>,
     /// The file or block device that it is on.
     pub(crate) file: FileIdentity,
@@ -38,6 +40,43 @@ pub(crate) struct PreparedStore {
     pub(crate) notes: Vec<String>,
 }
 
+/// Why a store is not served.
+#[derive(Debug)]
+pub(crate) enum NotOpened {
+    /// The disk is not there or does not answer, or has lost the store. Other stores are served.
+    Lost(Reason),
+    /// Something to be put right before the start.
+    Refused(Reason),
+}
+
+impl From<Reason> for NotOpened {
+    fn from(reason: Reason) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+impl NotOpened {
+    /// The error of opening the store at `path`.
+    pub(crate) fn of(path: &Path, error: &StoreError) -> Self {
+        let mut reason = not_served(path, error.reason());
+        if let StoreError::Damaged { .. } = error {
+            let hint = "`tenuto check STORE --rebuild` lists the titles that can be recovered";
+            reason.hint.get_or_insert(hint.to_owned());
+        }
+        let is_lost = match error {
+            StoreError::Owned { .. } => return Self::Refused(in_use(path)),
+            StoreError::Device(DeviceError::Open { source, .. }) => {
+                Errno::from_io_error(source).is_some_and(|error| OF_A_LOST_DISK.contains(&error))
+            }
+            StoreError::Device(DeviceError::Io { .. })
+            | StoreError::Damaged { .. }
+            | StoreError::Shrunk { .. } => true,
+            _ => false,
+        };
+        if is_lost { Self::Lost(reason) } else { Self::Refused(reason) }
+    }
+}
+
 /// Opens a store for this process alone and chooses its disk's guarantee. `memory`: the store's
 /// share of the read buffers. `sessions_wait`: a disk is not measured while they do.
 pub(crate) fn open(
@@ -45,7 +84,7 @@ pub(crate) fn open(
     config: &ServerConfig,
     memory: ByteCount,
     sessions_wait: bool,
-) -> Result<PreparedStore, Reason> {
+) -> Result<PreparedStore, NotOpened> {
     let failed = |reason| not_served(path, reason);
     let options = OpenOptions {
         direct: !config.buffered,
@@ -55,15 +94,14 @@ pub(crate) fn open(
     };
     let device = match FileDevice::open(path, options) {
         Ok(device) => Arc::new(device),
-        Err(DeviceError::InUse { .. }) => return Err(in_use(path)),
-        Err(error) => return Err(failed(error.reason())),
+        Err(DeviceError::InUse { .. }) => return Err(in_use(path).into()),
+        Err(error) => return Err(NotOpened::of(path, &error.into())),
     };
     let file = device.identity().map_err(|error| failed(error.reason()))?;
     let (device, slowdown) = slow_down(device, config)?;
     let store = match Store::open_on(device) {
         Ok(store) => Arc::new(store),
-        Err(StoreError::Owned { .. }) => return Err(in_use(path)),
-        Err(error) => return Err(failed(error.reason())),
+        Err(error) => return Err(NotOpened::of(path, &error)),
     };
     if let Some(slow) = &slowdown.as_disk {
         // From here on reads are made on schedule.
@@ -106,7 +144,8 @@ pub(crate) fn open(
     let timings = of_size(&guarantee);
     let history = disk_history_writer::read(&store, path, &mut notes);
     let provisional = calibration.is_provisional();
-    Ok(PreparedStore { store, file, guarantee, provisional, timings, history, notes })
+    let path = path.to_owned();
+    Ok(PreparedStore { path, store, file, guarantee, provisional, timings, history, notes })
 }
 
 fn audience(store: &Store, config: &ServerConfig, memory: ByteCount) -> Audience {
@@ -127,16 +166,14 @@ fn audience(store: &Store, config: &ServerConfig, memory: ByteCount) -> Audience
     }
 }
 
-/// Refuses two stores with one identity: commands could not tell them apart.
-pub(crate) fn refuse_copies(paths: &[PathBuf], opened: &[PreparedStore]) -> Result<(), Reason> {
-    let uuids: Vec<_> = opened.iter().map(|opened| opened.store.info().uuid).collect();
-    for (at, uuid) in uuids.iter().enumerate() {
-        if let Some(before) = uuids[..at].iter().position(|other| other == uuid) {
-            let reason = copy_of(&paths[before].display().to_string());
-            return Err(not_served(&paths[at], reason));
-        }
+/// Why a store cannot be served beside those opened before it: one of them has its identity, so
+/// that commands could not tell them apart.
+pub(crate) fn refuse_copy(of: &PreparedStore, opened: &[PreparedStore]) -> Result<(), Reason> {
+    let uuid = of.store.info().uuid;
+    match opened.iter().find(|other| other.store.info().uuid == uuid) {
+        Some(other) => Err(not_served(&of.path, copy_of(&other.path.display().to_string()))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Why a store is refused beside another one with its identity.
@@ -450,6 +487,10 @@ fn in_use(path: &Path) -> Reason {
 pub(crate) fn disk_number(store: usize) -> DiskNumber {
     DiskNumber(u16::try_from(store).expect("checked at the start"))
 }
+
+/// What opening a device ends with that was taken out, or that does not answer.
+const OF_A_LOST_DISK: [Errno; 5] =
+    [Errno::NOENT, Errno::IO, Errno::NODEV, Errno::NXIO, Errno::NOMEDIUM];
 
 /// Time for a measurement at the server's start; `tenuto calibrate` takes longer and is more exact.
 const START_BUDGET: Duration = Duration::from_secs(3);

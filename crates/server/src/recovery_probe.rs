@@ -7,11 +7,12 @@
 //!                      checksums ──▶ Restore ──▶ the core: used again, or not yet
 //! ```
 //!
-//! It reads through the file that the server has open: a disk that was removed and inserted again
-//! is another device to the kernel, and stays lost until the server is restarted. A probe of a disk
-//! that does not answer blocks as long as the kernel does.
+//! It reads through the file that the server has open. A disk that was removed and inserted again is
+//! another device to the kernel: it is found at its path, and the server restarts in its own place
+//! to use it. A probe of a disk that does not answer blocks as long as the kernel does.
 
 use crate::messages::{CoreHandle, Event};
+use crate::missing_stores;
 use crate::shared::Shared;
 use crossbeam_channel::bounded;
 use engine::DiskNumber;
@@ -47,6 +48,8 @@ fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
                     return;
                 }
             }
+            // Still the device that the server has open, or none, if this fails, too.
+            Err(_) if missing_stores::look(&opened.path, shared).is_ok() => {}
             Err(error) => {
                 let store = opened.path.display().to_string();
                 let error = error.one_line();
@@ -60,7 +63,7 @@ fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
 }
 
 /// Sleeps for `time`; false at once when the server is stopping.
-fn sleep_unless_stopping(time: Duration, shared: &Shared) -> bool {
+pub(crate) fn sleep_unless_stopping(time: Duration, shared: &Shared) -> bool {
     let mut left = time;
     while !left.is_zero() {
         if shared.stopping.load(Ordering::Relaxed) {

@@ -203,6 +203,10 @@ pub(crate) struct Reloader {
 }
 
 impl Reloader {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     pub(crate) fn new(config: ServerConfig, shared: Arc<Shared>, core: CoreHandle) -> Self {
         let (current, restart) = (Mutex::new(config), Restart::new(Arc::clone(&shared)));
         Self { current, source: OnceLock::new(), restart, shared, core }

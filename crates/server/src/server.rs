@@ -37,10 +37,11 @@ use crate::library::{Library, OpenStore};
 use crate::log::Log;
 use crate::membership::Membership;
 use crate::messages::{CoreHandle, Event, WorkerHandle, WorkerMessage};
+use crate::missing_stores::{self, MissingStore};
 use crate::mount_reads::MountReaders;
 use crate::node_records;
 use crate::opener::{self, Opener};
-use crate::opening::{self, PreparedStore, disk_number};
+use crate::opening::{self, NotOpened, PreparedStore, disk_number};
 use crate::recalibration::{self, Recalibration};
 use crate::reload::Reloader;
 use crate::rtsp::{self, RtspLimits};
@@ -63,6 +64,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 use store::{Store, TitleOwner};
@@ -98,17 +100,24 @@ pub struct Server {
 impl Server {
     /// Checks what can be checked while another server has the stores and the port: options that
     /// exclude each other, the files that they name, and that each store is one. Changes nothing.
-    pub fn check(config: &ServerConfig) -> Result<(), Reason> {
+    /// Returns notes for people: a line for each store that a server would start without.
+    pub fn check(config: &ServerConfig) -> Result<Vec<String>, Reason> {
         CheckedConfig::new(config)?;
         config.tls.as_ref().map(TlsFiles::read).transpose()?;
         config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
         config.otlp.as_ref().map_or(Ok(()), Telemetry::check)?;
         config.access_log.as_deref().map_or(Ok(()), Log::check)?;
         config.uploads.as_deref().map_or(Ok(()), admin::check_uploads)?;
+        let mut missing = Vec::new();
         for path in &config.stores {
-            Store::peek(path).map_err(|error| error.reason())?;
+            match Store::peek(path).map_err(|error| NotOpened::of(path, &error)) {
+                Ok(_) => {}
+                Err(NotOpened::Refused(reason)) => return Err(reason),
+                Err(NotOpened::Lost(reason)) => missing.push(MissingStore::lost(path, reason)),
+            }
         }
-        Ok(())
+        missing_stores::refuse_all(config, &missing)?;
+        Ok(missing.iter().map(MissingStore::note).collect())
     }
 
     /// Opens the stores, listens and serves. Returns when it accepts connections.
@@ -135,7 +144,8 @@ impl Server {
         let secured = |files| ServerTls::new(files, config.http2, &log);
         let tls = config.tls.as_ref().map(secured).transpose()?;
         notes.extend(tls.iter().flat_map(|tls| tls.notes(SystemTime::now())));
-        let mut opened = open_stores(&config, memory, before.is_some())?;
+        let (mut opened, missing) = open_stores(&config, memory, before.is_some())?;
+        notes.extend(missing.iter().map(MissingStore::note));
         let (core, events) = CoreHandle::new();
         let mut threads = Vec::new();
 
@@ -147,7 +157,9 @@ impl Server {
         let security = Security { access, tls: tls.map(Arc::new), membership: membership.clone() };
         let library = library(&config, title_keys, &opened, methods);
         let outlets = outlets(&config, log, telemetry)?;
-        let shared = shared(&config, library, security, &clients.http, clock, outlets)?;
+        let info = info(&config, &opened, missing, &clients.http);
+        let shared = shared(&config, info, library, security, clock, outlets)?;
+        missing_stores::spawn_search(&shared).map_err(no_thread)?;
         let telemetry = exported.map(|it| start_telemetry(it, &shared)).transpose()?;
         let handles = clients.handles();
         let opener = start_opener(&shared, &core, &handles, &mut threads)?;
@@ -277,6 +289,12 @@ impl Server {
     /// Asks for another server in this one's place, or says why this one goes on as it is.
     pub fn request_restart(&self) -> Result<(), Reason> {
         self.reloader().restart()
+    }
+
+    /// Whether a store that was missing at the start can be opened again since the last call: its
+    /// owner may request a restart, after which it is served.
+    pub fn missing_store_is_back(&self) -> bool {
+        self.reloader().shared().store_is_back.swap(false, Relaxed)
     }
 
     /// Whether another server is to take this one's place: its owner is to call
@@ -428,7 +446,7 @@ fn engine_config(
         reservation_hold: config.reservation_hold,
         idle_timeout: config.idle_after,
         session_timeout: config.session_timeout,
-        survive_loss: config.survive_loss,
+        survive_loss: survives_loss(config, opened),
         fills: config.fills.unwrap_or(0),
         disks: opened.iter().map(|store| store.guarantee).collect(),
     }
@@ -482,33 +500,49 @@ fn listen(
     Ok((listener, address))
 }
 
-/// `sessions_wait`: those of a server before this one are to go on.
+/// The stores that can be opened, and those that cannot. `sessions_wait`: those of a server before
+/// this one are to go on.
 fn open_stores(
     config: &ServerConfig,
     memory: ByteCount,
     sessions_wait: bool,
-) -> Result<Vec<PreparedStore>, Reason> {
+) -> Result<(Vec<PreparedStore>, Vec<MissingStore>), Reason> {
     // Equal parts for the choice of read sizes: the engine shares by the disks' rates, which
     // follow from this choice.
     let share = ByteCount(memory.0 / config.stores.len() as u64);
-    let open = |path| opening::open(path, config, share, sessions_wait);
-    let opened = config.stores.iter().map(|path| open(path));
-    let opened = opened.collect::<Result<Vec<_>, _>>()?;
-    opening::refuse_copies(&config.stores, &opened)?;
-    Ok(opened)
+    let (mut opened, mut missing) = (Vec::new(), Vec::new());
+    for path in &config.stores {
+        let prepared = opening::open(path, config, share, sessions_wait);
+        let one_of_many = |store| match opening::refuse_copy(&store, &opened) {
+            Ok(()) => Ok(store),
+            Err(reason) => Err(NotOpened::Refused(reason)),
+        };
+        match prepared.and_then(one_of_many) {
+            Ok(store) => opened.push(store),
+            Err(NotOpened::Lost(reason)) => missing.push(MissingStore::lost(path, reason)),
+            // The sessions of the other stores go on.
+            Err(NotOpened::Refused(reason)) if sessions_wait => {
+                let path = path.clone();
+                missing.push(MissingStore { path, reason, is_lost: false });
+            }
+            Err(NotOpened::Refused(reason)) => return Err(reason),
+        }
+    }
+    missing_stores::refuse_all(config, &missing)?;
+    Ok((opened, missing))
 }
 
 /// The engine, with what is known of the disks; adds notes on their histories.
 fn engine(config: &ServerConfig, memory: ByteCount, opened: &mut [PreparedStore]) -> Engine {
     let mut engine = Engine::new(engine_config(config, memory, opened));
-    for ((opened, path), number) in opened.iter_mut().zip(&config.stores).zip(0..) {
+    for (opened, number) in opened.iter_mut().zip(0..) {
         let disk = DiskNumber(number);
         engine.set_timings(Moment::ZERO, disk, opened.timings.clone());
         let Some(history) = opened.history.take() else { continue };
         // After the timings: a history applies only if it was observed under the same charges.
         let applies = engine.restore_history(Moment::ZERO, disk, history);
         let slowdown = engine.status(Moment::ZERO).disks[usize::from(number)].slowdown_part();
-        opened.notes.extend(disk_history_writer::start_note(path, applies, slowdown));
+        opened.notes.extend(disk_history_writer::start_note(&opened.path, applies, slowdown));
     }
     engine
 }
@@ -652,9 +686,9 @@ fn library(
     opened: &[PreparedStore],
     methods: Vec<String>,
 ) -> Library {
-    let parts = config.stores.iter().zip(opened).zip(methods).enumerate();
-    let stores = parts.map(|(number, ((path, opened), method))| OpenStore {
-        path: path.clone(),
+    let parts = opened.iter().zip(methods).enumerate();
+    let stores = parts.map(|(number, (opened, method))| OpenStore {
+        path: opened.path.clone(),
         store: Arc::clone(&opened.store),
         file: opened.file,
         disk: disk_number(number),
@@ -667,21 +701,36 @@ fn library(
     Library::new(stores.collect(), config.segment, config.title_memory, title_keys)
 }
 
+/// Whether sessions are admitted so that they survive the loss of a disk: of one that is there, as
+/// long as there is another.
+fn survives_loss(config: &ServerConfig, opened: &[PreparedStore]) -> bool {
+    config.survive_loss && opened.len() > 1
+}
+
+fn info(
+    config: &ServerConfig,
+    opened: &[PreparedStore],
+    missing: Vec<MissingStore>,
+    workers: &[HttpThread],
+) -> ServerInfo {
+    ServerInfo {
+        policy: config.policy.name(),
+        survive_loss: survives_loss(config, opened),
+        slot: config.slot,
+        socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
+        missing,
+    }
+}
+
 fn shared(
     config: &ServerConfig,
+    info: ServerInfo,
     library: Library,
     security: Security,
-    workers: &[HttpThread],
     clock: Clock,
     (outlets, webhook): (Outlets, Option<WebhookSender>),
 ) -> Result<Arc<Shared>, Reason> {
     let sessions = SessionTable::new().map_err(|e| failed("open /dev/urandom", e))?;
-    let info = ServerInfo {
-        policy: config.policy.name(),
-        survive_loss: config.survive_loss,
-        slot: config.slot,
-        socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
-    };
     let settings = LiveSettings::of(config);
     let shared = Arc::new(Shared::new(clock, library, sessions, security, outlets, info, settings));
     webhook.map_or(Ok(()), |sender| sender.start(&shared)).map_err(no_thread)?;

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::library::Library;
 use crate::log::Log;
 use crate::membership::Membership;
+use crate::missing_stores::MissingStore;
 use crate::player_reports::ReportCounters;
 use crate::rtsp::{ChannelCounters, RtspCounters};
 use crate::sessions::SessionTable;
@@ -22,7 +23,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use units::{Moment, SlotIndex};
+use units::{Hinted, Moment, SlotIndex};
 
 /// Counts reads at reserved rates, for the metrics.
 #[derive(Debug, Default)]
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     /// Per ended session, the least time in seconds by which its reads were early.
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
+    /// Set when a store that was missing at the start can be opened.
+    pub(crate) store_is_back: AtomicBool,
     pub(crate) info: ServerInfo,
     /// Lines for people that wait to be shown.
     notices: Mutex<VecDeque<String>>,
@@ -86,6 +89,8 @@ pub(crate) struct ServerInfo {
     pub(crate) slot: Duration,
     /// Description of the socket method.
     pub(crate) socket_method: String,
+    /// Stores of the configuration that are not served.
+    pub(crate) missing: Vec<MissingStore>,
 }
 
 /// Settings of a server that may change while it runs.
@@ -216,6 +221,7 @@ impl Shared {
             // 1 ms to half a minute.
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
+            store_is_back: AtomicBool::new(false),
             info,
             notices: Mutex::default(),
             work: Arc::default(),
@@ -411,6 +417,7 @@ impl Shared {
             connections: self.http.connections.load(Ordering::Relaxed),
             sent_bytes: self.http.sent_bytes.load(Ordering::Relaxed),
             disks: self.disk_reports(&snapshot),
+            missing_stores: self.info.missing.iter().map(missing_report).collect(),
             playing: snapshot.playing.clone(),
         }
     }
@@ -490,3 +497,9 @@ const SLOTS_KEPT: usize = 1200;
 
 /// Longer than anything that the thread that decides ever does at once.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
+fn missing_report(missing: &MissingStore) -> wire::MissingStoreReport {
+    wire::MissingStoreReport {
+        store: missing.path.display().to_string(),
+        reason: missing.reason.one_line(),
+    }
+}

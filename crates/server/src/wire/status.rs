@@ -93,6 +93,9 @@ pub struct ServerStatus {
     pub sent_bytes: u64,
     /// The disks, in the order of the stores.
     pub disks: Vec<DiskReport>,
+    /// Stores of the configuration that could not be opened at the start.
+    #[serde(default)]
+    pub missing_stores: Vec<MissingStoreReport>,
     /// Titles with sessions.
     pub playing: Vec<TitleSessions>,
 }
@@ -254,6 +257,15 @@ pub struct FailedCopy {
     pub title: String,
     /// Why, and what to do.
     pub message: String,
+}
+
+/// A store that is not served.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingStoreReport {
+    /// The path.
+    pub store: String,
+    /// Why it could not be opened.
+    pub reason: String,
 }
 
 /// One disk of a server.

@@ -25,7 +25,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     // Kept, because the report names the stores after the server has taken its own copy.
     let config = config(args);
     if args.check_config {
-        Server::check(&config)?;
+        Server::check(&config)?.iter().for_each(|note| out::note(note));
         match args.report.json {
             true => out::print_json(&json!({
                 "config": args.config, "stores": config.stores, "valid": true,
@@ -59,6 +59,15 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
             && let Err(why) = server.request_restart()
         {
             out::note(&format!("the server goes on as it is: {}", why.one_line()));
+        }
+        if server.missing_store_is_back() {
+            match server.request_restart() {
+                Ok(()) => out::note("a store that was missing can be opened again"),
+                Err(why) => out::note(&format!(
+                    "a store that was missing can be opened again, and is served after a restart: {}",
+                    why.one_line()
+                )),
+            }
         }
         if server.is_to_restart() {
             mounts.end(BEFORE_A_RESTART);

@@ -1,6 +1,6 @@
 //! One title in two stores.
 
-use crate::program::TestDir;
+use crate::program::{TestDir, program};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -208,11 +208,60 @@ fn a_disk_that_is_cut_short_ends_nobody_whose_title_has_a_copy() {
     plays("one");
 }
 
+#[test]
+fn a_server_starts_without_a_disk_that_is_gone_and_takes_it_in_when_it_is_back() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    dir.film("one.mkv");
+    dir.film("two.mkv");
+    dir.ok("ingest a.store one.mkv");
+    dir.ok("ingest b.store two.mkv");
+    std::fs::rename(dir.path("a.store"), dir.path("unplugged")).unwrap();
+    let run = dir.run("serve a.store b.store --check-config");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let without = "a.store cannot be served: cannot open a.store: No such file or directory";
+    assert!(run.err.contains(without), "{}", run.err);
+    dir.fails("serve a.store absent.store --listen 127.0.0.1:0", 1, "a.store cannot be served");
+    dir.write("film.store", vec![7; 1 << 20]);
+    dir.fails(
+        "serve film.store b.store --listen 127.0.0.1:0",
+        1,
+        "film.store cannot be served: this is not",
+    );
+    let server = dir.serve("b.store --survive-loss");
+    let before = status(&server.origin);
+    assert_eq!((&before["disks"][1], &before["survive_loss"]), (&Value::Null, &json!(false)));
+    let [missing] = before["missing_stores"].as_array().unwrap().as_slice() else {
+        panic!("{before}")
+    };
+    assert_eq!(missing["store"], json!("a.store"));
+    assert!(missing["reason"].as_str().unwrap().starts_with(without), "{missing}");
+    let metrics = fetched(&server.origin, "/metrics");
+    assert!(metrics.contains("tenuto_disk_lost{store=\"a.store\"} 1"), "{metrics}");
+    let play = |title: &str| format!("play {}/t/{title}/master.m3u8 --buffer 1s", server.origin);
+    let viewer = program(&dir.path("")).args(play("two").split(' ')).spawn().expect("it plays");
+    std::fs::rename(dir.path("unplugged"), dir.path("a.store")).unwrap();
+    let start = std::time::Instant::now();
+    while status(&server.origin)["missing_stores"] != json!([]) {
+        assert!(start.elapsed().as_secs() < 120, "it is looked for at least once a minute");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let after = status(&server.origin);
+    assert_eq!((&after["disks"][1]["lost"], &after["survive_loss"]), (&json!(false), &json!(true)));
+    let viewer = viewer.wait_with_output().unwrap();
+    assert!(viewer.status.success(), "the restart ended a viewer");
+    dir.ok(&play("one"));
+}
+
 pub(crate) fn status(origin: &str) -> Value {
+    serde_json::from_str(&fetched(origin, "/status")).unwrap()
+}
+
+fn fetched(origin: &str, path: &str) -> String {
     let address = origin.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
-    serde_json::from_str(text.split_once("\r\n\r\n").expect("a head and a body").1).unwrap()
+    text.split_once("\r\n\r\n").expect("a head and a body").1.to_owned()
 }
