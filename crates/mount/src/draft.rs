@@ -107,6 +107,15 @@ impl Draft {
         Ok(())
     }
 
+    /// Gives the space of a file back of which bytes are missing, before its last user has let go of
+    /// it.
+    pub(crate) fn free_if_failed(&self) {
+        if locked(&self.state).failed.is_some() {
+            // There is no further remedy for a failure here.
+            let _ = self.file.set_len(0);
+        }
+    }
+
     /// Whether it has bytes that its title does not have.
     pub(crate) fn is_changed(&self) -> bool {
         let state = locked(&self.state);

@@ -13,7 +13,7 @@ use crate::nodes::{Nodes, Unlinked};
 use crate::reserved::{HandleReservation, IfReserved, NotChanged, TitleReservations};
 use crate::title_tree::{MEDIA_ENDING, TitleFolder, TitleTree, TreeEntry, TreeFile, join, split};
 use crate::{MountError, StoreMountOptions};
-use fuser::{Errno, FileType};
+use fuser::{Errno, FileType, Generation};
 use media::{Body, TitleIndex, TitleKind};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -246,6 +246,14 @@ impl StoreFiles {
         state.made_at = Some(changes);
         state.record(recordings.iter().map(|it| it.id), &self.owner);
         state
+    }
+
+    /// Tells the inode numbers of this mount from those of one before it, in the handles that
+    /// clients of an NFS server keep.
+    pub(crate) fn generation(&self) -> Generation {
+        let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+        // The kernel keeps 32 bits of it. Zero would be that of any mount.
+        Generation(started.as_secs() & u64::from(u32::MAX) | 1 << 31)
     }
 
     /// The path of an inode number.
@@ -882,6 +890,8 @@ impl StoreFiles {
         // Another program may have opened it meanwhile.
         let mut state = locked(&self.state);
         if let Some(path) = state.path_of_unused(draft) {
+            // Whoever sees that the name is gone finds the space free, too.
+            draft.free_if_failed();
             state.let_go(&path, draft);
         }
     }

@@ -1,18 +1,21 @@
 //! Inode numbers: the kernel names files by numbers, this program by paths.
 //!
 //! A number belongs to a path from the first lookup until the kernel has forgotten it, or the path
-//! is renamed, which takes the number along.
+//! is renamed, which takes the number along. Some numbers stay when the kernel has forgotten them:
+//! clients of an NFS server name a file by its number long after they have looked it up.
 
 use crate::draft::Draft;
 use crate::files::About;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use store::TitleId;
 
-/// The paths of the inode numbers that the kernel knows.
+/// The paths of the inode numbers that the kernel knows, or has forgotten not long ago.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     nodes: HashMap<u64, Node>,
+    /// The numbers that the kernel forgot, and may have looked up again since; the oldest first.
+    forgotten: VecDeque<u64>,
     numbers: BTreeMap<String, u64>,
     next: u64,
 }
@@ -22,6 +25,8 @@ struct Node {
     path: String,
     /// Number of lookups that the kernel has not forgotten.
     lookups: u64,
+    /// Whether it is among those that were forgotten.
+    was_forgotten: bool,
     /// The title that the kernel's cache has pages of.
     cached: Option<TitleId>,
     /// What it was when it was unlinked: an open file keeps that.
@@ -37,14 +42,25 @@ pub(crate) struct Unlinked {
     pub(crate) draft: Option<Arc<Draft>>,
 }
 
+impl Node {
+    fn of(path: &str) -> Self {
+        let path = path.to_owned();
+        Self { path, lookups: 0, was_forgotten: false, cached: None, unlinked: None }
+    }
+}
+
 /// The number of the root.
 const ROOT: u64 = 1;
 
+/// The most numbers that are kept when the kernel has forgotten them: some hundred bytes each.
+const REMEMBERED: usize = 65_536;
+
 impl Nodes {
     pub(crate) fn new() -> Self {
-        let root = Node { path: String::new(), lookups: 1, cached: None, unlinked: None };
+        let root = Node { lookups: 1, ..Node::of("") };
         Self {
             nodes: [(ROOT, root)].into(),
+            forgotten: VecDeque::new(),
             numbers: [(String::new(), ROOT)].into(),
             next: ROOT + 1,
         }
@@ -58,8 +74,7 @@ impl Nodes {
                 let number = self.next;
                 self.next += 1;
                 self.numbers.insert(path.to_owned(), number);
-                let node = Node { path: path.to_owned(), lookups: 0, cached: None, unlinked: None };
-                self.nodes.insert(number, node);
+                self.nodes.insert(number, Node::of(path));
                 number
             }
         };
@@ -71,6 +86,31 @@ impl Nodes {
     pub(crate) fn forget(&mut self, number: u64, lookups: u64) {
         let Some(node) = self.nodes.get_mut(&number).filter(|_| number != ROOT) else { return };
         node.lookups = node.lookups.saturating_sub(lookups);
+        if node.lookups > 0 {
+            return;
+        }
+        // Its cache is gone, too.
+        node.cached = None;
+        if self.numbers.get(&node.path) != Some(&number) {
+            // An unlinked file, which nobody finds again.
+            self.nodes.remove(&number);
+            return;
+        }
+        if !std::mem::replace(&mut node.was_forgotten, true) {
+            self.forgotten.push_back(number);
+        }
+        if self.forgotten.len() > REMEMBERED
+            && let Some(oldest) = self.forgotten.pop_front()
+        {
+            self.let_go(oldest);
+        }
+    }
+
+    /// The number is no more among those that were forgotten, and unless the kernel has looked it
+    /// up again, no file's.
+    fn let_go(&mut self, number: u64) {
+        let Some(node) = self.nodes.get_mut(&number) else { return };
+        node.was_forgotten = false;
         if node.lookups == 0
             && let Some(node) = self.nodes.remove(&number)
             && self.numbers.get(&node.path) == Some(&number)
@@ -92,9 +132,11 @@ impl Nodes {
 
     /// The path is that of another file from now on, or of none; `unlinked` is what the file was.
     pub(crate) fn unlink(&mut self, path: &str, unlinked: Option<Unlinked>) {
-        if let Some(node) = self.numbers.remove(path).and_then(|number| self.nodes.get_mut(&number))
-        {
-            node.unlinked = unlinked;
+        let Some(number) = self.numbers.remove(path) else { return };
+        match self.nodes.get_mut(&number) {
+            Some(node) if node.lookups > 0 => node.unlinked = unlinked,
+            // Nobody has it open.
+            _ => drop(self.nodes.remove(&number)),
         }
     }
 
@@ -163,5 +205,29 @@ mod tests {
         assert!(!nodes.caches(newer, TitleId(2)));
         nodes.forget(ROOT, 5);
         assert_eq!(nodes.path(ROOT), Some(""));
+    }
+
+    #[test]
+    fn the_numbers_that_were_forgotten_last_are_remembered() {
+        let mut nodes = Nodes::new();
+        let [first, second, third] = ["a", "b", "c"].map(|path| nodes.looked_up(path));
+        nodes.rename("b", "d");
+        for number in [first, second, third] {
+            nodes.forget(number, 1);
+        }
+        nodes.unlink("c", None);
+        assert_eq!(nodes.looked_up("a"), first, "the kernel has it again");
+        nodes.rename("d", "e");
+        assert_eq!((nodes.path(second), nodes.path(third)), (Some("e"), None));
+        let others: Vec<u64> =
+            (0..REMEMBERED).map(|other| nodes.looked_up(&other.to_string())).collect();
+        for other in others {
+            nodes.forget(other, 1);
+        }
+        assert_eq!((nodes.path(first), nodes.path(second)), (Some("a"), None));
+        assert_ne!(nodes.looked_up("e"), second, "a number is never used again");
+        nodes.forget(first, 1);
+        assert_eq!(nodes.path(first), Some("a"));
+        assert!(nodes.nodes.len() <= REMEMBERED + 2, "{}", nodes.nodes.len());
     }
 }

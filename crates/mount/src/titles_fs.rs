@@ -6,7 +6,7 @@
 use crate::files::{About, Caching, FileAccess, LONGEST_NAME, StoreFiles};
 use crate::reserved::IfReserved;
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
     ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
@@ -56,7 +56,8 @@ impl TitlesFs {
     fn entry(&self, path: Result<String, Errno>, reply: ReplyEntry) {
         match path.and_then(|path| self.files.look_up(&path)) {
             Ok((number, about)) => {
-                reply.entry(&valid(&about), &self.attributes(number, &about), Generation(0));
+                let generation = self.files.generation();
+                reply.entry(&valid(&about), &self.attributes(number, &about), generation);
             }
             Err(error) => reply.error(error),
         }
@@ -370,7 +371,7 @@ impl Filesystem for TitlesFs {
             Ok((number, about, (handle, caching))) => {
                 let attributes = self.attributes(number, &about);
                 let (handle, flags) = (FileHandle(handle), flags_of(caching));
-                reply.created(&valid(&about), &attributes, Generation(0), handle, flags);
+                reply.created(&valid(&about), &attributes, self.files.generation(), handle, flags);
             }
             Err(error) => reply.error(error),
         }

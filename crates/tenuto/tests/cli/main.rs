@@ -19,6 +19,7 @@ mod meter_console;
 mod mounted;
 mod mounted_errors;
 mod mounted_growing;
+mod mounted_nfs;
 mod mounted_random;
 mod mounted_rate;
 mod mounted_samba;
