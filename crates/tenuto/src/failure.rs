@@ -63,8 +63,8 @@ impl Failure {
     pub(crate) fn of_one_store(self) -> Self {
         match self {
             Self { code: Code::Damage, .. } => self.hint(
-                "leave it out of the command; a new store in its place gets the titles of the \
-                 others",
+                "leave it out of the command; `tenuto check STORE --rebuild` may recover it, or a \
+                 new store in its place gets the titles of the others",
             ),
             _ => self,
         }

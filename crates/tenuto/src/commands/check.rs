@@ -36,7 +36,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<(), Failure> {
         return check_several(args);
     }
     let report = look(args, &args.stores.store)?;
-    args.report.show(&report, || page(&report));
+    args.report.show(&report, || page(&report, None));
     if report.clean { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
 }
 
@@ -216,7 +216,8 @@ fn difference(one: &wire::TitleDetail, other: &wire::TitleDetail) -> String {
 
 fn page_of_several(report: &Report) -> String {
     let mut text = String::new();
-    for Repaired { store, report } in &report.repairs {
+    let repairs = &report.repairs;
+    for Repaired { store, report } in repairs {
         let store = store.display();
         for finding in &report.repaired {
             text += &format!("{store}: {}", line("repaired", finding));
@@ -230,7 +231,8 @@ fn page_of_several(report: &Report) -> String {
     }
     for Checked { store, report } in &report.stores {
         // Every line names its store, so that `grep` finds the lines of one.
-        for line in page(report).lines() {
+        let repair = repairs.iter().find(|repair| repair.store == *store);
+        for line in page(report, repair.map(|repair| &repair.report)).lines() {
             text += &format!("{}: {line}\n", store.display());
         }
     }
@@ -255,13 +257,17 @@ fn line(what: &str, finding: &wire::Finding) -> String {
     }
 }
 
-fn page(report: &wire::CheckReport) -> String {
+/// A check of a store, perhaps after its repair.
+fn page(report: &wire::CheckReport, repair: Option<&wire::RepairReport>) -> String {
     let mut page: String = report.healed.iter().map(|finding| line("healed", finding)).collect();
     page.extend(report.findings.iter().map(|finding| line("damage", finding)));
-    let (titles, bytes) = (report.titles, ByteCount(report.bytes_read));
-    let verdict = match report.findings.len() {
-        0 => "nothing to repair".to_owned(),
-        n => count(n, "piece") + " of damage",
+    let read = report.bytes_read + repair.map_or(0, |repair| repair.bytes_read);
+    let (titles, bytes) = (report.titles, ByteCount(read));
+    let verdict = match (repair.map_or(0, |repair| repair.left.len()), report.findings.len()) {
+        (0, 0) => "nothing to repair".to_owned(),
+        (0, found) => count(found, "piece") + " of damage",
+        // A check without `--scrub` does not look at it again.
+        (left, _) => count(left, "piece") + " of damage that no copy repairs",
     };
     page + &format!("{verdict} in {} ({bytes} read)\n", count(titles, "title"))
 }

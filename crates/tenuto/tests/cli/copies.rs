@@ -133,6 +133,8 @@ fn copies_repair_each_other_served_or_not() {
     assert_eq!(run.code, Some(4), "{}", run.out);
     assert!(run.out.contains("a.store: damage: data of 'film': damaged data"), "{}", run.out);
     assert!(run.out.contains("b.store: damage: data of 'film': it is missing"), "{}", run.out);
+    let verdict = "a.store: 1 piece of damage that no copy repairs in 1 title";
+    assert!(run.out.contains(verdict), "{}", run.out);
     assert_eq!(server.stop(), Some(0));
     dir.ok("rm a.store film");
     dir.ok("ingest a.store film.mkv");
