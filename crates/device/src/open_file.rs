@@ -22,7 +22,7 @@ pub(crate) struct OpenFile {
     pub(crate) writable: bool,
     /// The device number of the disk that it is, or that contains it.
     pub(crate) number: rustix::fs::Dev,
-    /// Of a loop device that was opened for this process alone: its file, locked.
+    /// The file behind a loop device that was opened for this process alone, locked.
     pub(crate) backing: Option<File>,
 }
 

@@ -107,8 +107,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Gives the space of a file back of which bytes are missing, before its last user has let go of
-    /// it.
+    /// Gives the space of a file back of which bytes are missing, before its last user has let go
+    /// of it.
     pub(crate) fn free_if_failed(&self) {
         if locked(&self.state).failed.is_some() {
             // There is no further remedy for a failure here.

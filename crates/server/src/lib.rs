@@ -54,6 +54,7 @@ mod scrubbing;
 mod server;
 mod sessions;
 mod shared;
+mod store_search;
 mod telemetry;
 mod title_keys;
 mod title_owner;

@@ -7,19 +7,18 @@
 //!                      checksums ──▶ Restore ──▶ the core: used again, or not yet
 //! ```
 //!
-//! It reads through the file that the server has open. A disk that was removed and inserted again is
-//! another device to the kernel: it is found at its path, and the server restarts in its own place
-//! to use it. A probe of a disk that does not answer blocks as long as the kernel does.
+//! It reads through the file that the server has open. A disk that was removed and inserted again
+//! is another device to the kernel: it is found at its path, and the server restarts in its own
+//! place to use it. A probe of a disk that does not answer blocks as long as the kernel does.
 
 use crate::messages::{CoreHandle, Event};
-use crate::missing_stores;
 use crate::shared::Shared;
+use crate::store_search;
 use crossbeam_channel::bounded;
 use engine::DiskNumber;
 use serde_json::json;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 use units::Hinted;
@@ -38,7 +37,7 @@ pub(crate) fn spawn_recovery_probe(
 fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
     let opened = &shared.content.stores[usize::from(disk.0)];
     let mut interval = FIRST_INTERVAL;
-    while sleep_unless_stopping(interval, shared) {
+    while shared.sleep_unless_stopping(interval) {
         match opened.store.probe() {
             Ok(()) => {
                 let (restored, answer) = bounded(1);
@@ -49,7 +48,7 @@ fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
                 }
             }
             // Still the device that the server has open, or none, if this fails, too.
-            Err(_) if missing_stores::look(&opened.path, shared).is_ok() => {}
+            Err(_) if store_search::look(&opened.path, shared).is_ok() => {}
             Err(error) => {
                 let store = opened.path.display().to_string();
                 let error = error.one_line();
@@ -62,21 +61,5 @@ fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
     }
 }
 
-/// Sleeps for `time`; false at once when the server is stopping.
-pub(crate) fn sleep_unless_stopping(time: Duration, shared: &Shared) -> bool {
-    let mut left = time;
-    while !left.is_zero() {
-        if shared.stopping.load(Ordering::Relaxed) {
-            return false;
-        }
-        let step = left.min(STOP_POLL);
-        thread::sleep(step);
-        left -= step;
-    }
-    true
-}
-
 const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(60);
-/// Interval at which a sleeping probe checks whether the server is stopping.
-const STOP_POLL: Duration = Duration::from_millis(250);

@@ -48,6 +48,7 @@ use crate::rtsp::{self, RtspLimits};
 use crate::scrubbing::{self, Scrubbing};
 use crate::sessions::SessionTable;
 use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
+use crate::store_search;
 use crate::telemetry::{FLUSHED_WITHIN, Telemetry, TelemetrySender, TelemetryThread};
 use crate::title_keys::{KeyProvider, TitleKeyFile};
 use crate::title_owner::EngineTitleOwner;
@@ -159,7 +160,7 @@ impl Server {
         let outlets = outlets(&config, log, telemetry)?;
         let info = info(&config, &opened, missing, &clients.http);
         let shared = shared(&config, info, library, security, clock, outlets)?;
-        missing_stores::spawn_search(&shared).map_err(no_thread)?;
+        store_search::spawn_search(&shared).map_err(no_thread)?;
         let telemetry = exported.map(|it| start_telemetry(it, &shared)).transpose()?;
         let handles = clients.handles();
         let opener = start_opener(&shared, &core, &handles, &mut threads)?;

@@ -22,6 +22,7 @@ use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 use units::{Hinted, Moment, SlotIndex};
 
@@ -229,6 +230,20 @@ impl Shared {
             snapshot: Mutex::default(),
             decisions: Mutex::default(),
         }
+    }
+
+    /// Sleeps for `time`; false at once when the server is stopping.
+    pub(crate) fn sleep_unless_stopping(&self, time: Duration) -> bool {
+        let mut left = time;
+        while !left.is_zero() {
+            if self.stopping.load(Ordering::Relaxed) {
+                return false;
+            }
+            let step = left.min(STOP_POLL);
+            thread::sleep(step);
+            left -= step;
+        }
+        true
     }
 
     /// Whether an ingest, an export, a check or a calibration runs.
@@ -497,6 +512,9 @@ const SLOTS_KEPT: usize = 1200;
 
 /// Longer than anything that the thread that decides ever does at once.
 const STUCK_AFTER: Duration = Duration::from_secs(10);
+/// Interval at which a sleeping thread looks whether the server is stopping.
+const STOP_POLL: Duration = Duration::from_millis(250);
+
 fn missing_report(missing: &MissingStore) -> wire::MissingStoreReport {
     wire::MissingStoreReport {
         store: missing.path.display().to_string(),

@@ -112,7 +112,7 @@ impl Rebuild {
             Err(other) => return Err(other),
         };
         let labels = labels_on(device.as_ref(), &superblock, &free, progress, cancel)?;
-        let mut choice = Choice {
+        let mut choice = CatalogueBuilder {
             catalogue: readable.as_ref().map_or_else(Catalogue::default, |it| it.catalogue.clone()),
             free,
             with_new_ids: Vec::new(),
@@ -123,7 +123,7 @@ impl Rebuild {
             },
         };
         choice.add(device.as_ref(), labels, &superblock.layout);
-        let Choice { catalogue, with_new_ids, report, .. } = choice;
+        let CatalogueBuilder { catalogue, with_new_ids, report, .. } = choice;
         Ok(Self { device, superblock, readable, catalogue, with_new_ids, report })
     }
 
@@ -195,14 +195,14 @@ fn labels_on(
 }
 
 /// A catalogue to which titles are added.
-struct Choice {
+struct CatalogueBuilder {
     catalogue: Catalogue,
     free: FreeMap,
     with_new_ids: Vec<TitleRecord>,
     report: RebuildReport,
 }
 
-impl Choice {
+impl CatalogueBuilder {
     /// Adds the titles that are whole.
     fn add(
         &mut self,

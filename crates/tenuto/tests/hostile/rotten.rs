@@ -138,7 +138,7 @@ fn a_title_whose_entry_is_lost_is_found_by_its_label() {
     let dir = dir();
     // As if the entries had never been written: nothing tells that they were.
     let file = OpenOptions::new().write(true).open(dir.path("a.store")).unwrap();
-    file.write_all_at(&[0; 4 * CHUNK as usize], JOURNAL).unwrap();
+    file.write_all_at(&[0; 256 << 10], JOURNAL).unwrap();
     drop(file);
     assert_eq!(dir.json("check a.store --scrub")["findings"], json!([]));
     assert_eq!(dir.json("ls a.store")["titles"], json!([]));
