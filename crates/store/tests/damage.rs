@@ -238,6 +238,7 @@ fn hostile_images_are_refused_without_panic() {
                 hostile[at..at + length].copy_from_slice(&noise);
             }
         }
+        rebuild(PowerCutDevice::from_image(hostile.clone()));
         if let Ok(store) = Store::open_on(PowerCutDevice::from_image(hostile)) {
             let _ = store.check(&CheckOptions { scrub: true }, &mut |_| {});
             let _ = holdings(&store);
@@ -246,6 +247,60 @@ fn hostile_images_are_refused_without_panic() {
         }
     }
     assert!((20..380).contains(&opened), "{opened} of 400 opened");
+}
+
+/// Rebuilds whatever there is.
+fn rebuild(device: Arc<PowerCutDevice>) {
+    if let Ok(found) = Rebuild::scan_on(device, &mut |_| {}, &AtomicBool::new(false)) {
+        let _ = found.write();
+    }
+}
+
+#[test]
+fn hostile_labels_are_given_up_without_panic() {
+    let (image, model, titles) = image();
+    let (mut given_up, mut held) = (0, 0);
+    for seed in 0..2_000 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut hostile = image.clone();
+        // With the catalogue, whose titles are not looked for, and without it.
+        if seed % 4 > 0 {
+            hostile[25 * CHUNK..31 * CHUNK].fill(0);
+        }
+        for title in &titles {
+            let at = usize::try_from(title.index[0].start.0).unwrap() * CHUNK;
+            let label = &mut hostile[at..at + (16 << 10)];
+            for _ in 0..random.usize(0..3) {
+                let any = random.u8(..);
+                let value = random.choice([0, 1, 0x7f, 0xff, any]).unwrap();
+                label[random.usize(32..300)] = value;
+            }
+            label[8..12].fill(0);
+            let sum = media::checksum(label);
+            label[8..12].copy_from_slice(&sum.to_le_bytes());
+        }
+        let device = PowerCutDevice::from_image(hostile);
+        let Ok(found) = Rebuild::scan_on(device.clone(), &mut |_| {}, &AtomicBool::new(false))
+        else {
+            continue;
+        };
+        given_up += found.report().given_up.len();
+        // What is written opens, and what it holds is what was there, or named as damaged.
+        let kept = found.report().kept;
+        if found.write().is_ok() {
+            let store = Store::open_on(device).unwrap();
+            match holdings(&store) {
+                Ok(all) => {
+                    let bytes: BTreeSet<_> = model.values().collect();
+                    assert!(all.values().all(|title| bytes.contains(title)), "seed {seed}");
+                    assert!(kept.is_none() || all == model, "seed {seed}");
+                    held += all.len();
+                }
+                Err(error) => assert_eq!(error.code(), "data-damaged", "seed {seed}: {error}"),
+            }
+        }
+    }
+    assert!(given_up > 500 && held > 500, "{given_up} given up, {held} held");
 }
 
 fn scan(device: &Arc<PowerCutDevice>) -> Rebuild {
