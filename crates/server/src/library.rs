@@ -376,7 +376,7 @@ impl Library {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).take(copy)
     }
 
-    /// The names of media titles of a store that have no copy in another one that `stays`.
+    /// The names of titles of a store that have no copy in another one that `stays`.
     pub(crate) fn only_in(&self, store: usize, stays: impl Fn(usize) -> bool) -> Vec<String> {
         let has_copy = |record: &TitleRecord| {
             let others =
@@ -384,9 +384,8 @@ impl Library {
             let mut copies = others.filter_map(|(_, other)| other.store.title(&record.name));
             copies.any(|copy| copy.content() == record.content())
         };
-        let media = |record: &TitleRecord| record.kind == media::TitleKind::Media;
         let titles = self.stores[store].store.titles().into_iter();
-        titles.filter(|it| media(it) && !has_copy(it)).map(|record| record.name).collect()
+        titles.filter(|it| !has_copy(it)).map(|record| record.name).collect()
     }
 
     /// Titles by name, with the number of their copies, and recordings that players may ask for by

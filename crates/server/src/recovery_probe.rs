@@ -16,46 +16,49 @@ use crate::shared::Shared;
 use crate::store_search;
 use crossbeam_channel::bounded;
 use engine::DiskNumber;
-use serde_json::json;
 use std::io;
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
-use units::Hinted;
+use store::Store;
 
 /// Starts probing a lost disk. The thread is not joined: the server may end before it.
 pub(crate) fn spawn_recovery_probe(
     disk: DiskNumber,
-    shared: Arc<Shared>,
+    shared: &Arc<Shared>,
     core: CoreHandle,
 ) -> io::Result<()> {
+    let opened = &shared.content.stores[usize::from(disk.0)];
+    let lost = LostDisk { disk, store: Arc::clone(&opened.store), path: opened.path.clone() };
+    let shared = Arc::downgrade(shared);
     let name = format!("probe-{}", disk.0);
-    thread::Builder::new().name(name).spawn(move || probe_until_restored(disk, &shared, &core))?;
+    thread::Builder::new().name(name).spawn(move || probe_until_restored(&lost, &shared, &core))?;
     Ok(())
 }
 
-fn probe_until_restored(disk: DiskNumber, shared: &Shared, core: &CoreHandle) {
-    let opened = &shared.content.stores[usize::from(disk.0)];
+struct LostDisk {
+    disk: DiskNumber,
+    store: Arc<Store>,
+    path: PathBuf,
+}
+
+fn probe_until_restored(lost: &LostDisk, shared: &Weak<Shared>, core: &CoreHandle) {
+    let LostDisk { disk, store, path } = lost;
     let mut interval = FIRST_INTERVAL;
-    while shared.sleep_unless_stopping(interval) {
-        match opened.store.probe() {
+    while Shared::sleep_unless_stopping(shared, interval) {
+        match store.probe() {
             Ok(()) => {
                 let (restored, answer) = bounded(1);
-                core.send(Event::Restore { disk, restored });
+                core.send(Event::Restore { disk: *disk, restored });
                 // Without an answer the core has ended.
                 if answer.recv().unwrap_or(true) {
                     return;
                 }
             }
             // Still the device that the server has open, or none, if this fails, too.
-            Err(_) if store_search::look(&opened.path, shared).is_ok() => {}
-            Err(error) => {
-                let store = opened.path.display().to_string();
-                let error = error.one_line();
-                shared
-                    .log
-                    .line(|| json!({ "event": "disk-still-lost", "store": store, "error": error }));
-            }
+            Err(_) if store_search::look(path, shared).is_ok() => {}
+            Err(error) => store_search::tell("disk-still-lost", path, Some(&error), shared),
         }
         interval = (interval * 2).min(LONGEST_INTERVAL);
     }

@@ -21,7 +21,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 use units::{Hinted, Moment, SlotIndex};
@@ -232,11 +232,12 @@ impl Shared {
         }
     }
 
-    /// Sleeps for `time`; false at once when the server is stopping.
-    pub(crate) fn sleep_unless_stopping(&self, time: Duration) -> bool {
+    /// Sleeps for `time`; false at once when the server is stopping, or has ended. For threads that
+    /// nobody waits for: what they kept of the server would keep its other threads from ending.
+    pub(crate) fn sleep_unless_stopping(shared: &Weak<Self>, time: Duration) -> bool {
         let mut left = time;
         while !left.is_zero() {
-            if self.stopping.load(Ordering::Relaxed) {
+            if shared.upgrade().is_none_or(|shared| shared.stopping.load(Ordering::Relaxed)) {
                 return false;
             }
             let step = left.min(STOP_POLL);

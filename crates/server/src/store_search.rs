@@ -12,8 +12,8 @@ use crate::shared::Shared;
 use serde_json::json;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 use store::{Store, StoreError};
@@ -25,22 +25,20 @@ pub(crate) fn spawn_search(shared: &Arc<Shared>) -> io::Result<()> {
     let lost = shared.info.missing.iter().filter(|store| store.is_lost);
     let lost: Vec<PathBuf> = lost.map(|store| store.path.clone()).collect();
     if !lost.is_empty() {
-        let shared = Arc::clone(shared);
+        let shared = Arc::downgrade(shared);
         let search = thread::Builder::new().name("search".to_owned());
         search.spawn(move || search_until_stopping(&lost, &shared))?;
     }
     Ok(())
 }
 
-fn search_until_stopping(lost: &[PathBuf], shared: &Shared) {
+fn search_until_stopping(lost: &[PathBuf], shared: &Weak<Shared>) {
     let mut interval = FIRST_INTERVAL;
-    while shared.sleep_unless_stopping(interval) {
+    while Shared::sleep_unless_stopping(shared, interval) {
         // Goes on after a success: the server may refuse to restart at this moment.
         for path in lost {
             if let Err(error) = look(path, shared) {
-                let (store, error) = (path.display().to_string(), error.one_line());
-                let event = "store-still-missing";
-                shared.log.line(|| json!({ "event": event, "store": store, "error": error }));
+                tell("store-still-missing", path, Some(&error), shared);
             }
         }
         interval = (interval * 2).min(LONGEST_INTERVAL);
@@ -52,12 +50,23 @@ fn search_until_stopping(lost: &[PathBuf], shared: &Shared) {
 ///
 /// # Errors
 /// [`StoreError::Owned`] while this process or another one has it.
-pub(crate) fn look(path: &Path, shared: &Shared) -> Result<(), StoreError> {
+pub(crate) fn look(path: &Path, shared: &Weak<Shared>) -> Result<(), StoreError> {
     Store::open(path)?.probe()?;
-    let store = path.display().to_string();
-    shared.log.line(|| json!({ "event": "store-is-back", "store": store }));
-    shared.store_is_back.store(true, Ordering::Relaxed);
+    tell("store-is-back", path, None, shared);
+    if let Some(shared) = shared.upgrade() {
+        shared.store_is_back.store(true, Ordering::Relaxed);
+    }
     Ok(())
+}
+
+/// Logs what was found of a store.
+pub(crate) fn tell(event: &str, store: &Path, error: Option<&StoreError>, shared: &Weak<Shared>) {
+    let Some(shared) = shared.upgrade() else { return };
+    let store = store.display().to_string();
+    shared.log.line(|| match error {
+        Some(error) => json!({ "event": event, "store": store, "error": error.one_line() }),
+        None => json!({ "event": event, "store": store }),
+    });
 }
 
 const FIRST_INTERVAL: Duration = Duration::from_secs(5);

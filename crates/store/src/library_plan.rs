@@ -71,6 +71,9 @@ pub enum LibraryStep {
         title: LibraryTitle,
         /// The store that loses it.
         from: usize,
+        /// The stores with the copies that are left, those that are copied by the steps before
+        /// included: they are verified first.
+        left_in: Vec<usize>,
     },
 }
 
@@ -270,7 +273,8 @@ impl<'a> Planner<'a> {
         let title = self.titles[number].title.clone();
         self.free[from] = (self.free[from] + title.bytes).min(self.stores[from].size);
         self.titles[number].stores.retain(|store| *store != from);
-        self.steps.push(LibraryStep::Remove { title, from });
+        let left_in = self.staying(&self.titles[number]).collect();
+        self.steps.push(LibraryStep::Remove { title, from, left_in });
     }
 
     fn part_free(&self, store: usize) -> f64 {

@@ -25,7 +25,7 @@
 use crate::catalogue::{Catalogue, RecordingLog, check_extents};
 use crate::format::journal::{self, JournalPosition};
 use crate::format::layout::StoreLayout;
-use crate::format::record::{Record, check_name};
+use crate::format::record::{MAX_NAME, Record, check_name};
 use crate::format::superblock::Superblock;
 use crate::format::{BLOCK, label};
 use crate::free::FreeMap;
@@ -227,6 +227,27 @@ impl CatalogueBuilder {
         self.report.titles.sort_by(|one, other| one.name.cmp(&other.name));
     }
 
+    /// The name of a title, with its number, and perhaps more, where another one has the name.
+    fn free_name(&self, title: &TitleRecord) -> String {
+        let is_free = |name: &String| {
+            let is_recorded = |log: &RecordingLog| log.start.name == *name;
+            self.catalogue.title(name).is_none() && !self.catalogue.recordings().any(is_recorded)
+        };
+        let named = |turn: u32| {
+            let number = title.id.0;
+            let ending = match turn {
+                0 => String::new(),
+                1 => format!(" (number {number})"),
+                _ => format!(" (number {number}, {turn})"),
+            };
+            let fits = |name: &&str| name.len() + ending.len() <= MAX_NAME;
+            let shorter = title.name.char_indices().map(|(end, _)| &title.name[..end]).rev();
+            let begins = std::iter::once(title.name.as_str()).chain(shorter).find(fits);
+            format!("{}{ending}", begins.unwrap_or_default().trim_end())
+        };
+        (0..).map(named).find(is_free).expect("some name is free")
+    }
+
     /// Makes a title of what a label says, or says why it cannot be one.
     fn enter(
         &mut self,
@@ -251,15 +272,9 @@ impl CatalogueBuilder {
         if has_id {
             title.id = self.catalogue.next_id();
         }
-        let is_recorded = |log: &RecordingLog| log.start.name == title.name;
-        if self.catalogue.title(&title.name).is_some()
-            || self.catalogue.recordings().any(is_recorded)
-        {
-            // Two titles share a first name if one was renamed and its old name used again. Both
-            // come back.
-            title.name = format!("{} (number {})", title.name, title.id.0);
-        }
-        // The number behind the name may make it too long.
+        // Two titles share a first name if one was renamed and its old name used again. Both come
+        // back.
+        title.name = self.free_name(&title);
         check_name(&title.name).map_err(|error| error.to_string())?;
         self.catalogue.apply(Record::Title(title.clone())).map_err(|error| error.0)?;
         if has_id {

@@ -7,9 +7,10 @@
 
 use crate::format::record::Record;
 use crate::{
-    BackgroundIo, Finding, FindingKind, ScrubPosition, ScrubResult, ScrubState, Store, StoreError,
-    TitleId, TitleRecord,
+    BackgroundIo, Finding, FindingKind, JobProgress, ScrubPosition, ScrubResult, ScrubState, Store,
+    StoreError, TitleId, TitleRecord,
 };
+use std::sync::atomic::{AtomicBool, Ordering};
 use units::{ByteCount, Hinted};
 
 /// One read of a scrub.
@@ -73,6 +74,35 @@ impl Store {
             at = ScrubPosition::before(TitleId(title.id.0 + 1));
         }
         Ok(())
+    }
+
+    /// Reads a title whole, and compares it with its checksums.
+    ///
+    /// # Errors
+    /// [`StoreError::NoTitle`]; [`StoreError::Damaged`] with the first damage, also where it cannot
+    /// be read; [`StoreError::Cancelled`].
+    pub fn verify(
+        &self,
+        name: &str,
+        io: &dyn BackgroundIo,
+        progress: &mut dyn FnMut(JobProgress),
+        cancel: &AtomicBool,
+    ) -> Result<TitleRecord, StoreError> {
+        let title = self.find(name)?;
+        let (mut done, total) = (0, Some(all(&title)));
+        read_title(self, &title, Some(ScrubPosition::before(title.id)), io, &mut |step| {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StoreError::Cancelled);
+            }
+            if let Some(finding) = step.findings.into_iter().next() {
+                return Err(StoreError::Damaged { what: finding.text });
+            }
+            done += step.bytes;
+            progress(JobProgress { stage: "verifying", done, total });
+            Ok(())
+        })?;
+        // Findings of a title that is removed meanwhile are not told.
+        self.find(name)
     }
 
     /// Bytes that a scrub from `from` has to read.

@@ -68,7 +68,10 @@ pub(crate) fn ask_and_hear(
     };
     // Without a server, an interrupted command must clean up by itself.
     let long = request.copies()
-        || matches!(request, Request::Check { .. } | Request::Repair { .. } | Request::Trim);
+        || matches!(
+            request,
+            Request::Check { .. } | Request::Repair { .. } | Request::Trim | Request::Verify { .. }
+        );
     let cancel = if long { stop_on_signals()? } else { Arc::default() };
     execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
 }

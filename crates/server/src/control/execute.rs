@@ -258,6 +258,10 @@ fn execute_on_store(
             let copied = store::copy_title(target, &sources, title, &mut on_bytes, cancel)?;
             Reply::Copied(wire::ListedTitle::from(&copied))
         }
+        Request::Verify { title } => {
+            let verified = store.verify(title, io, &mut on_bytes, cancel)?;
+            Reply::Verified(wire::ListedTitle::from(&verified))
+        }
         Request::Calibrate { seconds } => {
             // An impossible number means no time of its own: the calibration then takes its
             // minimum.

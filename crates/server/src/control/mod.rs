@@ -126,6 +126,11 @@ pub enum Request {
         /// Absolute paths of the other stores: served by the same server, or by none.
         from: Vec<PathBuf>,
     },
+    /// Read a title whole, and compare it with its checksums.
+    Verify {
+        /// The title's name.
+        title: String,
+    },
     /// Write a title of the store into a bucket.
     Push {
         /// The title's name.
@@ -244,6 +249,8 @@ pub enum Reply {
     Repaired(wire::RepairReport),
     /// Reply to `Copy`.
     Copied(wire::ListedTitle),
+    /// The title that was verified.
+    Verified(wire::ListedTitle),
     /// Reply to `Push`.
     Pushed(wire::PushedTitle),
     /// Reply to `Fill`.

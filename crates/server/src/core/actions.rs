@@ -145,8 +145,8 @@ impl Core {
             "{store}: the disk is lost: it fails its reads, or does not answer; sessions that went \
              on with another copy: {failed_over}, that ended: {ended}"
         ));
-        let (shared, core) = (Arc::clone(&self.shared), self.handle.clone());
-        if let Err(error) = recovery_probe::spawn_recovery_probe(disk, shared, core) {
+        let core = self.handle.clone();
+        if let Err(error) = recovery_probe::spawn_recovery_probe(disk, &self.shared, core) {
             self.shared
                 .log
                 .line(|| json!({ "event": "recovery-probe-failed", "error": error.to_string() }));

@@ -22,7 +22,7 @@ fn planned(stores: &[LibraryStore], copies: usize, balance: bool) -> String {
     let plan = LibraryPlan::new(stores, LibraryGoal { copies, balance });
     let steps = plan.steps.iter().map(|step| match step {
         LibraryStep::Copy { title, from, to } => format!("{}:{}->{to}", title.name, from[0]),
-        LibraryStep::Remove { title, from } => format!("{}:{from}-", title.name),
+        LibraryStep::Remove { title, from, .. } => format!("{}:{from}-", title.name),
     });
     let left = plan.left.iter().map(|left| match left {
         TitleLeft::TooFew { title, copies } => format!("!{title}={copies}"),
@@ -88,7 +88,7 @@ impl Model {
                 assert!(self.holds[*to].insert(title.name.clone(), takes).is_none());
                 self.free[*to] = self.free[*to].checked_sub(takes).expect("there is room");
             }
-            LibraryStep::Remove { title, from } => {
+            LibraryStep::Remove { title, from, .. } => {
                 let freed = self.holds[*from].remove(&title.name).expect("it is there");
                 self.free[*from] += freed;
             }

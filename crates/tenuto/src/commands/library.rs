@@ -221,7 +221,9 @@ impl LibraryReport {
                 LibraryStep::Copy { title, from, to } => {
                     ("copy", title, from.iter().map(path).collect(), Some(path(to)))
                 }
-                LibraryStep::Remove { title, from } => ("remove", title, vec![path(from)], None),
+                LibraryStep::Remove { title, from, .. } => {
+                    ("remove", title, vec![path(from)], None)
+                }
             };
             let (title, bytes) = (title.name.clone(), title.bytes);
             StepReport { step, title, bytes, from, to, state: PLANNED, error: None }
@@ -249,7 +251,7 @@ impl LibraryReport {
                 report.state = SKIPPED;
                 continue;
             }
-            let result = follow(stores, step);
+            let result = follow(stores, step, self.copies);
             if result.is_err() {
                 failed.insert(report.title.clone());
             }
@@ -264,7 +266,8 @@ impl LibraryReport {
     }
 }
 
-fn follow(stores: &[LibraryMember], step: &LibraryStep) -> Result<(), Failure> {
+/// `copies`: how many a title has at the end, of those that are left.
+fn follow(stores: &[LibraryMember], step: &LibraryStep, copies: usize) -> Result<(), Failure> {
     match step {
         LibraryStep::Copy { title, from, to } => {
             let from = from.iter().map(|store| absolute(&stores[*store].path));
@@ -275,12 +278,42 @@ fn follow(stores: &[LibraryMember], step: &LibraryStep) -> Result<(), Failure> {
                 return Err(Failure::new("the title was replaced while it was copied"));
             }
         }
-        LibraryStep::Remove { title, from } => {
+        LibraryStep::Remove { title, from, left_in } => {
+            verify(stores, &title.name, &title.content, left_in, copies)?;
             let request = Request::Rm { title: title.name.clone() };
             let Reply::Removed(_) = ask(&stores[*from].path, &request)? else { mismatched() };
         }
     }
     Ok(())
+}
+
+/// Reads the copies that are left whole: a disk may have failed since they were written, and what
+/// was written long ago may have decayed.
+fn verify(
+    stores: &[LibraryMember],
+    title: &str,
+    content: &str,
+    left_in: &[usize],
+    copies: usize,
+) -> Result<(), Failure> {
+    let needed = copies.clamp(1, left_in.len().max(1));
+    let mut whole = 0;
+    let mut why = Failure::new("no other store has it");
+    for store in left_in.iter().map(|store| &stores[*store].path) {
+        let request = Request::Verify { title: title.to_owned() };
+        match ask(store, &request) {
+            Ok(Reply::Verified(copy)) if copy.content == content => whole += 1,
+            Ok(Reply::Verified(_)) => why = Failure::new("it was replaced").about(store),
+            Ok(_) => mismatched(),
+            Err(failure) if failure == Failure::interrupted() => return Err(failure),
+            Err(failure) => why = failure.about(store),
+        }
+        if whole == needed {
+            return Ok(());
+        }
+    }
+    let kept = "it stays, because a copy that is left is not whole";
+    Err(Failure { sentence: format!("{kept}: {}", why.sentence), ..why })
 }
 
 fn line(step: &StepReport) -> String {

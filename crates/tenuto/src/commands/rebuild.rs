@@ -99,6 +99,7 @@ fn page(report: &RebuildOutcome) -> String {
         ),
         (Some(kept), written) => {
             let outcome = match written {
+                true if titles == 0 => "the superblock copies are made again",
                 true => "the catalogue has them now",
                 false if titles > 0 => "nothing was written; with --destroy it gets them",
                 false if report.damage.is_some() => {

@@ -230,7 +230,8 @@ fn a_server_starts_without_a_disk_that_is_gone_and_takes_it_in_when_it_is_back()
         1,
         "film.store cannot be served: this is not",
     );
-    let server = dir.serve("b.store --survive-loss");
+    // With a log, which nobody may keep open when the server restarts.
+    let server = dir.serve("b.store --survive-loss --access-log log");
     let before = status(&server.origin);
     assert_eq!((&before["disks"][1], &before["survive_loss"]), (&Value::Null, &json!(false)));
     let [missing] = before["missing_stores"].as_array().unwrap().as_slice() else {

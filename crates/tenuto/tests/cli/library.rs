@@ -145,3 +145,27 @@ fn what_cannot_be_done_is_said_and_loses_nothing() {
     dir.fails("library a.store absent", 1, "absent: ");
     dir.fails("library", 2, "STORE");
 }
+
+#[test]
+fn no_copy_is_removed_before_one_that_is_left_was_read_whole() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB --chunk 256KiB");
+    dir.write("one.bin", vec![1; 3 << 20]);
+    dir.write("two.bin", vec![2; 3 << 20]);
+    dir.ok("ingest a.store one.bin two.bin --as file --replica b.store");
+    let track = &dir.json("info b.store one")["track_list"][0];
+    let place = track["extents"][0]["start"].as_u64().unwrap() * (256 << 10);
+    let file = std::fs::OpenOptions::new().write(true).open(dir.path("b.store")).unwrap();
+    // It decayed long after it was written.
+    file.write_all_at(b"rotten", place + (1 << 20)).unwrap();
+    let run = dir.run("library b.store --empty a.store --apply --json");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let left = report(&run);
+    let wanted = ["remove one from a.store: failed", "remove two from a.store: done"];
+    assert_eq!(steps(&left), wanted, "{left}");
+    let why = left["steps"][0]["error"].as_str().unwrap();
+    assert!(why.contains("a copy that is left is not whole: b.store: "), "{why}");
+    assert_eq!((dir.ok("ls a.store"), dir.ok("ls b.store")), ("one\n".into(), "one\ntwo\n".into()));
+    // The good copy repairs the other; then it may go.
+    dir.ok("check a.store --replica b.store --repair");
+}
