@@ -166,7 +166,9 @@ fn one(
             else {
                 mismatched()
             };
+            let verified = as_asked(&pushed, verify);
             done.pushed = Some(pushed);
+            verified?;
         }
         BucketTransfer::Fill => {
             let Reply::Filled(filled) = ask(store, &Request::Fill { title, bucket })? else {
@@ -176,6 +178,18 @@ fn one(
         }
     }
     Ok(())
+}
+
+/// Refuses the reply of a server that does not know `--verify`, and has only looked for objects.
+fn as_asked(pushed: &wire::PushedTitle, verify: bool) -> Result<(), Failure> {
+    if !verify || pushed.verified == Some(true) {
+        return Ok(());
+    }
+    let message = "it is in the bucket, but the objects that were there are not verified: the \
+                   server of the store is an older version, which does not know --verify";
+    let hint = "let it start the installed version (kill -USR2 PID; its viewers go on), and repeat \
+                the command";
+    Err(Failure::new(message).hint(hint))
 }
 
 fn line(done: &TransferredTitle, direction: BucketTransfer) -> String {
@@ -414,4 +428,25 @@ fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
         page
     });
     if report.clean { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_ignores_verify_is_found_out() {
+        // What an older server answers, and a present one without and with the option.
+        let rows = [
+            ("", false, true),
+            ("", true, false),
+            (r#","verified":false"#, false, true),
+            (r#","verified":true"#, true, true),
+        ];
+        for (verified, asked, is_good) in rows {
+            let reply = format!(r#"{{"title":"a","bytes":1,"parts":2,"written":0{verified}}}"#);
+            let pushed: wire::PushedTitle = serde_json::from_str(&reply).unwrap();
+            assert_eq!(as_asked(&pushed, asked).is_ok(), is_good, "{reply}");
+        }
+    }
 }

@@ -226,6 +226,9 @@ fn a_served_store_is_read_and_filled_by_its_server() {
     let server = dir.serve("--as-disk hdd-20tb");
     let pushed = run(&dir, &endpoint, "bucket push s3://films/ a.store");
     assert_eq!(pushed.code, Some(0), "{}", pushed.err);
+    let verified = run(&dir, &endpoint, "bucket push s3://films/ a.store --verify");
+    assert_eq!((verified.code, verified.err.as_str()), (Some(0), ""));
+    assert_eq!(verified.out, "'film' was in the bucket: 3 objects verified\n");
     dir.ok("rm a.store film");
     let filled = run(&dir, &endpoint, "bucket fill s3://films/ a.store film");
     assert_eq!(filled.code, Some(0), "{}", filled.err);
