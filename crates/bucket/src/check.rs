@@ -1,6 +1,6 @@
 //! Looks whether all parts of the titles in a bucket are there.
 
-use crate::{BucketError, DamagedPlace, PARTS, TitleBucket, tried};
+use crate::{BucketError, DamagedPlace, PARTS, TitleBucket};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use store::{JobProgress, StoreError};
@@ -18,6 +18,8 @@ pub struct BucketCheck {
     pub unused_parts: u64,
     /// Bytes of those parts.
     pub unused_bytes: u64,
+    /// Keys of foreign objects below `titles/` and `parts/`, which are neither titles nor parts.
+    pub foreign: Vec<String>,
     /// All damage; that of a part for each title that uses it.
     pub findings: Vec<BucketFinding>,
 }
@@ -46,18 +48,17 @@ impl TitleBucket {
     ) -> Result<BucketCheck, BucketError> {
         let client = self.client()?;
         let folder = self.key(PARTS, "");
-        let objects = tried(|| client.list(&folder))?;
-        let there: BTreeMap<&str, u64> = objects
-            .iter()
-            .filter_map(|object| Some((object.key.strip_prefix(&folder)?, object.size)))
-            .collect();
+        let in_parts = self.part_objects(&client)?;
+        let there = in_parts.parts;
         let mut used: BTreeSet<String> = BTreeSet::new();
         // What was found of each part that was looked at, by its name and length.
         let mut looked_at: BTreeMap<(String, u64), Option<String>> = BTreeMap::new();
         let mut check = BucketCheck::default();
-        let titles = self.titles()?;
-        check.titles = titles.len() as u64;
-        for title in &titles {
+        let in_titles = self.title_objects(&client)?;
+        check.titles = in_titles.titles.len() as u64;
+        let foreign = in_titles.foreign.into_iter().chain(in_parts.foreign);
+        check.foreign = foreign.map(|object| object.key).collect();
+        for title in in_titles.titles.iter().map(|title| &title.name) {
             let manifest = match self.read_manifest(&client, title) {
                 Ok(manifest) => manifest,
                 Err(error @ BucketError::S3(_)) => return Err(error),
@@ -107,7 +108,7 @@ impl TitleBucket {
                 progress(JobProgress { stage: "checking", done: check.bytes, total: None });
             }
         }
-        let unused = there.iter().filter(|(part, _)| !used.contains(**part));
+        let unused = there.iter().filter(|(part, _)| !used.contains(*part));
         for (_, size) in unused {
             check.unused_parts += 1;
             check.unused_bytes += size;

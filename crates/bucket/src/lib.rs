@@ -14,6 +14,19 @@
 //! at the same time. Only GET, PUT, HEAD, LIST and DELETE are needed. A push that verifies writes
 //! again what is damaged.
 //!
+//! # Foreign objects
+//!
+//! Below `titles/` and `parts/` may be objects that nobody pushed: `titles/a//b.json`, whose name
+//! no title can have, or a copy of a manifest that somebody has made by hand. Such an object is no
+//! title: it is neither listed nor filled, and holds up neither a push, a removal nor a director.
+//! `check` names it, and nobody but its owner removes it.
+//!
+//! A part whose name occurs in a foreign object below `titles/` is not removed with its title, so
+//! that a manifest which was copied or renamed can be put back. A foreign object that cannot be
+//! read for good (its key is none for the server, or it is larger than any manifest) keeps no part:
+//! nobody could fill a title from it. An object with the name of a manifest that is none counts as
+//! a damaged title, because it may have been one, and `remove` takes it away.
+//!
 //! A title that was filled has the content of the one that was pushed ([`store::Content`]), so that
 //! both are copies of each other.
 
@@ -23,6 +36,7 @@ mod check;
 mod error;
 mod listing;
 mod manifest;
+mod objects;
 mod remove;
 mod transfer;
 
@@ -80,17 +94,13 @@ impl TitleBucket {
         &self.access.endpoint
     }
 
-    /// The names of all titles, in order.
+    /// The names of all titles, in order; of foreign objects none.
     ///
     /// # Errors
     /// Those of the bucket.
     pub fn titles(&self) -> Result<Vec<String>, BucketError> {
-        let folder = self.key(TITLES, "");
-        let objects = tried(|| self.client()?.list(&folder))?;
-        let names = objects.iter().filter_map(|object| {
-            object.key.strip_prefix(&folder)?.strip_suffix(MANIFEST).map(str::to_owned)
-        });
-        Ok(names.collect())
+        let objects = self.title_objects(&self.client()?)?;
+        Ok(objects.titles.into_iter().map(|title| title.name).collect())
     }
 
     /// What the bucket knows of a title.

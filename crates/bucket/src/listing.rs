@@ -1,7 +1,7 @@
 //! The titles of record with their rates and sizes, listed again and again: the manifest of a title
 //! is read once, and again when the object is another one.
 
-use crate::{BucketError, MANIFEST, Manifest, TITLES, TitleBucket, tried};
+use crate::{BucketError, Manifest, TitleBucket};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use units::{BitRate, ByteCount};
@@ -33,18 +33,16 @@ impl BucketListing {
     }
 
     /// Lists the titles, and reads the manifests that are new. A title whose manifest is damaged is
-    /// left out and is one of [`Self::damaged`]: it cannot be filled.
+    /// left out and is one of [`Self::damaged`]: it cannot be filled. Foreign objects are left out.
     ///
     /// # Errors
     /// Those of the bucket. What was read until then is not read again.
     pub fn refresh(&mut self) -> Result<BTreeMap<String, BucketTitle>, BucketError> {
         let client = self.bucket.client()?;
-        let folder = self.bucket.key(TITLES, "");
-        let objects = tried(|| client.list(&folder))?;
+        let objects = self.bucket.title_objects(&client)?;
         let (mut titles, mut damaged) = (BTreeMap::new(), BTreeSet::new());
-        for object in objects {
-            let name = object.key.strip_prefix(&folder).and_then(|it| it.strip_suffix(MANIFEST));
-            let Some(name) = name else { continue };
+        for object in objects.titles {
+            let name = object.name.as_str();
             let known = self.known.get(name).filter(|(tag, _)| tag.is_some() && *tag == object.tag);
             let title = match known {
                 Some((_, title)) => title.clone(),
@@ -59,8 +57,8 @@ impl BucketListing {
                     Err(error) => return Err(error),
                 },
             };
-            self.known.insert(name.to_owned(), (object.tag, title.clone()));
-            titles.insert(name.to_owned(), title);
+            titles.insert(name.to_owned(), title.clone());
+            self.known.insert(object.name, (object.tag, title));
         }
         self.known.retain(|name, _| titles.contains_key(name));
         self.damaged = damaged;

@@ -2,9 +2,8 @@
 //!
 //! A part goes when no title names it. While the manifest of another title cannot be read, nobody
 //! knows which parts that one names: then all parts stay, and the removal of that title takes the
-//! parts that no title names.
+//! parts that no title names. A part that a foreign object below `titles/` names stays, too.
 
-use crate::manifest::is_part_name;
 use crate::{BucketError, PARTS, TitleBucket, tried};
 use std::collections::BTreeMap;
 
@@ -15,13 +14,16 @@ pub struct Removed {
     pub damage: Option<String>,
     /// Number of parts that were removed.
     pub parts: u64,
-    /// Number of parts that stay because of [`Self::unreadable`], though no title is known to use
-    /// them.
+    /// Number of parts that stay because of [`Self::unreadable`] or [`Self::foreign`], though no
+    /// title is known to use them.
     pub kept_parts: u64,
     /// Bytes of those parts.
     pub kept_bytes: u64,
     /// Other titles, whose manifests cannot be read.
     pub unreadable: Vec<String>,
+    /// Keys of foreign objects that name parts which no title uses any more. These parts stay, and
+    /// are among [`Self::kept_parts`].
+    pub foreign: Vec<String>,
 }
 
 impl TitleBucket {
@@ -40,18 +42,13 @@ impl TitleBucket {
             }
             Err(BucketError::Damaged { what, .. }) => {
                 removed.damage = Some(what);
-                let folder = self.key(PARTS, "");
-                let objects = tried(|| client.list(&folder))?;
-                let parts = objects.iter().filter_map(|object| {
-                    let name = object.key.strip_prefix(&folder)?;
-                    is_part_name(name).then(|| (name.to_owned(), object.size))
-                });
-                parts.collect()
+                self.part_objects(&client)?.parts
             }
             Err(error) => return Err(error),
         };
         tried(|| client.delete(&self.manifest_key(title)))?;
-        for other in self.titles()? {
+        let objects = self.title_objects(&client)?;
+        for other in objects.titles.into_iter().map(|title| title.name) {
             match self.read_manifest(&client, &other) {
                 Ok(manifest) => {
                     for part in manifest.parts() {
@@ -60,9 +57,7 @@ impl TitleBucket {
                 }
                 // Removed since it was listed.
                 Err(BucketError::NoTitle { .. }) => {}
-                Err(BucketError::Damaged { .. } | BucketError::BadName { .. }) => {
-                    removed.unreadable.push(other);
-                }
+                Err(BucketError::Damaged { .. }) => removed.unreadable.push(other),
                 Err(error) => return Err(error),
             }
         }
@@ -70,6 +65,18 @@ impl TitleBucket {
             removed.kept_parts = unused.len() as u64;
             removed.kept_bytes = unused.values().sum();
             return Ok(removed);
+        }
+        for object in objects.foreign {
+            if unused.is_empty() {
+                break;
+            }
+            let kept = self.parts_named_in(&client, &object)?;
+            let kept: Vec<u64> = kept.iter().filter_map(|part| unused.remove(part)).collect();
+            if !kept.is_empty() {
+                removed.kept_parts += kept.len() as u64;
+                removed.kept_bytes += kept.iter().sum::<u64>();
+                removed.foreign.push(object.key);
+            }
         }
         for part in unused.keys() {
             tried(|| client.delete(&self.key(PARTS, part)))?;

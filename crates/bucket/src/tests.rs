@@ -325,6 +325,68 @@ fn titles_beside_a_damaged_manifest_are_pushed_and_removed() {
     }
 }
 
+/// Keys below `titles/` that are those of no title.
+const FOREIGN: [&str; 5] = [
+    "titles/a//b.json",
+    "titles/../up.json",
+    "titles/film.json.bak",
+    "titles/.json",
+    "titles/a/./c.json",
+];
+
+#[test]
+fn foreign_objects_hold_nobody_up_and_keep_the_parts_that_they_name() {
+    let bucket = TestBucket::default();
+    let (titles, from) = (right(&bucket), store());
+    for (title, seed) in [("copied", 1), ("film", 2)] {
+        put(&from, title, &[MIB], seed);
+        push(&titles, &from, title).unwrap();
+    }
+    let path = |key: &str| format!("/films/house/{key}");
+    let insert = |key: &str, content: Vec<u8>| {
+        bucket.objects.lock().unwrap().insert(path(key), content);
+    };
+    // Somebody has copied the manifest of one title, and something else elsewhere.
+    let manifest = bucket.objects.lock().unwrap()[&manifest_path("copied")].clone();
+    for key in FOREIGN {
+        insert(key, b"an object with other content, of more bytes than a hash has digits".to_vec());
+    }
+    insert("titles/a//b.json", manifest);
+    insert("parts/readme.txt", b"mine".to_vec());
+    insert("titles/folder/", Vec::new());
+
+    let mut listing = BucketListing::new(titles.clone());
+    assert_eq!(listing.refresh().unwrap().keys().collect::<Vec<_>>(), ["copied", "film"]);
+    assert_eq!((listing.damaged().len(), titles.titles().unwrap().len()), (0, 2));
+    let found = scrub(&titles);
+    let mut foreign: Vec<String> =
+        FOREIGN.into_iter().chain(["parts/readme.txt"]).map(|key| format!("house/{key}")).collect();
+    foreign.sort();
+    let mut shown = found.foreign.clone();
+    shown.sort();
+    assert_eq!(shown, foreign);
+    assert_eq!((found.titles, found.unused_parts, found.findings), (2, 0, vec![]));
+
+    let removed = titles.remove("film").unwrap();
+    assert_eq!(removed, Removed { parts: 2, ..Removed::default() });
+    let kept: Vec<_> = titles.manifest("copied").unwrap().parts().cloned().collect();
+    let removed = titles.remove("copied").unwrap();
+    let wanted = Removed {
+        kept_parts: 2,
+        kept_bytes: kept.iter().map(|part| part.bytes).sum(),
+        foreign: vec!["house/titles/a//b.json".to_owned()],
+        ..Removed::default()
+    };
+    assert_eq!(removed, wanted);
+    // It can be put back.
+    let manifest = bucket.objects.lock().unwrap().remove(&path("titles/a//b.json")).unwrap();
+    insert("titles/copied.json", manifest);
+    assert_eq!(scrub(&titles).findings, []);
+    assert_eq!(titles.remove("copied").unwrap(), Removed { parts: 2, ..Removed::default() });
+    // What is foreign is still there.
+    assert_eq!(scrub(&titles).foreign.len(), FOREIGN.len());
+}
+
 #[test]
 fn of_two_damaged_titles_the_last_takes_the_parts() {
     let bucket = TestBucket::default();

@@ -23,6 +23,7 @@ mod awaited;
 mod books;
 mod chance;
 mod director;
+pub mod forgetting;
 mod names;
 pub mod placement;
 mod records;
@@ -37,8 +38,9 @@ pub use director::{
 };
 pub use names::{BadName, ClusterName, ContentTag, NodeDisk, NodeId, TitleName};
 pub use records::{
-    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
-    NodeOrders, RecordError, TitleSize, UnableDirector, UnlistedTitles,
+    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, HeldTitles,
+    MemberRecord, NodeDigest, NodeOrders, RecordError, TitleGroup, TitleSize, UnableDirector,
+    UnlistedTitles,
 };
 pub use view::{
     ClusterView, CopyPlace, CopyVersion, CopyView, NodeNumber, NodeView, TitleDemand, TitleNumber,

@@ -14,15 +14,23 @@
 //!   unmet/DIRECTOR       viewers refused for want of copies         that director
 //!   unable/DIRECTOR      a director that cannot list the bucket     that director
 //!   drained/NODE         the node should get no copies, no viewers  whoever runs the cluster
+//!   members/NODE         the node belongs to the cluster            the node
+//!   held/NODE/GROUP      titles that the node has; GROUP: a part    the node
+//!                        of all names
 //!   epoch                the number of the configuration            whoever changes it
 //! ```
+//!
+//! The last two stay when the node is away, until whoever runs the cluster has it forgotten: they
+//! tell what is lost with it then.
 //!
 //! A change is a record that was put or deleted; an event is a change with the revision of the
 //! store of records. Reservations are not records: they are in the books of each node.
 
+use crate::chance::hash_of;
 use crate::names::{BadName, ContentTag, NodeDisk, NodeId, TitleName};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 use units::{BitRate, ByteCount};
 
@@ -136,6 +144,25 @@ pub struct UnableDirector {
     pub why: String,
 }
 
+/// What stays known of a node while it is away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemberRecord {
+    /// Where viewers reached the node.
+    pub address: String,
+    /// What fails together with the node.
+    #[serde(default)]
+    pub rack: Option<String>,
+}
+
+/// Titles of which a node has ready copies, with the contents where they are known.
+pub type HeldTitles = BTreeMap<TitleName, Option<ContentTag>>;
+
+/// A part of all names of titles: the titles of a node are in one record for each group, so that
+/// each fits into a request to etcd, and a change of one title writes few others again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TitleGroup(u8);
+
 /// A title, and a disk of the node that is meant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -183,6 +210,10 @@ pub enum ClusterChange {
     Unable(String, Option<UnableDirector>),
     /// Whether a node should get no copies and no viewers, and lose the copies that it has.
     Drained(NodeId, bool),
+    /// A node that belongs to the cluster, registered or away; `None` when it was forgotten.
+    Member(NodeId, Option<MemberRecord>),
+    /// The titles of one group that a node has, registered or away.
+    Held(NodeId, TitleGroup, HeldTitles),
     /// The number of the configuration.
     Epoch(u64),
 }
@@ -255,6 +286,35 @@ impl NodeOrders {
     /// Whether there is no copy to write or to remove.
     pub fn has_no_copies(&self) -> bool {
         self.fill.is_empty() && self.evict.is_empty() && self.later == 0
+    }
+}
+
+impl TitleGroup {
+    /// Titles that one record lists at most, in the order of their names: with the longest names it
+    /// still fits into a request to etcd.
+    pub const MOST: usize = 4_000;
+
+    /// The group of a title.
+    pub fn of(title: &TitleName) -> Self {
+        let group = hash_of(title.as_str()) % u64::from(GROUPS);
+        Self(u8::try_from(group).unwrap_or_default())
+    }
+
+    /// All groups.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..GROUPS).map(Self)
+    }
+
+    /// The group with this name in a key.
+    fn named(name: &str) -> Option<Self> {
+        let group = u8::from_str_radix(name, 16).ok().filter(|group| *group < GROUPS)?;
+        (Self(group).to_string() == name).then_some(Self(group))
+    }
+}
+
+impl fmt::Display for TitleGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02x}", self.0)
     }
 }
 
@@ -381,6 +441,16 @@ impl ClusterChange {
                 Self::Unable(director.to_owned(), unable)
             }
             ["drained", at] => Self::Drained(node(at)?, parsed(key, value)?.unwrap_or(false)),
+            ["members", at] => Self::Member(node(at)?, parsed(key, value)?),
+            ["held", at, group] if TitleGroup::named(group).is_some() => {
+                let group = TitleGroup::named(group).unwrap_or(TitleGroup(0));
+                let held = parsed::<HeldTitles>(key, value)?.unwrap_or_default();
+                if held.len() > TitleGroup::MOST {
+                    let what = "titles of one group";
+                    return Err(RecordError::OutOfBounds { key: key.to_owned(), what });
+                }
+                Self::Held(node(at)?, group, held)
+            }
             ["epoch"] => Self::Epoch(parsed(key, value)?.unwrap_or(0)),
             _ => return Err(RecordError::UnknownKey(key.chars().take(80).collect())),
         })
@@ -416,6 +486,10 @@ impl ClusterChange {
             Self::Drained(node, drained) => {
                 (format!("drained/{node}"), drained.then(|| json(&true)))
             }
+            Self::Member(node, member) => (format!("members/{node}"), member.as_ref().map(json)),
+            Self::Held(node, group, held) => {
+                (format!("held/{node}/{group}"), (!held.is_empty()).then(|| json(held)))
+            }
             Self::Epoch(epoch) => ("epoch".to_owned(), Some(json(epoch))),
         }
     }
@@ -449,6 +523,8 @@ fn too_large(digest: &NodeDigest) -> Option<&'static str> {
 
 /// Contents of one name that are remembered.
 pub(crate) const MOST_CONTENTS: usize = 16;
+/// Groups of titles: with 100,000 titles on a node a record has 100 kB.
+const GROUPS: u8 = 64;
 /// Bytes of the identity of a director.
 const LONGEST_DIRECTOR: usize = 64;
 /// Disks of a node: more than a chassis or a rack of disks on one controller has.
@@ -545,6 +621,23 @@ mod tests {
             (ClusterChange::Unlisted(None), "unlisted"),
             (ClusterChange::Drained(id(), true), "drained/n1 true"),
             (ClusterChange::Drained(id(), false), "drained/n1"),
+            (
+                ClusterChange::Member(
+                    id(),
+                    Some(MemberRecord { address: "http://n1:80".to_owned(), rack: None }),
+                ),
+                r#"members/n1 {"address":"http://n1:80","rack":null}"#,
+            ),
+            (ClusterChange::Member(id(), None), "members/n1"),
+            (
+                ClusterChange::Held(
+                    id(),
+                    TitleGroup(11),
+                    BTreeMap::from([(title(), Some(tag)), (part(), None)]),
+                ),
+                r#"held/n1/0b {"Metropolis (1927)":"TAG","hall/20261128":null}"#,
+            ),
+            (ClusterChange::Held(id(), TitleGroup(0), BTreeMap::new()), "held/n1/00"),
             (ClusterChange::Epoch(7), "epoch 7"),
         ];
         for (change, text) in changes {
@@ -566,7 +659,7 @@ mod tests {
                 r#"{{"address":"a","weight":1,"lease":1,"disks":[{disk}],"network":{network},"memory":{network}}}"#
             )
         };
-        let cases: [(&str, &str, &str); 14] = [
+        let cases: [(&str, &str, &str); 17] = [
             ("contents/a", r#"["0123456789abcde"]"#, "'0123456789abcde' is not a name"),
             ("contents/a", r#"["+123456789abcdef"]"#, "16 hexadecimal digits"),
             ("reservations/1", "1", "is none of a cluster's"),
@@ -578,6 +671,9 @@ mod tests {
             ("titles/a", r#"{"rate":1,"size":18446744073709551615}"#, "rate or size of a title"),
             ("viewers/a", "{\"b\\nc\":1}", "'b?c' is not a name"),
             ("copies/a", "[]", "is none of a cluster's"),
+            ("held/a/40", "{}", "is none of a cluster's"),
+            ("held/a/b", "{}", "is none of a cluster's"),
+            ("members/a", "{}", "missing field `address`"),
             ("orders/a", r#"{"fill":[{"title":"b"}]}"#, "missing field `disk`"),
             ("copies/a/b", r#"[{"disk":1,"state":"gone"}]"#, "unknown variant `gone`"),
             ("copies/a/b", r#"[{"disk":1024,"state":"ready"}]"#, "copies or disks of one node"),

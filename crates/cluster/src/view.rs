@@ -17,8 +17,8 @@ use crate::books::StreamNeed;
 use crate::chance::hash_of;
 use crate::names::{ContentTag, NodeDisk, NodeId, TitleName};
 use crate::records::{
-    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, NodeDigest,
-    NodeOrders, TitleSize, UnableDirector, UnlistedTitles,
+    CapacityShare, ClusterChange, ClusterEvent, CopyRecord, CopyState, CopyTarget, HeldTitles,
+    MemberRecord, NodeDigest, NodeOrders, TitleGroup, TitleSize, UnableDirector, UnlistedTitles,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -69,6 +69,10 @@ pub enum CopyVersion {
 pub struct NodeView {
     id: NodeId,
     digest: Option<NodeDigest>,
+    /// What stays known of it while it is away; `None` for one that was forgotten.
+    member: Option<MemberRecord>,
+    /// Titles that it has, also while it is away.
+    held: BTreeMap<TitleGroup, Vec<(TitleNumber, Option<ContentTag>)>>,
     told: ToldShares,
     alive_until: Moment,
     avoided_until: Moment,
@@ -205,6 +209,8 @@ impl ClusterView {
             (node.digest, node.alive_until) = (None, Moment::ZERO);
             node.told.since = None;
             (node.is_drained, node.orders) = (false, NodeOrders::default());
+            node.member = None;
+            node.held.clear();
             node.viewers.clear();
             node.sent = SentViewers::default();
             node.titles.iter_mut().for_each(Vec::clear);
@@ -280,7 +286,29 @@ impl ClusterView {
                     self.set_drained(number, is_drained);
                 }
             }
+            ClusterChange::Member(id, member) => {
+                if let Some(number) = self.node_number(&id) {
+                    self.nodes[index(number.0)].member = member;
+                }
+            }
+            ClusterChange::Held(id, group, titles) => {
+                if let Some(number) = self.node_number(&id) {
+                    self.set_held(number, group, &titles);
+                }
+            }
             ClusterChange::Epoch(epoch) => self.epoch = epoch,
+        }
+    }
+
+    fn set_held(&mut self, node: NodeNumber, group: TitleGroup, titles: &HeldTitles) {
+        let of_title = |(title, content): (&TitleName, &Option<ContentTag>)| {
+            Some((self.title_number(title)?, *content))
+        };
+        let titles: Vec<_> = titles.iter().filter_map(of_title).collect();
+        let held = &mut self.nodes[index(node.0)].held;
+        match titles.is_empty() {
+            true => drop(held.remove(&group)),
+            false => drop(held.insert(group, titles)),
         }
     }
 
@@ -303,6 +331,8 @@ impl ClusterView {
         self.nodes.push(NodeView {
             id: id.clone(),
             digest: None,
+            member: None,
+            held: BTreeMap::new(),
             told: ToldShares::default(),
             alive_until: Moment::ZERO,
             avoided_until: Moment::ZERO,
@@ -642,6 +672,27 @@ impl NodeView {
     /// The newest digest; `None` for a node that has left or is only mentioned.
     pub fn digest(&self) -> Option<&NodeDigest> {
         self.digest.as_ref()
+    }
+
+    /// What stays known of the node while it is away; `None` for one that was forgotten, or that
+    /// is only mentioned.
+    pub fn member(&self) -> Option<&MemberRecord> {
+        self.member.as_ref()
+    }
+
+    /// Titles of which the node has ready copies, with the contents where they are known: also
+    /// while the node is away.
+    pub fn held(&self) -> impl Iterator<Item = (TitleNumber, Option<ContentTag>)> {
+        self.held.values().flatten().copied()
+    }
+
+    /// Whether the cluster has any record of the node.
+    pub fn is_known(&self) -> bool {
+        self.digest.is_some()
+            || self.member.is_some()
+            || !self.held.is_empty()
+            || self.is_drained
+            || self.orders != NodeOrders::default()
     }
 
     /// Until when the node counts as alive.

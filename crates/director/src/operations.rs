@@ -1,7 +1,10 @@
 //! What whoever runs a cluster reads of it and changes in it, at etcd itself: without a director.
 
-use crate::etcd::{EtcdClient, EtcdConfig, EtcdError, FORMAT_KEY, RecordWrite, check_format};
-use cluster::{ClusterChange, ClusterName, ClusterView, NodeId};
+use crate::etcd::{
+    Condition, EtcdClient, EtcdConfig, EtcdError, FORMAT_KEY, RecordWrite, check_format,
+};
+use cluster::forgetting::Forgetting;
+use cluster::{ClusterChange, ClusterName, ClusterView, NodeId, TitleName};
 use units::{Moment, Reason};
 
 /// The records of a cluster in etcd.
@@ -66,6 +69,49 @@ impl ClusterRecords {
         Ok(())
     }
 
+    /// Removes the records that are to be forgotten, as they were found in `view`: those of titles
+    /// first, so that an interrupted call can be repeated. False if a node has registered, or has
+    /// got one of the titles, since: then some may be left.
+    ///
+    /// # Errors
+    /// An etcd that does not answer, and records of another format or none.
+    pub fn forget(
+        &mut self,
+        node: Option<&NodeId>,
+        forgetting: &Forgetting,
+        view: &ClusterView,
+    ) -> Result<bool, Reason> {
+        self.check()?;
+        let prefix = self.client.prefix().to_owned();
+        let key = |change: ClusterChange| format!("{prefix}{}", change.to_record().0);
+        let node_key = node.map(|node| key(ClusterChange::Node(node.clone(), None)));
+        let absent: Vec<Condition<'_>> =
+            node_key.iter().map(|key| Condition::Absent(key)).collect();
+        let titles: Vec<_> = forgetting.records.iter().collect();
+        for batch in titles.chunks(MOST_OF_A_TRANSACTION / 2) {
+            let title = |name: &TitleName| ClusterChange::Title(name.clone(), None);
+            let contents = |name: &TitleName| ClusterChange::Contents(name.clone(), Vec::new());
+            let keys: Vec<String> = batch.iter().map(|name| key(title(name))).collect();
+            // A node that gets a title writes its record.
+            let unchanged = keys.iter().map(|key| Condition::Unchanged(key, view.revision()));
+            let conditions: Vec<_> = absent.iter().cloned().chain(unchanged).collect();
+            let changes = batch.iter().flat_map(|name| [title(name), contents(name)]);
+            let writes: Vec<_> =
+                changes.map(|change| RecordWrite::of(&change, &prefix, None)).collect();
+            if !self.client.transact(&conditions, &writes).map_err(reason)? {
+                return Ok(false);
+            }
+        }
+        for batch in forgetting.of_node.chunks(MOST_OF_A_TRANSACTION) {
+            let writes: Vec<_> =
+                batch.iter().map(|change| RecordWrite::of(change, &prefix, None)).collect();
+            if !self.client.transact(&absent, &writes).map_err(reason)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn check(&mut self) -> Result<(), Reason> {
         let key = format!("{}{FORMAT_KEY}", self.client.prefix());
         let (found, _) = self.client.get(&key).map_err(reason)?;
@@ -76,6 +122,9 @@ impl ClusterRecords {
         check_format(&found, &self.cluster).map_err(Reason::from)
     }
 }
+
+/// Records of one transaction: etcd takes 128 unless configured otherwise.
+const MOST_OF_A_TRANSACTION: usize = 100;
 
 fn reason(error: EtcdError) -> Reason {
     Reason::new(format!("etcd cannot be used: {error}"), error.hint())

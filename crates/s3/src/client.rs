@@ -7,7 +7,7 @@ use rusty_s3::actions::{
     AbortMultipartUpload, CompleteMultipartUpload, CreateMultipartUpload, DeleteObject, GetObject,
     HeadObject, ListObjectsV2, PutObject, UploadPart,
 };
-use rusty_s3::{Bucket, S3Action};
+use rusty_s3::{Bucket, Method, S3Action};
 use std::io::{ErrorKind, Read};
 use std::time::{Duration, Instant, SystemTime};
 use tenuto_client::tls::{explain, explain_io};
@@ -113,6 +113,15 @@ impl S3Client {
     pub fn get(&self, key: &str, most: u64) -> Result<Vec<u8>, S3Error> {
         let action = GetObject::new(&self.bucket, None, key);
         let asked = self.signed(&action, |url| self.agent.get(url)).call();
+        self.whole(key, asked, most)
+    }
+
+    fn whole(
+        &self,
+        key: &str,
+        asked: Result<Response<Body>, ureq::Error>,
+        most: u64,
+    ) -> Result<Vec<u8>, S3Error> {
         let mut answer = self.good("reading", key, asked)?;
         // The library's limit is that of the bytes that are too many.
         let read = answer.body_mut().with_config().limit(most + 1).read_to_vec();
@@ -123,6 +132,19 @@ impl S3Client {
             },
             ..S3Error::new(format!("reading {}: {error}", self.place(key)))
         })
+    }
+
+    /// Reads all of an object by its exact key, also one with a folder that is empty, `.` or `..`,
+    /// which the addresses of other requests leave out.
+    ///
+    /// # Errors
+    /// As those of [`Self::get`]; a server in between that leaves such folders out refuses, or has
+    /// no such key.
+    pub fn get_exact(&self, key: &str, most: u64) -> Result<Vec<u8>, S3Error> {
+        let url = format!("{}{}", self.bucket.object_url(""), exact_path(key));
+        let url = url.parse().map_err(|_| S3Error::new(format!("'{key}' is no part of a URL")))?;
+        let asked = self.signed_at(Method::Get, url, |url| self.agent.get(url)).call();
+        self.whole(key, asked, most)
     }
 
     /// The size of an object in bytes; `None` where there is none of this key.
@@ -270,10 +292,19 @@ impl S3Client {
         // An action without credentials returns its plain address, and no time is used.
         let url = action.sign(Duration::ZERO);
         let url: Uri = url.as_str().parse().expect("a URL of a bucket is a URI");
+        self.signed_at(A::METHOD, url, request)
+    }
+
+    fn signed_at<B>(
+        &self,
+        method: Method,
+        url: Uri,
+        request: impl FnOnce(Uri) -> RequestBuilder<B>,
+    ) -> RequestBuilder<B> {
         let headers = self
             .signer
             .as_ref()
-            .map_or(Vec::new(), |signer| signer.headers(A::METHOD, &url, SystemTime::now()));
+            .map_or(Vec::new(), |signer| signer.headers(method, &url, SystemTime::now()));
         let add =
             |request: RequestBuilder<B>, (name, value)| request.header::<&str, _>(name, value);
         headers.into_iter().fold(request(url), add)
@@ -361,6 +392,16 @@ impl S3Client {
     pub fn place(&self, key: &str) -> String {
         format!("s3://{}/{key}", self.bucket.name())
     }
+}
+
+/// A key as the path of a request, with all of its folders.
+fn exact_path(key: &str) -> String {
+    let encoded = |byte: u8| match byte {
+        b'/' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    key.bytes().map(encoded).collect()
 }
 
 /// The reason of a TLS error; `None` for other errors.

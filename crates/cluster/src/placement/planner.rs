@@ -9,7 +9,8 @@
 //! Viewers who come are expected at once, also those who were refused for want of copies, and are
 //! forgotten slowly: a title that was watched this
 //! evening has its copies tomorrow, unless others need the space. A node that is away keeps its
-//! copies in the plan for some minutes, because a restart should move nothing.
+//! copies in the plan for some minutes, because a restart should move nothing; one that was
+//! forgotten has none.
 //!
 //! What is remembered is not a record: a planner that starts takes the present copies for wanted.
 
@@ -37,6 +38,8 @@ pub struct PlacementPlanner {
 struct KnownNode {
     digest: NodeDigest,
     copies: BTreeMap<TitleName, Vec<CopyRecord>>,
+    /// Whether it had the record that goes when the node is forgotten.
+    was_member: bool,
     seen: Moment,
 }
 
@@ -89,9 +92,16 @@ impl PlacementPlanner {
         for (number, node) in view.nodes() {
             let Some(digest) = node.digest().cloned() else { continue };
             let copies = copies.remove(&number).unwrap_or_default();
-            self.nodes.insert(node.id().clone(), KnownNode { digest, copies, seen: now });
+            let was_member = node.member().is_some();
+            let known = KnownNode { digest, copies, was_member, seen: now };
+            self.nodes.insert(node.id().clone(), known);
         }
-        self.nodes.retain(|_, node| now.since(node.seen) < AWAY);
+        let is_forgotten = |id: &NodeId| {
+            view.node_named(id).is_none_or(|number| view.node(number).member().is_none())
+        };
+        self.nodes.retain(|id, node| {
+            now.since(node.seen) < AWAY && !(node.was_member && is_forgotten(id))
+        });
         for (id, node) in self.nodes.iter().filter(|(_, node)| node.seen < now) {
             apply(view, ClusterChange::Node(id.clone(), Some(node.digest.clone())), now);
             for (title, copies) in &node.copies {
@@ -172,7 +182,7 @@ mod tests {
     use super::*;
     use crate::names::{ContentTag, NodeDisk};
     use crate::placement::{content_changes, unlisted_titles};
-    use crate::records::{CopyState, UnlistedTitles};
+    use crate::records::{CopyState, MemberRecord, UnlistedTitles};
     use crate::view::tests::digest;
     use units::{BitRate, ByteCount};
 
@@ -261,6 +271,29 @@ mod tests {
         assert_eq!(planner.plan(view.clone(), &titles, at(600)), BTreeMap::new());
         let (fills, evictions, _) = counts(&planner.plan(view.clone(), &titles, at(602)));
         assert!(fills > 5 && evictions == 0, "{fills} copies are missing");
+    }
+
+    #[test]
+    fn a_node_that_was_forgotten_is_replaced_at_once() {
+        let mut planner = PlacementPlanner::new(CopyRules::default());
+        let (mut view, titles) = (nodes(3), titles(20));
+        let at = Moment::from_secs;
+        let record = MemberRecord { address: String::new(), rack: None };
+        let member = |member| ClusterChange::Member(id(1), member);
+        apply(&mut view, member(Some(record)), at(0));
+        let orders = planner.plan(view.clone(), &titles, Moment::ZERO);
+        carry_out(&mut view, &orders);
+        assert_eq!(planner.plan(view.clone(), &titles, at(1)), BTreeMap::new());
+        apply(&mut view, ClusterChange::Node(id(1), None), at(2));
+        for title in 0..20 {
+            apply(&mut view, ClusterChange::Copies(name(title), id(1), Vec::new()), at(2));
+        }
+        assert_eq!(planner.plan(view.clone(), &titles, at(3)), BTreeMap::new());
+        apply(&mut view, member(None), at(4));
+        let orders = planner.plan(view.clone(), &titles, at(4));
+        let (fills, evictions, _) = counts(&orders);
+        assert!(fills > 5 && evictions == 0, "{fills} copies are missing");
+        assert!(!orders.contains_key(&id(1)), "{orders:?}");
     }
 
     #[test]

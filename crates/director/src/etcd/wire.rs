@@ -114,6 +114,8 @@ pub(crate) enum Condition<'a> {
     HeldBy(&'a str, u64),
     /// No key begins with this text.
     Empty(&'a str),
+    /// The record of this key is not there, or was written at this revision at the latest.
+    Unchanged(&'a str, u64),
 }
 
 /// A change of a record.
@@ -139,6 +141,10 @@ impl Condition<'_> {
             Self::HeldBy(key, lease) => json!({
                 "key": encoded(key), "target": "LEASE", "lease": lease.to_string(),
                 "result": "EQUAL",
+            }),
+            Self::Unchanged(key, revision) => json!({
+                "key": encoded(key), "target": "MOD",
+                "mod_revision": revision.saturating_add(1).to_string(), "result": "LESS",
             }),
             Self::Empty(prefix) => json!({
                 "key": encoded(prefix), "range_end": encoded(after(prefix)),

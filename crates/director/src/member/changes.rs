@@ -4,6 +4,8 @@
 //!   digest            when it differs, and after a third of the lease also when it does not
 //!   copies/TITLE      when they differ
 //!   titles/TITLE      when they differ
+//!   members/NODE      when it differs
+//!   held/NODE/GROUP   when titles of the group have come or gone, after their copies
 //!   viewers/NODE      when they differ, and the last ones are a minute old, or 5 s on a node that
 //!                     viewers may leave
 //! ```
@@ -13,8 +15,11 @@
 
 use super::MemberRecords;
 use crate::etcd::{Condition, RecordWrite};
-use cluster::{ClusterChange, CopyRecord, NodeDigest, NodeId, TitleName, TitleSize};
-use std::collections::BTreeMap;
+use cluster::{
+    ClusterChange, CopyRecord, CopyState, HeldTitles, MemberRecord, NodeDigest, NodeId, TitleGroup,
+    TitleName, TitleSize,
+};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 /// The records of a node as they are in etcd.
@@ -25,6 +30,11 @@ pub(super) struct WrittenRecords {
     titles: BTreeMap<TitleName, TitleSize>,
     /// The viewers of titles, and when they were written.
     viewers: Option<(BTreeMap<TitleName, u32>, Instant)>,
+    member: Option<MemberRecord>,
+    /// What the copies that are written have in each group.
+    held: BTreeMap<TitleGroup, HeldTitles>,
+    /// Groups whose records say that.
+    told_groups: BTreeSet<TitleGroup>,
 }
 
 /// One record to be written.
@@ -34,6 +44,8 @@ pub(super) enum PendingWrite {
     Copies(TitleName, Vec<CopyRecord>),
     Title(TitleName, TitleSize),
     Viewers(BTreeMap<TitleName, u32>),
+    Member(MemberRecord),
+    Held(TitleGroup, HeldTitles),
     /// The title has left the node. Where no other node has it, it has left the cluster.
     TitleGone(TitleName),
 }
@@ -56,11 +68,18 @@ impl WrittenRecords {
         if !self.digest.as_ref().is_some_and(is_fresh) {
             writes.push(PendingWrite::Digest(wanted.digest.clone()));
         }
+        let NodeDigest { address, rack, .. } = &wanted.digest;
+        let member = MemberRecord { address: address.clone(), rack: rack.clone() };
+        if self.member.as_ref() != Some(&member) {
+            writes.push(PendingWrite::Member(member));
+        }
+        let before = writes.len();
         for (title, copies) in &wanted.copies {
             if self.copies.get(title) != Some(copies) {
                 writes.push(PendingWrite::Copies(title.clone(), copies.clone()));
             }
         }
+        let are_copies_told = writes.len() == before;
         for (title, size) in &wanted.titles {
             if self.titles.get(title) != Some(size) {
                 writes.push(PendingWrite::Title(title.clone(), *size));
@@ -76,8 +95,17 @@ impl WrittenRecords {
         if differ {
             writes.push(PendingWrite::Viewers(wanted.viewers.clone()));
         }
+        let before = writes.len();
         let gone = self.copies.keys().filter(|title| !wanted.copies.contains_key(*title));
         writes.extend(gone.map(|title| PendingWrite::Copies(title.clone(), Vec::new())));
+        if are_copies_told && writes.len() == before {
+            let old = TitleGroup::all().filter(|group| !self.told_groups.contains(group));
+            writes.extend(old.map(|group| {
+                let titles = self.held.get(&group).into_iter().flatten().take(TitleGroup::MOST);
+                let titles = titles.map(|(title, content)| (title.clone(), *content)).collect();
+                PendingWrite::Held(group, titles)
+            }));
+        }
         let gone = self.titles.keys().filter(|title| !wanted.titles.contains_key(*title));
         writes.extend(gone.map(|title| PendingWrite::TitleGone(title.clone())));
         writes
@@ -87,11 +115,16 @@ impl WrittenRecords {
     pub(super) fn written(&mut self, write: PendingWrite, now: Instant) {
         match write {
             PendingWrite::Digest(digest) => self.digest = Some((digest, now)),
-            PendingWrite::Copies(title, copies) if copies.is_empty() => {
-                self.copies.remove(&title);
-            }
             PendingWrite::Copies(title, copies) => {
-                self.copies.insert(title, copies);
+                self.hold(&title, &copies);
+                match copies.is_empty() {
+                    true => drop(self.copies.remove(&title)),
+                    false => drop(self.copies.insert(title, copies)),
+                }
+            }
+            PendingWrite::Member(member) => self.member = Some(member),
+            PendingWrite::Held(group, _) => {
+                self.told_groups.insert(group);
             }
             PendingWrite::Title(title, size) => {
                 self.titles.insert(title, size);
@@ -104,14 +137,40 @@ impl WrittenRecords {
     }
 }
 
+impl WrittenRecords {
+    /// Whether the records of all groups say what the copies have.
+    pub(super) fn is_held_told(&self) -> bool {
+        TitleGroup::all().all(|group| self.told_groups.contains(&group))
+    }
+
+    /// Takes note of the copies of a title in its group.
+    fn hold(&mut self, title: &TitleName, copies: &[CopyRecord]) {
+        let group = TitleGroup::of(title);
+        let titles = self.held.entry(group).or_default();
+        let ready = copies.iter().find(|copy| copy.state == CopyState::Ready);
+        let before = match ready {
+            Some(copy) => titles.insert(title.clone(), copy.content),
+            None => titles.remove(title),
+        };
+        if before != ready.map(|copy| copy.content) {
+            self.told_groups.remove(&group);
+        }
+    }
+}
+
 impl PendingWrite {
-    /// Whether the write has a transaction of its own, because of its condition.
+    /// Whether the write has a transaction of its own, because of its condition or its size.
     pub(super) fn is_alone(&self) -> bool {
-        matches!(self, Self::TitleGone(_))
+        match self {
+            Self::TitleGone(_) => true,
+            Self::Held(_, titles) => titles.len() > FEW_TITLES,
+            _ => false,
+        }
     }
 
     /// The write, below the prefix of the cluster. What the node has ends with its lease; a title
-    /// stays known when all nodes that have it are away.
+    /// stays known when all nodes that have it are away, and which node had it until that is
+    /// forgotten.
     pub(super) fn to_write(&self, prefix: &str, node: &NodeId, lease: u64) -> RecordWrite {
         let (change, lease) = match self.clone() {
             Self::Digest(digest) => (ClusterChange::Node(node.clone(), Some(digest)), Some(lease)),
@@ -121,6 +180,8 @@ impl PendingWrite {
             Self::Title(title, size) => (ClusterChange::Title(title, Some(size)), None),
             Self::Viewers(viewers) => (ClusterChange::Viewers(node.clone(), viewers), Some(lease)),
             Self::TitleGone(title) => (ClusterChange::Title(title, None), None),
+            Self::Member(member) => (ClusterChange::Member(node.clone(), Some(member)), None),
+            Self::Held(group, titles) => (ClusterChange::Held(node.clone(), group, titles), None),
         };
         RecordWrite::of(&change, prefix, lease)
     }
@@ -150,6 +211,9 @@ const VIEWERS_EVERY: Duration = Duration::from_secs(60);
 /// Time between such writes while viewers may leave: the next do when others are known to have
 /// left.
 const LEAVING_VIEWERS_EVERY: Duration = Duration::from_secs(5);
+
+/// Titles of a group that may be written with other records: a request to etcd has 1.5 MiB at most.
+const FEW_TITLES: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -187,21 +251,28 @@ mod tests {
     fn written(steps: &[(u64, MemberRecords)]) -> Vec<String> {
         let (start, lease) = (Instant::now(), Duration::from_secs(9));
         let mut written = WrittenRecords::default();
-        let mut shown = Vec::new();
+        let (mut shown, mut empty_groups) = (Vec::new(), Vec::new());
         for (secs, wanted) in steps {
             let now = start + Duration::from_secs(*secs);
             let node = NodeId::new("n").unwrap();
             let may_leave = *secs >= LEAVING;
-            let keys = written.pending(wanted, lease, may_leave, now).into_iter().map(|write| {
+            let pending = written.pending(wanted, lease, may_leave, now);
+            // Groups without titles are written once, because an earlier life may have had some.
+            let is_shown = |it: &PendingWrite| !matches!(it, PendingWrite::Held(_, titles) if titles.is_empty());
+            let empty = pending.iter().filter(|write| !is_shown(write)).count();
+            empty_groups.push(empty);
+            let keys = pending.into_iter().filter_map(|write| {
+                let is_shown = is_shown(&write);
                 let key = match write.to_write("/", &node, 1) {
                     RecordWrite::Put { key, .. } => key,
                     RecordWrite::Delete { key } => format!("-{key}"),
                 };
                 written.written(write, now);
-                key
+                is_shown.then_some(key)
             });
             shown.push(keys.collect::<Vec<_>>().join(" "));
         }
+        assert_eq!(empty_groups.iter().filter(|empty| **empty > 0).count(), 2, "{empty_groups:?}");
         shown
     }
 
@@ -226,8 +297,8 @@ mod tests {
             (LEAVING + 4, records(49, &[("a", 6, 6)])),
         ];
         let wanted = [
-            "/nodes/n /copies/a/n /copies/b/n /titles/a /titles/b",
-            "",
+            "/nodes/n /members/n /copies/a/n /copies/b/n /titles/a /titles/b",
+            "/held/n/05 /held/n/38",
             "/nodes/n /viewers/n",
             "",
             "/titles/a -/copies/b/n -/titles/b",

@@ -250,7 +250,8 @@ impl Registration {
                 return Ok(false);
             }
         }
-        Ok(is_all)
+        // What the copies have in each group follows at once.
+        Ok(is_all && self.written.is_held_told())
     }
 
     /// Writes records in one transaction; false if the node is not registered any more.

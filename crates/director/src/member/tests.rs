@@ -1,6 +1,8 @@
 //! Members against an etcd in memory: what they write, and what they do when it fails.
 
 use super::*;
+use crate::operations::ClusterRecords;
+use cluster::forgetting::{ForgetRefusal, forget_node};
 use cluster::{CapacityShare, ClusterName, NodeDisk};
 use crossbeam_channel::unbounded;
 use testkit::etcd::{TestEtcd, TestEtcdMember};
@@ -67,7 +69,11 @@ impl Tested {
 }
 
 fn keys(etcd: &TestEtcd) -> String {
-    let keys = etcd.records().into_iter().map(|(key, _)| key.replace("/tenuto/c/", ""));
+    let keys = etcd.records().into_iter().map(|(key, _)| {
+        let key = key.replace("/tenuto/c/", "");
+        // Without the group of the titles.
+        if key.starts_with("held/") { key.rsplit_once('/').unwrap().0.to_owned() } else { key }
+    });
     keys.collect::<Vec<_>>().join(" ")
 }
 
@@ -79,7 +85,9 @@ fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-const ALL: &str = "copies/film/n format nodes/n titles/film";
+const ALL: &str = "copies/film/n format held/n members/n nodes/n titles/film";
+/// What stays of a node that is away.
+const AWAY: &str = "format held/n members/n titles/film";
 /// Far longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -99,7 +107,40 @@ fn a_node_is_there_while_it_runs_and_its_titles_stay_known() {
     assert!(status.registered && status.lease_remaining <= Duration::from_secs(10));
     assert_eq!((status.etcd_endpoint.as_str(), status.last_error), (member.address(), None));
     node.member.stop();
-    assert_eq!(keys(&etcd), "format titles/film");
+    assert_eq!(keys(&etcd), AWAY);
+}
+
+#[test]
+fn a_node_that_was_forgotten_registers_as_a_new_one() {
+    let etcd = TestEtcd::new();
+    let member = etcd.listen();
+    let node = Tested::start(&[&member], 10);
+    until(|| keys(&etcd) == ALL);
+    let config = config(&[&member], 10);
+    let mut records = ClusterRecords::new(&config.etcd).unwrap();
+    let found = |records: &mut ClusterRecords| {
+        let view = records.view().unwrap();
+        forget_node(&view, &config.node).map(|forgetting| (view, forgetting))
+    };
+    assert_eq!(found(&mut records).unwrap_err(), ForgetRefusal::Registered);
+    node.member.stop();
+    etcd.put("/tenuto/c/drained/n", "true");
+    etcd.put("/tenuto/c/orders/n", r#"{"later":1}"#);
+    let (view, forgetting) = found(&mut records).unwrap();
+    // What has come meanwhile is not removed.
+    etcd.put("/tenuto/c/titles/film", r#"{"rate":5,"size":9}"#);
+    assert!(!records.forget(Some(&config.node), &forgetting, &view).unwrap());
+    let (view, forgetting) = found(&mut records).unwrap();
+    assert_eq!(forgetting.lost, [TitleName::new("film").unwrap()].into());
+    assert!(records.forget(Some(&config.node), &forgetting, &view).unwrap());
+    assert_eq!(keys(&etcd), "format");
+    assert_eq!(found(&mut records).unwrap_err(), ForgetRefusal::Unknown);
+    let again = Tested::start(&[&member], 10);
+    until(|| keys(&etcd) == ALL);
+    // It is there, and keeps its records.
+    assert!(!records.forget(Some(&config.node), &forgetting, &view).unwrap());
+    assert_eq!(keys(&etcd), ALL);
+    again.member.stop();
 }
 
 #[test]
@@ -110,7 +151,7 @@ fn a_lease_that_was_lost_is_granted_again_with_all_records() {
     node.is_registered_at(&member);
     until(|| keys(&etcd) == ALL);
     etcd.expire_lease_of("/tenuto/c/nodes/n");
-    assert_eq!(keys(&etcd), "format titles/film");
+    assert_eq!(keys(&etcd), AWAY);
     assert!(matches!(node.says(), MemberMessage::Lost(_)));
     node.is_registered_at(&member);
     until(|| keys(&etcd) == ALL);

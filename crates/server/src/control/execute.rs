@@ -109,7 +109,7 @@ pub fn execute(
             let options = PushOptions { verify: *verify };
             let mut progress = |done: store::JobProgress| progress(done.into());
             let pushed = bucket.push_with(store, title, options, &mut progress, cancel)?;
-            return Ok(Reply::Pushed(wire::PushedTitle::new(title, &pushed)));
+            return Ok(Reply::Pushed(wire::PushedTitle::new(title, &pushed, *verify)));
         }
         Request::Fill { title, bucket } => {
             let store: &dyn StoreAccess = &(owner.store(), owner.background_io());

@@ -137,7 +137,9 @@ pub enum Request {
         title: String,
         /// The bucket.
         bucket: TitleBucket,
-        /// Whether objects that are there are read, and written again where they are damaged.
+        /// Whether objects that are there are read, and written again where they are damaged. The
+        /// reply of a server that knows this field says whether it was so.
+        #[serde(default)]
         verify: bool,
     },
     /// Copy a title of a bucket into the store.

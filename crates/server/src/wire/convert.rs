@@ -269,13 +269,14 @@ impl From<bucket::BucketError> for Failure {
 
 impl PushedTitle {
     /// The result of a push.
-    pub(crate) fn new(title: &str, pushed: &bucket::Pushed) -> Self {
+    pub(crate) fn new(title: &str, pushed: &bucket::Pushed, verified: bool) -> Self {
         Self {
             title: title.to_owned(),
             bytes: pushed.bytes,
             parts: pushed.parts,
             written: pushed.written,
             keeps_conditions: pushed.keeps_conditions,
+            verified: Some(verified),
         }
     }
 }

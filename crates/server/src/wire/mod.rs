@@ -482,6 +482,10 @@ pub struct PushedTitle {
     /// the title was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeps_conditions: Option<bool>,
+    /// Whether the content of the objects that were there was read and verified, as it was asked
+    /// for; absent in the reply of a server that knows no such request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<bool>,
 }
 
 /// An exported title (`export`).

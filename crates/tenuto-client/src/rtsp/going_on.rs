@@ -41,6 +41,8 @@ pub(super) struct GoingOn {
     seam: Option<Duration>,
     /// Packets from nodes before.
     pub(super) received: Reception,
+    /// Whether a node has begun to play: before that the viewer has lost nothing but its way.
+    pub(super) is_admitted: bool,
     /// Nodes at which the viewer has gone on.
     pub(super) failovers: u32,
 }
@@ -60,6 +62,7 @@ impl GoingOn {
             offset: Duration::ZERO,
             seam: None,
             received: Reception::default(),
+            is_admitted: false,
             failovers: 0,
         }
     }
@@ -83,7 +86,7 @@ impl GoingOn {
         let wait = if at_once { Duration::ZERO } else { wait.unwrap_or(PAUSE).max(PAUSE) };
         (self.is_away, self.ask_at) = (true, Some(now + wait));
         self.tries += 1;
-        self.tries <= MOST_TRIES
+        self.tries <= if self.is_admitted { MOST_TRIES } else { FIRST_TRIES }
     }
 
     /// The viewer is admitted at a node, whose stream begins so long after that of the first one on
@@ -94,7 +97,7 @@ impl GoingOn {
             true => (Duration::ZERO, None),
             false => (offset, Some(latest)),
         };
-        self.failovers += 1;
+        self.failovers += u32::from(self.is_admitted);
     }
 
     /// Another part of the title begins at the same node.
@@ -114,6 +117,9 @@ impl GoingOn {
     }
 }
 
+/// Attempts of a viewer whom no node has admitted: whoever waits for a title to begin is told soon
+/// that it does not.
+pub(super) const FIRST_TRIES: u8 = 4;
 /// Attempts until media comes: the lease of a node that is lost has ended meanwhile.
 const MOST_TRIES: u8 = 16;
 /// Time between two attempts.
@@ -139,7 +145,9 @@ mod tests {
             asked.push(state.ask_at.unwrap().since(now));
         }
         assert_eq!(asked, [MS(0), MS(1000), MS(1000), MS(3000)]);
-        assert_eq!((0..20).filter(|_| state.lose(now, None)).count(), 12);
+        assert!(!state.lose(now, None), "a viewer who was never admitted gives up");
+        let mut state = GoingOn { is_admitted: true, ..going_on() };
+        assert_eq!((0..20).filter(|_| state.lose(now, None)).count(), 16);
     }
 
     #[test]
@@ -157,7 +165,7 @@ mod tests {
 
     #[test]
     fn ldus_that_came_from_the_node_before_are_left_out() {
-        let mut state = going_on();
+        let mut state = GoingOn { is_admitted: true, ..going_on() };
         state.lose(Moment::ZERO, None);
         // It begins at the key frame, a second before the end of what has come.
         state.arrive(MS(4000), MS(5000));

@@ -1,5 +1,7 @@
-//! A viewer against a scripted server: what it does when `PLAY` is refused after a pause.
+//! A viewer against scripted servers: what it does when `PLAY` is refused after a pause, and when
+//! the node of a director is lost before it plays.
 
+use super::going_on::FIRST_TRIES;
 use crate::{ClientError, OpenTitle, Received, RtspTransport, TitleOptions};
 use player::PlayerOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -99,6 +101,81 @@ fn a_resumption_that_is_refused_is_repeated_when_the_server_says() {
             let asked = server.join().unwrap();
             let asked: Vec<_> = asked.iter().filter(|method| *method == "PLAY").collect();
             assert_eq!(asked.len(), plays.len(), "{plays:?}");
+        });
+    }
+}
+
+/// Answers the requests of one connection with 302 to this address, but for `OPTIONS`; without one
+/// the connection ends at the first request. Returns the first lines of the requests.
+fn redirect(mut socket: TcpStream, to: Option<&str>) -> Vec<String> {
+    let requests = BufReader::new(TcpStream::try_clone(&socket).unwrap());
+    let (mut asked, mut sequence) = (Vec::new(), String::new());
+    for line in requests.lines().map_while(Result::ok) {
+        if let Some(request) = line.strip_suffix(" RTSP/1.0") {
+            asked.push(request.to_owned());
+        } else if let Some(number) = line.strip_prefix("CSeq: ") {
+            number.clone_into(&mut sequence);
+        } else if line.is_empty() {
+            let Some(to) = to else { break };
+            let is_options = asked.last().is_some_and(|request| request.starts_with("OPTIONS"));
+            let head = match is_options {
+                true => "200 OK\r\n".to_owned(),
+                false => format!("302 Found\r\nLocation: {to}\r\n"),
+            };
+            let answer = format!("RTSP/1.0 {head}CSeq: {sequence}\r\nContent-Length: 0\r\n\r\n");
+            socket.write_all(answer.as_bytes()).unwrap();
+        }
+    }
+    asked
+}
+
+#[test]
+fn a_viewer_whose_node_is_lost_before_it_plays_asks_the_director_again() {
+    let [director, lost, node] = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [director_at, lost_at, node_at] =
+        [&director, &lost, &node].map(|it| format!("rtsp://{}/film", it.local_addr().unwrap()));
+    let accept = |listener: &TcpListener| listener.accept().unwrap().0;
+    // The second node is not lost, or all are and the viewer gives up.
+    for is_there in [true, false] {
+        thread::scope(|scope| {
+            let directed = scope.spawn(|| {
+                drop(accept(&director));
+                let first = redirect(accept(&director), Some(&format!("{lost_at}?ticket=a")));
+                let second = if is_there { &node_at } else { &lost_at };
+                let tries = if is_there { 1 } else { FIRST_TRIES };
+                let again = (0..tries).map(|_| redirect(accept(&director), Some(second)));
+                let again: Vec<Vec<String>> = again.collect();
+                (first, again)
+            });
+            let losing = scope.spawn(|| {
+                // The first connection to each server only tries the address.
+                drop(accept(&lost));
+                let times = if is_there { 1 } else { 1 + usize::from(FIRST_TRIES) };
+                (0..times).for_each(|_| drop(redirect(accept(&lost), None)));
+            });
+            let serving = is_there.then(|| scope.spawn(|| serve(&node, &[(200, "", "")])));
+            let player =
+                PlayerOptions { start: Duration::from_millis(20), ..PlayerOptions::default() };
+            let options =
+                TitleOptions { player, rtsp: RtspTransport::Tcp, ..TitleOptions::default() };
+            let opened = OpenTitle::open(&director_at, options);
+            let mut found = Vec::new();
+            if let Ok(mut title) = opened {
+                while let Ok(Received::Ldu(ldu)) = title.receive(Duration::from_secs(30)) {
+                    found.push(String::from_utf8(ldu.bytes).unwrap());
+                }
+            }
+            assert_eq!(found, if is_there { vec!["ab", "cd"] } else { vec![] });
+            let (first, again) = directed.join().unwrap();
+            assert_eq!(
+                first,
+                [format!("OPTIONS {director_at}"), format!("DESCRIBE {director_at}")]
+            );
+            assert_eq!(again[0], [format!("DESCRIBE {director_at}?ticket=a")]);
+            losing.join().unwrap();
+            if let Some(serving) = serving {
+                assert_eq!(serving.join().unwrap()[..3], ["DESCRIBE", "SETUP", "PLAY"]);
+            }
         });
     }
 }

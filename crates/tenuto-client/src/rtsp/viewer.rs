@@ -6,8 +6,9 @@
 //!                                          the viewer's pause, seek └────┘ PAUSE, PLAY
 //! ```
 //!
-//! A viewer whom a director has sent to a node asks the director again when it loses the node, or
-//! when the node ends the stream before its end, and goes on at another ([`GoingOn`]).
+//! A viewer whom a director has sent to a node asks the director again when it loses the node, also
+//! before that has admitted it, or when the node ends the stream before its end, and goes on at
+//! another ([`GoingOn`]).
 //!
 //! One request is in flight at a time. Packets come on the same connection (a `$`, a channel, a
 //! length), or on a pair of UDP sockets for each track.
@@ -617,12 +618,13 @@ impl RtspViewer {
             453 | 503 if matches!(asked, Asked::Setup(_)) => {
                 let after = text(response, &RETRY_AFTER).and_then(|after| after.parse().ok());
                 let wait = after.map(|after| wait_for_place(Duration::from_secs(after)));
-                if self.going_on.is_away && self.go_away(now, wait) {
+                let goes_on = self.going_on.is_away && self.going_on.is_admitted;
+                if goes_on && self.go_away(now, wait) {
                     self.put_off += 1;
                     return Ok(());
                 }
                 let refusal = Box::new(refusal(after, response.body()));
-                if self.going_on.is_away {
+                if goes_on {
                     return Err(ClientError::Refused { url: self.url.to_string(), refusal });
                 }
                 self.leave();
@@ -676,7 +678,8 @@ impl RtspViewer {
                     self.step = RtspStep::Streaming;
                     self.reports_at = now + REPORTS;
                 }
-                if is_first_play && !has_gone_on {
+                if is_first_play && !self.going_on.is_admitted {
+                    self.going_on.is_admitted = true;
                     self.first_length = self.length;
                     events.push(PushEvent::Admitted);
                 }
@@ -763,8 +766,8 @@ impl RtspViewer {
             }
             _ => false,
         };
-        let had_it = self.step == RtspStep::Streaming || self.going_on.is_away;
-        let goes_on = is_lost && had_it && self.going_on.is_directed && !self.is_complete();
+        let is_over = self.step == RtspStep::Over || self.is_complete();
+        let goes_on = is_lost && self.going_on.is_directed && !is_over;
         if goes_on && self.go_away(now, None) { Ok(()) } else { Err(error) }
     }
 
@@ -777,6 +780,7 @@ impl RtspViewer {
                 _ => false,
             };
             (self.going_on.from, self.going_on.is_anew) = match (self.asked, is_played) {
+                _ if !self.going_on.is_admitted => (self.range.0, true),
                 (Some(Asked::Play(PlayFrom::Time(to))), _) => (to, true),
                 (_, true) => (self.begins + self.latest.mul_f64(self.pace()), false),
                 (_, false) => (shown, true),

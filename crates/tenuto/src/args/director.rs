@@ -41,8 +41,8 @@ impl ClusterArgs {
 pub(crate) enum ClusterCommand {
     /// List the nodes of a cluster, as etcd knows them.
     ///
-    /// Nodes that are registered, with what is free of their disks, and nodes that are drained.
-    /// Titles that nodes have and the bucket lacks are named.
+    /// Nodes that are registered, with what is free of their disks, and nodes that are away or
+    /// drained. Titles that nodes have and the bucket lacks are named.
     Nodes(ClusterNodesArgs),
     /// Move the copies of a node to others.
     ///
@@ -60,6 +60,14 @@ pub(crate) enum ClusterCommand {
     /// place (SIGUSR2). The first node whose command fails, or that does not come back, ends it:
     /// the others are left as they are.
     Upgrade(ClusterUpgradeArgs),
+    /// Forget a node that is gone for good.
+    ///
+    /// Removes what etcd knows of a node that is away: that it belongs to the cluster, the titles
+    /// that it had, its orders, and that it is drained. Its copies are replaced at once. Titles
+    /// that neither another node nor the bucket is known to have are named, and the command is
+    /// refused, unless --destroy says that they are lost. Nothing is removed from disks: a node
+    /// that comes back registers again with all of its titles.
+    Forget(ClusterForgetArgs),
 }
 
 /// Arguments of `tenuto cluster nodes`.
@@ -107,6 +115,27 @@ pub(crate) struct ClusterUpgradeArgs {
     /// Time in which a node must be back.
     #[arg(long, default_value = "5min", value_parser = some_time)]
     pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) report: ReportArgs,
+}
+
+/// Arguments of `tenuto cluster forget`.
+#[derive(clap::Args)]
+pub(crate) struct ClusterForgetArgs {
+    /// The node, which is away.
+    #[arg(value_parser = node_name, required_unless_present = "titles")]
+    pub(crate) node: Option<NodeId>,
+    /// Forget the titles that no node has, instead of a node.
+    ///
+    /// Neither a registered node nor one that is away has them, and the bucket is not known to,
+    /// such as those of a disk that was lost.
+    #[arg(long)]
+    pub(crate) titles: bool,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArgs,
+    /// Forget titles also where nobody is known to have them any more.
+    #[arg(long)]
+    pub(crate) destroy: bool,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
 }

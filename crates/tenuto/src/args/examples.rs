@@ -101,6 +101,8 @@ mod tests {
         ("serve a --node-rtsp-address http://n1", "'http://n1' is no address such as rtsp://n1"),
         ("serve a --uploads u --ingest-from files/", "'files/' begins neither with https://"),
         ("cluster upgrade --cluster http://e1:1 --cluster-name a", "--run"),
+        ("cluster forget --cluster http://e1:1 --cluster-name a", "NODE is missing"),
+        ("cluster forget n1 --titles --cluster http://e1:1 --cluster-name a", "contradict"),
         ("cluster upgrade --run true --timeout 0s", "'0s' is no time at all"),
         ("director --cluster e1:2379", "'e1:2379' begins neither with http:// nor with https://"),
         ("director --cluster http://e1", "'http://e1' has no port; that of etcd is 2379"),

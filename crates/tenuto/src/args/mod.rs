@@ -199,7 +199,7 @@ pub(crate) enum RootCommand {
     /// Runs until SIGINT or SIGTERM. Without etcd it goes on with what it knows. /status shows the
     /// nodes, /titles the titles, /metrics the numbers, and /healthz whether it is ready.
     Director(DirectorArgs),
-    /// List and drain the nodes of a cluster.
+    /// List, drain and forget the nodes of a cluster.
     #[command(subcommand)]
     Cluster(ClusterCommand),
     /// Make a token that admits a viewer or an operator.

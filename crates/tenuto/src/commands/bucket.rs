@@ -16,8 +16,8 @@ use std::path::Path;
 use std::time::Duration;
 use store::TitleSelection;
 use tenuto_agent::stop_on_signals;
+use units::ByteCount;
 use units::show::count;
-use units::{ByteCount, Hinted as _};
 
 pub(crate) fn run(command: &BucketCommand) -> Result<(), Failure> {
     match command {
@@ -166,7 +166,9 @@ fn one(
             else {
                 mismatched()
             };
+            let verified = as_asked(&pushed, verify);
             done.pushed = Some(pushed);
+            verified?;
         }
         BucketTransfer::Fill => {
             let Reply::Filled(filled) = ask(store, &Request::Fill { title, bucket })? else {
@@ -176,6 +178,18 @@ fn one(
         }
     }
     Ok(())
+}
+
+/// Refuses the reply of a server that does not know `--verify`, and has only looked for objects.
+fn as_asked(pushed: &wire::PushedTitle, verify: bool) -> Result<(), Failure> {
+    if !verify || pushed.verified == Some(true) {
+        return Ok(());
+    }
+    let message = "it is in the bucket, but the objects that were there are not verified: the \
+                   server of the store is an older version, which does not know --verify";
+    let hint = "let it start the installed version (kill -USR2 PID; its viewers go on), and repeat \
+                the command";
+    Err(Failure::new(message).hint(hint))
 }
 
 fn line(done: &TransferredTitle, direction: BucketTransfer) -> String {
@@ -243,11 +257,6 @@ fn ls(args: &BucketArgs) -> Result<(), Failure> {
                 damaged.push(BucketFinding { title, what, place }.into());
                 continue;
             }
-            Err(error @ BucketError::BadName { .. }) => {
-                let (text, hint) = (error.to_string(), error.hint().unwrap_or_default());
-                damaged.push(BucketDamage { title, text, hint });
-                continue;
-            }
             Err(error) => return Err(error.into()),
         };
         titles.push(BucketTitle {
@@ -295,20 +304,28 @@ struct BucketRemoval<'a> {
     kept_bytes: u64,
     /// Other titles, whose manifests cannot be read.
     unreadable: Vec<String>,
+    /// Keys of foreign objects that name some of the objects that were kept.
+    foreign: Vec<String>,
 }
 
 fn rm(args: &BucketRmArgs) -> Result<(), Failure> {
     let BucketRmArgs { bucket, title } = args;
     let removed = titles_of(bucket)?.remove(title)?;
-    let Removed { damage, parts, kept_parts, kept_bytes, unreadable } = removed;
-    let report =
-        BucketRemoval { title, damage, removed: parts, kept: kept_parts, kept_bytes, unreadable };
+    let Removed { damage, parts, kept_parts, kept_bytes, unreadable, foreign } = removed;
+    let (removed, kept) = (parts, kept_parts);
+    let report = BucketRemoval { title, damage, removed, kept, kept_bytes, unreadable, foreign };
     bucket.report.show(&report, || {
         let mut page = match &report.damage {
             None => format!("'{title}' is removed\n"),
             Some(damage) => format!("'{title}' is removed; it was damaged: {damage}\n"),
         };
-        if report.kept > 0 {
+        if report.kept > 0 && !report.foreign.is_empty() {
+            let (objects, bytes) = (count(report.kept, "object"), ByteCount(report.kept_bytes));
+            page += &format!(
+                "{objects}, {bytes}, stay because objects name them that are no titles: {}\n",
+                keys(&report.foreign)
+            );
+        } else if report.kept > 0 {
             let (objects, bytes) = (count(report.kept, "object"), ByteCount(report.kept_bytes));
             let others = report.unreadable.iter().map(|title| format!("'{title}'"));
             let others = others.collect::<Vec<_>>().join(", ");
@@ -332,6 +349,8 @@ struct BucketCheckReport {
     bytes: u64,
     unused_parts: u64,
     unused_bytes: u64,
+    /// Keys of objects that are neither titles nor parts of titles.
+    foreign: Vec<String>,
     findings: Vec<BucketDamage>,
 }
 
@@ -356,6 +375,19 @@ fn damage_page(all: &[BucketDamage]) -> String {
     lines.chain(hints.into_iter().map(|hint| format!("to repair: {hint}\n"))).collect()
 }
 
+/// The first keys, and the number of the others.
+fn keys(all: &[String]) -> String {
+    let shown: Vec<_> = all.iter().take(KEYS).map(|key| key.escape_debug().to_string()).collect();
+    let more = match all.len() - shown.len() {
+        0 => String::new(),
+        more => format!(", and {more} more (--json)"),
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// Keys that are named of foreign objects.
+const KEYS: usize = 10;
+
 fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
     let bucket = titles_of(&args.bucket)?;
     let bar = Bar::new();
@@ -371,6 +403,7 @@ fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
         bytes: found.bytes,
         unused_parts: found.unused_parts,
         unused_bytes: found.unused_bytes,
+        foreign: found.foreign,
         findings: findings.map(BucketDamage::from).collect(),
     };
     args.bucket.report.show(&report, || {
@@ -383,7 +416,37 @@ fn check(args: &BucketCheckArgs) -> Result<(), Failure> {
                 (count(report.unused_parts, "object"), ByteCount(report.unused_bytes));
             page += &format!("{parts} of no title, {bytes}\n");
         }
+        if !report.foreign.is_empty() {
+            let foreign = &report.foreign;
+            page += &format!(
+                "{} below titles/ and parts/ that Tenuto leaves alone, because no title can have \
+                 such a name: {}\n",
+                count(foreign.len() as u64, "object"),
+                keys(foreign)
+            );
+        }
         page
     });
     if report.clean { Ok(()) } else { Err(Failure::reported(Code::Damage)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_ignores_verify_is_found_out() {
+        // What an older server answers, and a present one without and with the option.
+        let rows = [
+            ("", false, true),
+            ("", true, false),
+            (r#","verified":false"#, false, true),
+            (r#","verified":true"#, true, true),
+        ];
+        for (verified, asked, is_good) in rows {
+            let reply = format!(r#"{{"title":"a","bytes":1,"parts":2,"written":0{verified}}}"#);
+            let pushed: wire::PushedTitle = serde_json::from_str(&reply).unwrap();
+            assert_eq!(as_asked(&pushed, asked).is_ok(), is_good, "{reply}");
+        }
+    }
 }

@@ -191,6 +191,28 @@ fn a_damaged_manifest_is_named_and_removed() {
         (&sound["clean"], &sound["titles"], &sound["unused_parts"]),
         (&json!(true), &json!(3), &json!(0))
     );
+
+    // A copy of a manifest under a name that no title can have.
+    {
+        let mut objects = bucket.objects.lock().unwrap();
+        let manifest = objects["/films/titles/alone.json"].clone();
+        objects.insert("/films/titles/a//b.json".to_owned(), manifest);
+    }
+    assert_eq!(run("bucket ls s3://films").code, Some(0));
+    let checked = run("bucket check s3://films");
+    assert_eq!(checked.code, Some(0), "{}", checked.err);
+    assert!(
+        checked.out.ends_with("no title can have such a name: titles/a//b.json\n"),
+        "{}",
+        checked.out
+    );
+    let removed = run("bucket rm s3://films alone").out;
+    let stays = " stay because objects name them that are no titles: titles/a//b.json\n";
+    assert!(
+        removed.contains("'alone' is removed\n2 objects, ") && removed.ends_with(stays),
+        "{removed}"
+    );
+    assert_eq!(json_of(&run("bucket rm s3://films bad --json"))["removed"], 2);
 }
 
 #[test]
@@ -204,6 +226,9 @@ fn a_served_store_is_read_and_filled_by_its_server() {
     let server = dir.serve("--as-disk hdd-20tb");
     let pushed = run(&dir, &endpoint, "bucket push s3://films/ a.store");
     assert_eq!(pushed.code, Some(0), "{}", pushed.err);
+    let verified = run(&dir, &endpoint, "bucket push s3://films/ a.store --verify");
+    assert_eq!((verified.code, verified.err.as_str()), (Some(0), ""));
+    assert_eq!(verified.out, "'film' was in the bucket: 3 objects verified\n");
     dir.ok("rm a.store film");
     let filled = run(&dir, &endpoint, "bucket fill s3://films/ a.store film");
     assert_eq!(filled.code, Some(0), "{}", filled.err);

@@ -310,6 +310,45 @@ fn nodes_are_filled_from_a_bucket_and_drained() {
     let own = director.json("/titles")["titles"][1].take();
     assert_eq!((&own["name"], &own["in_bucket"]), (&"own".into(), &false.into()));
 
+    // A node that is gone for good is forgotten, with the title that only it had.
+    let forget =
+        |options: &str| fleet.run(&format!("cluster forget {options} {}", fleet.cluster()));
+    let alive = forget("n3");
+    assert_eq!(alive.code, Some(1));
+    assert!(alive.err.contains("'n3' is registered in 'c'"), "{}", alive.err);
+    assert!(alive.err.contains("`tenuto cluster drain n3`"), "{}", alive.err);
+    let [first, second, third] = parts;
+    third.stop();
+    let away = |nodes: &Value| {
+        (nodes["nodes"][2]["name"].clone(), nodes["nodes"][2]["registered"].clone())
+    };
+    eventually("it is away", || away(&fleet.nodes()) == ("n3".into(), false.into()));
+    assert!(fleet.nodes()["nodes"][2]["copies"].as_u64() > Some(0), "{}", fleet.nodes());
+    let refused = forget("n3");
+    assert_eq!(refused.code, Some(1), "{} {}", refused.out, fleet.nodes());
+    let lost = "1 title would be lost that only 'n3' is known to have: own";
+    assert!(refused.err.contains(lost) && refused.err.contains("--destroy"), "{}", refused.err);
+    let forgotten = forget("n3 --destroy");
+    assert_eq!(forgotten.out, "n3 is forgotten, and with it 1 title: own\n", "{}", forgotten.err);
+    let nodes = fleet.nodes();
+    assert_eq!(
+        (nodes["nodes"].as_array().unwrap().len(), &nodes["titles"]),
+        (2, &3.into()),
+        "{nodes}"
+    );
+    assert!(forget("n3").err.contains("nothing is known of 'n3' in 'c'"));
+    assert_eq!(forget("--titles").out, "no title is without a node\n");
+    // Its copies are replaced, and its own title is one that does not exist.
+    let both: BTreeSet<String> = ["n1".to_owned(), "n2".to_owned()].into();
+    eventually("two have all", || {
+        let ready = ready(&director);
+        ready.len() == 3 && ready.iter().all(|nodes| *nodes == both)
+    });
+    let (head, _) = director.get("/t/own/master.m3u8");
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+    first.stop();
+    second.stop();
+
     // What cannot be done is said.
     let unknown = fleet.run(&format!("cluster drain n9 {}", fleet.cluster()));
     assert_eq!(unknown.code, Some(1));

@@ -125,6 +125,8 @@ fn is_met(condition: &Value, records: &Records) -> bool {
     let found = records.range(&bytes(&condition["key"]), end.as_deref());
     let wanted = |record: &TestRecord| match condition["target"].as_str() {
         Some("VERSION") => record.version == number(&condition["version"]),
+        // Only "LESS".
+        Some("MOD") => record.changed < number(&condition["mod_revision"]),
         Some("LEASE") => record.lease == number(&condition["lease"]),
         other => panic!("a condition on {other:?}"),
     };

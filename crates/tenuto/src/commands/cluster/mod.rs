@@ -1,13 +1,15 @@
-//! `cluster`: what etcd knows of the nodes, how to empty one, and how to start all anew.
+//! `cluster`: what etcd knows of the nodes, how to empty one or to have it forgotten, and how to
+//! start all anew.
 
+mod forget;
 mod upgrade;
 
 use crate::args::director::{ClusterArgs, ClusterCommand, ClusterDrainArgs, ClusterNodesArgs};
 use crate::failure::{Code, Failure};
 use crate::out::{Bar, Table};
 use cluster::{
-    CapacityShare, ClusterView, CopyVersion, CopyView, NodeDisk, NodeId, NodeNumber, NodeOrders,
-    NodeView, TitleName, TitleNumber, UnableDirector, UnlistedTitles,
+    CapacityShare, ClusterView, CopyVersion, CopyView, NodeDisk, NodeId, NodeNumber, NodeView,
+    TitleName, TitleNumber, UnableDirector, UnlistedTitles,
 };
 use director::operations::ClusterRecords;
 use serde::Serialize;
@@ -23,6 +25,7 @@ pub(crate) fn run(command: &ClusterCommand) -> Result<(), Failure> {
         ClusterCommand::Nodes(args) => nodes(args),
         ClusterCommand::Drain(args) => drain(args),
         ClusterCommand::Upgrade(args) => upgrade::upgrade(args),
+        ClusterCommand::Forget(args) => forget::forget(args),
     }
 }
 
@@ -77,6 +80,7 @@ struct NodeReport {
     space: CapacityShare,
     /// Viewers of titles, as of a minute ago at most.
     viewers: u64,
+    /// Ready copies; of a node that is away those that it had.
     copies: usize,
     filling: usize,
     /// Copies that the node should still write and remove.
@@ -86,7 +90,7 @@ struct NodeReport {
 
 impl ClusterReport {
     fn of(view: &ClusterView) -> Self {
-        let known = view.nodes().filter(|(_, node)| is_known(node));
+        let known = view.nodes().filter(|(_, node)| node.is_known());
         let titles = view.titles().filter(|(_, title)| title.size().is_some());
         let titles: Vec<_> = titles.map(|(number, _)| number).collect();
         let is_away = |title: &&TitleNumber| view.ready_copies(**title).is_empty();
@@ -103,6 +107,24 @@ impl ClusterReport {
             own: different(view, CopyVersion::Own),
             nodes,
         }
+    }
+}
+
+impl ClusterReport {
+    /// What people can do about nodes that do not come back; nothing where all are registered.
+    fn away_text(&self) -> String {
+        let away = self.nodes.iter().filter(|node| !node.registered);
+        let names: Vec<&str> = away.map(|node| node.name.as_str()).collect();
+        if names.is_empty() {
+            return String::new();
+        }
+        let (verb, them) = if names.len() == 1 { ("is", "it") } else { ("are", "them") };
+        format!(
+            "{} {verb} away: {}\n  start {them} again; one that is gone for good can be forgotten \
+             (tenuto cluster forget NODE)\n",
+            count(names.len() as u64, "node"),
+            names.join(", "),
+        )
     }
 }
 
@@ -205,15 +227,24 @@ impl NodeReport {
             let all = |of: fn(&CapacityShare) -> u64| shares.iter().map(of).sum();
             CapacityShare { guaranteed: all(|share| share.guaranteed), free: all(|it| it.free) }
         };
-        let (ready, filling) = copies_of(view, number, node);
+        let (ready, filling) = match digest {
+            Some(_) => copies_of(view, number, node),
+            None => (node.held().count(), 0),
+        };
+        let member = node.member();
         let orders = node.orders();
         Self {
             name: node.id().to_string(),
             registered: digest.is_some(),
             drained: node.is_drained(),
             takes_no_copies: digest.is_some_and(|digest| digest.weight == 0),
-            address: digest.map(|digest| digest.address.clone()),
-            rack: digest.and_then(|digest| digest.rack.clone()),
+            address: digest
+                .map(|digest| digest.address.clone())
+                .or_else(|| member.map(|member| member.address.clone())),
+            rack: match digest {
+                Some(digest) => digest.rack.clone(),
+                None => member.and_then(|member| member.rack.clone()),
+            },
             disks: digest.map(|digest| sum(&digest.disks)).unwrap_or_default(),
             space: digest.map(|digest| sum(&digest.space)).unwrap_or_default(),
             viewers: node.viewers().iter().map(|(_, viewers)| u64::from(*viewers)).sum(),
@@ -243,11 +274,6 @@ fn unable_text(director: &UnableDirector) -> String {
          the keys in its environment; others with --bucket plan meanwhile\n",
         director.address, director.why
     )
-}
-
-/// Whether the node is registered, or somebody wants something of it.
-fn is_known(node: &NodeView) -> bool {
-    node.digest().is_some() || node.is_drained() || *node.orders() != NodeOrders::default()
 }
 
 /// The copies on a node that are ready, and those that are being filled.
@@ -299,9 +325,10 @@ fn nodes(args: &ClusterNodesArgs) -> Result<(), Failure> {
         let stay = report.not_in_bucket.as_ref().map_or_else(String::new, |it| it.text(on_nodes));
         let different = different_text(&report.outdated, &report.own);
         let unable: String = report.unable.iter().map(unable_text).collect();
+        let gone = report.away_text();
         format!(
-            "{}\n{titles}, {away} with no copy on a registered node; {planner}\n{unable}{stay}\
-             {different}",
+            "{}\n{titles}, {away} with no copy on a registered node; {planner}\n{gone}{unable}\
+             {stay}{different}",
             table.show()
         )
     });

@@ -9,7 +9,7 @@
 //! A program that is started anew, in its place or not, registers under another lease: by that a
 //! node that was started anew differs from one that goes on as before.
 
-use super::{LOOK, copies_of, is_known, records};
+use super::{LOOK, copies_of, records};
 use crate::args::director::ClusterUpgradeArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
@@ -87,7 +87,7 @@ fn nodes_of(view: &ClusterView) -> (Vec<NodeId>, Vec<NodeId>) {
     let mut all: Vec<_> = view.nodes().map(|(_, node)| node).collect();
     all.sort_by_key(|node| node.id().to_string());
     let (here, away): (Vec<_>, Vec<_>) = all.into_iter().partition(|node| node.digest().is_some());
-    let away = away.into_iter().filter(|node| is_known(node));
+    let away = away.into_iter().filter(|node| node.is_known());
     let names = |nodes: Vec<&NodeView>| nodes.iter().map(|it| it.id().clone()).collect();
     (names(here), names(away.collect()))
 }
