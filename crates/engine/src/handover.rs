@@ -52,6 +52,17 @@ impl Engine {
         states
     }
 
+    /// The number that the next session gets.
+    pub fn next_session(&self) -> u64 {
+        self.next_session
+    }
+
+    /// The next session gets this number, or a higher one: those before it were sessions of an
+    /// earlier engine.
+    pub fn begin_sessions_at(&mut self, number: u64) {
+        self.next_session = self.next_session.max(number);
+    }
+
     /// Goes on with a session of an earlier engine.
     pub(super) fn go_on_with(
         &mut self,

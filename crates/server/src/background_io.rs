@@ -198,10 +198,11 @@ impl BackgroundIo for RecordingIo<'_> {
             let message = match (resource, holds) {
                 (Resource::Memory, _) => "memory is short".to_owned(),
                 (_, Some(rate)) => format!("it would hold {rate}"),
-                (_, None) => "it is full".to_owned(),
+                (_, None) => "it is full, or by its calibration too slow at times".to_owned(),
             };
             let hint = "wait until viewers or recordings have ended, ask for a lower --rate, or \
-                        record without it in the time that is left";
+                        record without it in the time that is left; if nobody plays or records, \
+                        run `tenuto calibrate`";
             Reason::new(message, hint)
         })
     }

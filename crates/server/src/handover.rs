@@ -49,6 +49,9 @@ pub(crate) struct LeftState {
     pub(crate) sessions: Vec<SessionRecord>,
     /// The stores whose disks are drained, by their uuids.
     pub(crate) draining: Vec<String>,
+    /// The number that the next session gets: those that have ended are not used again.
+    #[serde(default)]
+    pub(crate) next_session: u64,
 }
 
 /// A listening socket that outlives its server.

@@ -120,7 +120,11 @@ impl StoreScrub<'_> {
             done = state.unwrap_or(start);
             // A pass that is late does not shorten the next one.
             let next = now.max(done.begun.saturating_add(self.period.as_secs().max(1)));
-            let last = Some(ScrubResult { finished: now, found: done.found });
+            // A check meanwhile has found what this pass had, too, and more.
+            let checked = done.last.filter(|last| last.finished > done.begun);
+            let found = done.found.max(checked.map_or(0, |last| last.found));
+            done.found = found;
+            let last = Some(ScrubResult { finished: now, found });
             ScrubState { last, ..ScrubState::beginning(next) }
         });
         if !is_kept {

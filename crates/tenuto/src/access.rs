@@ -105,12 +105,11 @@ fn open(path: &Path, request: &Request) -> Result<Store, StoreError> {
             | Request::Check { .. }
     );
     match Store::open(path) {
-        // Not opened so at once: with write permission damaged metadata is repaired.
-        Err(StoreError::Device(DeviceError::Open { source, .. }))
-            if reads && NO_WRITING.contains(&source.kind()) =>
-        {
-            Store::open_read_only(path)
-        }
+        // Not opened so at once: with write permission damaged metadata is repaired. A disk that is
+        // protected against writing opens, and refuses the repair.
+        Err(StoreError::Device(
+            DeviceError::Open { source, .. } | DeviceError::Io { source, .. },
+        )) if reads && NO_WRITING.contains(&source.kind()) => Store::open_read_only(path),
         opened => opened,
     }
 }

@@ -408,7 +408,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::File,
         status: 201,
         response: Some(schema_of::<wire::UploadedTitle>),
-        errors: &[400, 404, 408, 409, 411, 413, 422, 507],
+        errors: &[400, 404, 408, 409, 411, 413, 415, 422, 507],
     },
     Operation {
         method: Method::Post,
@@ -736,6 +736,10 @@ impl ApiCall {
     }
 
     pub(super) fn json<'a, T: Deserialize<'a>>(&'a self) -> Result<T, Problem> {
+        // An array would be taken for the values in the order of their names.
+        if self.json.trim_ascii_start().first() != Some(&b'{') {
+            return Err(bad_body("a JSON object is expected"));
+        }
         serde_json::from_slice(&self.json).map_err(|error| bad_body(&error.to_string()))
     }
 

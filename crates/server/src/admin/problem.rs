@@ -46,6 +46,9 @@ impl Problem {
         let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let word = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
         let hint = match word("hint") {
+            hint if hint.is_empty() && response.head.status() < 500 => {
+                "/titles lists what can be played".to_owned()
+            }
             hint if hint.is_empty() => "try again later".to_owned(),
             hint => hint,
         };

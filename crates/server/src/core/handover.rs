@@ -81,11 +81,14 @@ impl Core {
         let drained = disks.zip(&self.shared.content.stores).filter(|(disk, _)| disk.draining);
         let draining = drained.map(|(_, opened)| opened.store.info().uuid.to_string()).collect();
         // Without a receiver the server ends, and its sessions with it.
-        let _ = to.send(LeftState { sessions, draining });
+        let next_session = self.engine.next_session();
+        let _ = to.send(LeftState { sessions, draining, next_session });
     }
 
     /// Goes on with the sessions of the server before this one. Before the first connection.
-    pub(crate) fn take_over(&mut self, LeftState { sessions: records, draining }: LeftState) {
+    pub(crate) fn take_over(&mut self, left: LeftState) {
+        let LeftState { sessions: records, draining, next_session } = left;
+        self.engine.begin_sessions_at(next_session);
         for (number, opened) in self.shared.content.stores.iter().enumerate() {
             if draining.contains(&opened.store.info().uuid.to_string()) {
                 self.engine.drain_disk(self.clock.now(), disk_number(number), true);

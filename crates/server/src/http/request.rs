@@ -105,6 +105,10 @@ pub(crate) struct AnnouncedBody {
     pub(crate) is_json: bool,
     /// Whether the client waits to be told to send it (`Expect: 100-continue`).
     pub(crate) is_announced: bool,
+    /// Whether it is a part of something (`Content-Range`).
+    pub(crate) is_part: bool,
+    /// Whether it is compressed (`Content-Encoding`).
+    pub(crate) is_encoded: bool,
 }
 
 /// Fields that are written to the log as they came.
@@ -247,6 +251,10 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
             request.body.is_json = kind.eq_ignore_ascii_case("application/json");
         } else if is("expect") {
             request.body.is_announced = value.eq_ignore_ascii_case("100-continue");
+        } else if is("content-range") {
+            request.body.is_part = true;
+        } else if is("content-encoding") {
+            request.body.is_encoded = !value.eq_ignore_ascii_case("identity");
         } else if is("content-length") && length.is_none() {
             length = Some(value);
         } else if is("transfer-encoding") || is("content-length") {

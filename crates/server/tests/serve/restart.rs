@@ -30,6 +30,11 @@ fn sessions(serving: &TestServer) -> Vec<(Value, Value, Value)> {
     sessions.map(|s| (s["session"].clone(), s["title"].clone(), s["store"].clone())).collect()
 }
 
+/// The highest number of a session.
+fn newest(serving: &TestServer) -> Option<u64> {
+    sessions(serving).iter().filter_map(|(number, ..)| number.as_u64()).max()
+}
+
 /// Another server in the place of this one.
 fn replaced(serving: TestServer, config: ServerConfig) -> TestServer {
     let handover = serving.server.hand_over().unwrap();
@@ -88,9 +93,16 @@ fn sessions_go_on_and_no_connection_is_refused() {
     for counter in ["/deadline_misses", "/guarantee_violations/scheduler"] {
         assert_eq!(serving.status(counter), 0, "{counter}");
     }
-    // Once more: what was taken over can be again.
+    // Once more: what was taken over can be again. A session that has ended leaves its number.
+    let (mut ended, segments_of_it) = player(&serving);
+    let number = newest(&serving);
+    let (_, query) = segments_of_it[0].split_once('?').expect("a session");
+    assert_eq!(ended.request("DELETE", &format!("/t/film/session?{query}"), &[]).status, 204);
+    eventually("it has ended", || sessions(&serving) == before);
     let serving = replaced(serving, config);
     assert_eq!(sessions(&serving), before);
+    let _newer = player(&serving);
+    assert!(newest(&serving) > number, "{number:?} is used again");
     assert_eq!(serving.client().get(&segments[2]).status, 200);
     eventually("both are in the log", || {
         let log = std::fs::read_to_string(fixture.directory.join("log")).unwrap();

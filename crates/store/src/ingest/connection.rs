@@ -332,7 +332,9 @@ impl LiveJob<'_> {
                 return Err(StoreError::Cancelled.into());
             }
             if head.is_empty() {
-                let most = self.options.silence + ANALYSIS;
+                // What begins at the end of the silence is looked at, and begins with a picture
+                // that needs no other.
+                let most = self.options.silence + ANALYSIS + TO_A_KEY_FRAME;
                 self.silence.test(most).map_err(LiveError::Input)?;
                 continue;
             }
@@ -556,7 +558,7 @@ impl Silence {
         if self.start.elapsed().saturating_sub(last) < most {
             return Ok(());
         }
-        let message = format!("nothing came from it for {} s", most.as_secs());
+        let message = format!("nothing to record came from it for {} s", most.as_secs());
         Err(Reason::new(message, "check its sender, or wait longer with --silence"))
     }
 }
@@ -689,6 +691,9 @@ const INDEX_BEHIND: &[&str] = &["moov atom not found", ": partial file"];
 
 /// The time for which FFmpeg looks at an input before it passes it on.
 const ANALYSIS: Duration = Duration::from_secs(3);
+
+/// The time that an input which has begun may take to its first key frame.
+const TO_A_KEY_FRAME: Duration = Duration::from_secs(4);
 
 /// The bytes of an input, or the time of it, in which its streams are found.
 const HEAD: usize = 4 << 20;

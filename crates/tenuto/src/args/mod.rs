@@ -229,9 +229,10 @@ pub(crate) enum RootCommand {
     /// `format` has reserved for them (stores below 1 GiB have none).
     ///
     /// A store being served is measured by its server, between the viewers' reads. Figures measured
-    /// while viewers play are lower than the disk's, so they are shown and not stored. A server
-    /// calibrates a store without a calibration briefly; this command measures longer. Space that
-    /// was never written is not read from the disk: ingest titles first.
+    /// while viewers play are lower than the disk's, so they are shown and not stored, unless the
+    /// calibration before was provisional. A server calibrates a store without a calibration
+    /// briefly; this command measures longer. Space that was never written is not read from the
+    /// disk: ingest titles first.
     ///
     /// A device or file that is not a store can be measured, too, while no other program uses it.
     /// Nothing is written to it without --destroy, which overwrites 64 MiB in its middle to measure

@@ -117,6 +117,15 @@ impl Worker {
                 Err(Problem::new(413, "too-large", message, hint))
             }
             RequestBody::Json(_) => Ok(()),
+            // RFC 9110, 14.5: a part must not be taken for the whole.
+            RequestBody::File if body.is_part => {
+                let message = "a part of a file (Content-Range) is not taken";
+                Err(Problem::new(400, "part-of-file", message, "send the whole file"))
+            }
+            RequestBody::File if body.is_encoded => {
+                let message = "a compressed body (Content-Encoding) is not taken";
+                Err(Problem::new(415, "encoded", message, "send the file as it is"))
+            }
             RequestBody::File => self.api.check_upload(call, body.length),
         }
     }
