@@ -45,6 +45,8 @@ pub(crate) struct OpenStore {
     pub(crate) method: String,
     /// Whether too little was stored on the disk to measure its guarantee.
     pub(crate) provisional: AtomicBool,
+    /// Whether it was told that nothing more is written to it.
+    pub(crate) told_write_failure: AtomicBool,
 }
 
 /// Grants the reads of title indexes.
@@ -643,6 +645,7 @@ mod tests {
             visit: ByteCount(0),
             method: String::new(),
             provisional: AtomicBool::new(false),
+            told_write_failure: AtomicBool::new(false),
         }
     }
 

@@ -268,6 +268,7 @@ impl Scrape {
         let unit = Some(&Unit::Seconds);
         out.family("disk_thread_delay", help, unit, "store", &delays, ConstCounter::new)?;
         self.scrubs(&names, out)?;
+        self.write_failures(&names, out)?;
         self.kernel_counters(&names, out)?;
         let pairs = names.iter().zip(disks);
         let observed: Vec<(&str, u64)> = pairs
@@ -275,6 +276,14 @@ impl Scrape {
             .collect();
         let help = "Fewest reads in a slot in which the disk was never idle";
         out.family("disk_observed_slot_reads", help, None, "store", &observed, gauge)
+    }
+
+    fn write_failures(&self, names: &[String], out: &mut Out<'_, '_>) -> fmt::Result {
+        let stores = self.0.content.stores.iter();
+        let failed = stores.map(|opened| u64::from(opened.store.write_failure().is_some()));
+        let failed: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(failed).collect();
+        let help = "1 while nothing more is written to the store, after a write that failed";
+        out.family("disk_write_failed", help, None, "store", &failed, gauge)
     }
 
     fn kernel_counters(&self, names: &[String], out: &mut Out<'_, '_>) -> fmt::Result {

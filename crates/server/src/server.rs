@@ -697,6 +697,7 @@ fn library(
         visit: layout::visit(&opened.timings, opened.guarantee.read_size),
         method,
         provisional: AtomicBool::new(opened.provisional),
+        told_write_failure: AtomicBool::new(false),
     });
     let title_keys = title_keys.map(|keys| Box::new(keys) as Box<dyn KeyProvider>);
     Library::new(stores.collect(), config.segment, config.title_memory, title_keys)

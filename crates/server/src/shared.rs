@@ -355,6 +355,16 @@ impl Shared {
 
     /// The lines for people that have not been shown.
     pub(crate) fn take_notices(&self) -> Vec<String> {
+        for opened in &self.content.stores {
+            let Some(why) = opened.store.write_failure() else { continue };
+            if !opened.told_write_failure.swap(true, Ordering::Relaxed) {
+                let store = opened.path.display();
+                self.notice(format!(
+                    "{store}: nothing more is written to it, because a write failed ({why}); its \
+                     titles are played on; restart the server in place when the disk is well"
+                ));
+            }
+        }
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 
@@ -473,6 +483,7 @@ impl Shared {
                 in_flight: disk.in_flight,
                 sessions: disk.sessions,
                 lost: disk.lost,
+                write_failure: opened.store.write_failure().map(str::to_owned),
                 draining: disk.draining,
                 recordings: disk.recordings as u64,
                 recording_share: disk.write_share.ratio(),

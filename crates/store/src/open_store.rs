@@ -485,6 +485,12 @@ impl Store {
         result.map_err(StoreError::from).inspect_err(|error| self.stop(error))
     }
 
+    /// Why nothing more is written to the store, after a write or flush that failed, until it is
+    /// opened again; `None`: it is written to.
+    pub fn write_failure(&self) -> Option<&str> {
+        self.stopped.get().map(String::as_str)
+    }
+
     fn stop(&self, error: &StoreError) {
         // The first error is the reason; later ones follow from it.
         let _ = self.stopped.set(error.one_line());

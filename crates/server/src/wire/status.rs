@@ -295,6 +295,10 @@ pub struct DiskReport {
     pub sessions: u64,
     /// Whether the disk is lost: nothing is read from it, and it is probed from time to time.
     pub lost: bool,
+    /// Why nothing more is written to the store, until the server is restarted; `null`: it is
+    /// written to.
+    #[serde(default)]
+    pub write_failure: Option<String>,
     /// Whether the disk is drained: sessions leave it for copies on other disks.
     #[serde(default)]
     pub draining: bool,

@@ -36,6 +36,19 @@ const ON_A_SMALL_DISK: &[(&str, i32, &str)] = &[
     ),
     ("test \"$(ls -A)\" = s", 0, ""),
     ("$T export s film ../out.mp4 && cmp ../whole.mp4 ../out.mp4", 0, ""),
+    // A server whose store takes no more writes says so, and plays on.
+    (
+        "$T serve s --listen 127.0.0.1:0 --json >../served 2>../said & P=$!; \
+         until grep -q url ../served; do sleep 0.1; done; \
+         U=$(tr -d ' \n' <../served | sed 's/.*\"url\":\"\\([^\"]*\\)\".*/\\1/'); \
+         $T ingest s ../large.bin --as file --title more >/dev/null 2>&1; \
+         curl -s ${U}status | tr -d ' ' | grep -o '\"write_failure\":\"'; \
+         curl -s ${U}metrics | grep '^tenuto_disk_write_failed'; \
+         $T play ${U}t/film/master.m3u8 >/dev/null || echo 'plays no more'; \
+         kill $P; wait $P; grep -q 'nothing more is written to it' ../said",
+        0,
+        "\"write_failure\":\"\ntenuto_disk_write_failed{store=\"s\"} 1\n",
+    ),
 ];
 
 #[test]
@@ -69,6 +82,7 @@ fn a_full_file_system_loses_nothing() {
     for ((line, code, words), said) in ON_A_SMALL_DISK.iter().zip(fields.chunks(2)) {
         assert_eq!(said[1], code.to_string(), "{line}: {}", said[0]);
         assert!(said[0].contains(words), "{line}: {}", said[0]);
+        assert!(!said[0].contains("plays no more"), "{line}: {}", said[0]);
     }
 }
 
