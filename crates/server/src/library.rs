@@ -178,6 +178,20 @@ impl Library {
         Some((keys.key(stored.collect()), copies))
     }
 
+    /// A line for people if stores have titles of this name with different content.
+    pub(crate) fn shadowed(&self, name: &str) -> Option<String> {
+        let having = self.stores.iter().filter_map(|opened| {
+            let title = opened.store.title(name)?;
+            Some((opened.path.display().to_string(), title.content()))
+        });
+        let all: Vec<_> = having.collect();
+        let (served, content) = all.first()?;
+        let (other, _) = all.iter().find(|(_, other)| other != content)?;
+        Some(format!(
+            "{other} and {served} have different titles of this name; players get that of {served}"
+        ))
+    }
+
     /// The title of this name if it is open; `Ok(None)` where it must be opened first.
     pub(crate) fn opened(&self, name: &str) -> Result<Option<Arc<OpenTitle>>, OpenError> {
         let (key, _) = self.find(name).ok_or_else(|| self.no_title(name))?;
@@ -661,6 +675,24 @@ mod tests {
         assert_eq!(read(&copies, 1), Ok(()));
         assert_eq!(read(&copies, 0), Ok(()));
         assert_eq!(read(&copies[..1], 0), Err(OpenError::DiskBusy));
+    }
+
+    #[test]
+    fn a_title_with_the_name_of_another_one_is_told() {
+        let stores = vec![store_with_a_title(0), store_with_a_title(1)];
+        for (opened, bytes) in stores.iter().zip([[1; 10], [2; 10]]) {
+            let mut writer = opened.store.begin("words", TitleKind::File).unwrap();
+            writer.declare(&[ByteCount(10)]).unwrap();
+            writer.write(0, &bytes).unwrap();
+            let track = TrackDescription::plain(TrackKind::File, Timescale(25));
+            let mut ldus = LduIndex::default();
+            ldus.push(10, 1, 0, true, false);
+            writer.seal(vec![(track, ldus)]).unwrap();
+        }
+        let library = Library::new(stores, Duration::from_secs(4), ByteCount::MIB, None);
+        assert_eq!(library.shadowed("film"), None, "copies of one title");
+        let told = library.shadowed("words").expect("two titles");
+        assert!(told.ends_with("different titles of this name; players get that of film.store"));
     }
 
     #[test]

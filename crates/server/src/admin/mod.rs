@@ -307,7 +307,8 @@ impl AdminApi {
             });
             return Err(Problem::from(file.unnamed(failure)));
         };
-        let (left_out, notes) = (outcome.left_out, outcome.notes);
+        let (left_out, mut notes) = (outcome.left_out, outcome.notes);
+        notes.extend(self.shared.content.shadowed(&title.name));
         let location = format!("/api/v1/disks/{}/titles/{}", call.name(0), escape(&title.name));
         let mut response = json(201, &wire::UploadedTitle { title, left_out, notes });
         response.head.add("Location", location);
