@@ -108,7 +108,8 @@ pub(super) fn record(
         if let (Ok(None), Some(reason)) = (&recorded, absent_program(options.program, &heard)) {
             return Err(LiveError::Input(reason));
         }
-        let others = heard.other_streams(options.program);
+        let mut others = heard.other_streams(options.program);
+        others.extend(mixed_programs(options.program, &heard));
         let Heard { errors, unknown, later, .. } = heard;
         let said = last_words(&errors);
         // What FFmpeg says when nobody reads on, because the recording has its length.
@@ -173,6 +174,15 @@ fn known(errors: &str, input: &RecordingInput) -> Option<Reason> {
         return Some(Reason::new(message, hint)).filter(|_| !input.is_regular_file());
     }
     None
+}
+
+/// Says that a title has the tracks of several programmes, and not which are of which.
+fn mixed_programs(wanted: Option<u32>, heard: &Heard) -> Option<String> {
+    let names = heard.program_names();
+    (wanted.is_none() && names.len() > 1).then(|| {
+        let (count, names) = (names.len(), names.join(", "));
+        format!("which track is of which of its {count} programmes: {names} (--program takes one)")
+    })
 }
 
 /// Why there is nothing of the programme that is wanted, if FFmpeg says so.

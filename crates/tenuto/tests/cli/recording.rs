@@ -144,6 +144,9 @@ fn a_file_and_a_pipe_are_recorded_picture_by_picture() {
                  -program program_num=7:title=Seven:st=2:st=3 -f mpegts";
     assert!(ffmpeg(&dir, words).arg(dir.path("two.ts")).status().unwrap().success());
     dir.ok("record a.store seven two.ts --program 7");
+    let mixed = dir.run("record a.store both two.ts");
+    let said = "which track is of which of its 2 programmes: 1 (One), 7 (Seven)";
+    assert!(mixed.code == Some(0) && mixed.err.contains(said), "{}{}", mixed.out, mixed.err);
     // Also from a pipe, which can be read only once.
     dir.fails("record a.store nine two.ts --program 9", 1, "it has: 1 (One), 7 (Seven)");
     let mut command = program(&dir.path(""));
