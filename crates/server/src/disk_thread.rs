@@ -86,7 +86,7 @@ impl DiskThread {
         depth: u32,
         core: CoreHandle,
         clock: Clock,
-        log: Log,
+        (log, store): (Log, String),
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (orders, incoming) = unbounded();
         let waited = Arc::new(AtomicU64::new(0));
@@ -98,6 +98,7 @@ impl DiskThread {
             waited: Arc::clone(&waited),
             looked_at: clock.now(),
             log,
+            store,
             waiting: VecDeque::new(),
             fresh: Vec::new(),
             reading: HashMap::new(),
@@ -117,6 +118,8 @@ struct Reader {
     // When completions were looked for last, at the earliest.
     looked_at: Moment,
     log: Log,
+    // The path of the store, for the log.
+    store: String,
     waiting: VecDeque<(ReadJob, Buffer)>,
     // Submitted reads that the next look for completions gives to the device.
     fresh: Vec<u64>,
@@ -269,6 +272,8 @@ impl Reader {
         self.log.line(|| {
             json!({
                 "event": event,
+                "store": self.store,
+                "title": job.title.name(),
                 "title_id": job.title.id.0,
                 "track": job.title.whole.packaging.stored_track(job.track),
                 "start": job.start,

@@ -454,6 +454,11 @@ impl Library {
 }
 
 impl OpenTitle {
+    /// The name under which it was opened; it may have another one since.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// A recording as it is now, or the title that it has become.
     pub(crate) fn of_recording(
         copy: StoredCopy,

@@ -568,8 +568,9 @@ fn disks(
         methods.push(queue.method());
         let name = format!("disk-{number}");
         let core = core.clone();
+        let log = (log.clone(), store.path.display().to_string());
         let (disk, thread) =
-            DiskThread::spawn(name, queue, depth, core, clock, log.clone()).map_err(no_thread)?;
+            DiskThread::spawn(name, queue, depth, core, clock, log).map_err(no_thread)?;
         disks.push(disk);
         threads.push(thread);
     }
