@@ -155,10 +155,12 @@ fn check_metadata(store: &Store, report: &mut CheckReport) {
 
 impl Store {
     /// The damage of a title's label. Playing does not use the label, so that otherwise its damage
-    /// would only be noticed after the loss of the catalogue.
+    /// would only be noticed after the loss of the catalogue. `plays`: whether the title's index is
+    /// whole.
     pub(crate) fn label_damage(
         &self,
         title: &TitleRecord,
+        plays: bool,
         io: &dyn BackgroundIo,
     ) -> Option<String> {
         let mut bytes = vec![0; label::SIZE];
@@ -170,12 +172,13 @@ impl Store {
         let found = label::decode(&bytes, self.uuid());
         // The name is not compared: a label keeps the first one.
         let whole = found.is_some_and(|it| it.id == title.id && it.index == title.index);
-        (!whole).then(|| {
-            format!(
+        (!whole).then(|| match plays {
+            false => format!("the label of title '{}' is damaged", title.name),
+            true => format!(
                 "the label of title '{}' is damaged; it plays, but should the catalogue be lost, \
                  too, it would not be found again: export it and take it in anew",
                 title.name
-            )
+            ),
         })
     }
 }

@@ -152,7 +152,7 @@ impl TitleRepair<'_> {
         match store.index(self.title.id) {
             Err(StoreError::NoTitle { .. }) => None,
             Err(error) => Some(error.one_line()),
-            Ok(_) => store.label_damage(self.title, self.target.background_io()),
+            Ok(_) => store.label_damage(self.title, true, self.target.background_io()),
         }
     }
 

@@ -160,7 +160,10 @@ pub(crate) fn read_title(
     let mut found = Vec::new();
     let is_resumed = from.track != u16::MAX && from != start;
     // Also for a title whose index is damaged: one check names all the damage.
-    let label = if is_resumed { None } else { store.label_damage(title, io) };
+    let label = match is_resumed {
+        true => None,
+        false => store.label_damage(title, reader.is_ok(), io),
+    };
     found.extend(label.map(|text| finding(FindingKind::Index, text)));
     let reader = match reader {
         Ok(reader) => reader,
