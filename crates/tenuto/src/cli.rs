@@ -162,9 +162,15 @@ pub(crate) fn failure(error: &clap::Error, words: &[OsString]) -> Failure {
             "a command is missing".to_owned()
         }
         ErrorKind::TooManyValues => format!("{arg} takes no value"),
-        // To clap an option that is given twice conflicts with itself. Options that exclude each
-        // other are found by the commands, which give the reason.
-        ErrorKind::ArgumentConflict => format!("{arg} is given twice"),
+        // To clap an option that is given twice conflicts with itself.
+        ErrorKind::ArgumentConflict => {
+            let other = text(ContextKind::PriorArg);
+            let other = other.split(", ").next().map(bare).unwrap_or_default();
+            match other.is_empty() || other == arg {
+                true => format!("{arg} is given twice"),
+                false => format!("{arg} and {other} exclude each other"),
+            }
+        }
         // clap does not say which argument it is; some options take any bytes.
         ErrorKind::InvalidUtf8 => {
             let wrong = words.iter().filter(|word| word.to_str().is_none());
@@ -326,6 +332,13 @@ mod tests {
             &expect![[r#"
             error: --admission: 'vbrsym' is not one of time-domain, service-curve, vbrsim, observed, none
             hint: did you mean `vbrsim`?
+        "#]],
+        );
+        check(
+            "token keys.json --max-height 720 --origin",
+            &expect![[r#"
+            error: --max-height and --origin exclude each other
+            hint: `tenuto token --help` shows its arguments
         "#]],
         );
         check(
