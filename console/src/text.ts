@@ -316,6 +316,7 @@ export const text = {
   recordings: {
     heading: 'Recordings',
     since: (seconds: number) => `for ${show.span(seconds)}`,
+    ended: 'The recording has ended.',
   },
 
   title: {

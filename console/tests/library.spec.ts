@@ -405,3 +405,31 @@ test('a recording is shown while it grows, and plays', async ({ page, serve }) =
     end();
   }
 });
+
+test('who watches a recording goes on when it has ended', async ({ page, serve }) => {
+  const server = await serve();
+  const end = server.record('live/end');
+  try {
+    await page.goto(server.page('#/library'));
+    const recording = page.getByTestId('recording');
+    await expect(recording).toContainText('live/end', { timeout: 15_000 });
+    const video = recording.getByTestId('video');
+    await expect(async () => {
+      await recording.getByRole('button', { name: /Play|Try again/ }).click({ timeout: 1_000 });
+      await expect(video).toHaveJSProperty('paused', false, { timeout: 5_000 });
+    }).toPass();
+    // A browser plays another element from its beginning, and keeps no mark.
+    await video.evaluate((element) => element.setAttribute('data-mark', 'first'));
+    end();
+    await expect(recording).toContainText('The recording has ended.', { timeout: 15_000 });
+    const title = page.getByTestId('title').filter({ hasText: 'live/end' });
+    await expect(title).toBeVisible({ timeout: 15_000 });
+    await expect(recording.getByTestId('player-state')).toHaveAttribute('data-phase', 'ended', { timeout: 30_000 });
+    await expect(video).toHaveAttribute('data-mark', 'first');
+    await expect(video).toHaveJSProperty('ended', true);
+    await recording.getByRole('button', { name: 'Close' }).click();
+    await expect(recording).toHaveCount(0);
+  } finally {
+    end();
+  }
+});

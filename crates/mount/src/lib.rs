@@ -20,6 +20,7 @@
 
 #![warn(missing_docs)]
 
+mod connection;
 mod draft;
 mod files;
 mod frames;
@@ -29,15 +30,18 @@ mod reserved;
 mod title_tree;
 mod titles_fs;
 
+use connection::FuseConnection;
 use files::StoreFiles;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use std::fmt;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{ReservedRate, StoreError, TitleOwner};
 use titles_fs::TitlesFs;
@@ -123,6 +127,9 @@ pub struct StoreMount {
     session: BackgroundSession,
     files: Arc<StoreFiles>,
     at: PathBuf,
+    /// Whether this process has unmounted it: what is mounted there now belongs to others.
+    is_off: AtomicBool,
+    connection: FuseConnection,
 }
 
 impl StoreMount {
@@ -157,10 +164,15 @@ impl StoreMount {
         (config.n_threads, config.clone_fd) = (Some(THREADS), true);
         let files = Arc::new(StoreFiles::new(owner, options));
         let titles = TitlesFs::new(Arc::clone(&files));
-        let session = Session::new(titles, at, &config).and_then(Session::spawn);
-        let session = session.map_err(|source| MountError::Mount { at: at.to_owned(), source })?;
-        read_ahead(at);
-        Ok(Self { session, files, at: at.to_owned() })
+        let refused = |source| MountError::Mount { at: at.to_owned(), source };
+        let session = Session::new(titles, at, &config).map_err(refused)?;
+        let device = session.as_fd().try_clone_to_owned().map_err(refused)?;
+        let session = session.spawn().map_err(refused)?;
+        let about = rustix::fs::stat(at).map_err(|error| refused(error.into()))?;
+        read_ahead(about.st_dev);
+        let connection = FuseConnection::new(device, rustix::fs::minor(about.st_dev));
+        let is_off = AtomicBool::new(false);
+        Ok(Self { session, files, at: at.to_owned(), is_off, connection })
     }
 
     /// Whether it is still mounted; another program may unmount it.
@@ -168,7 +180,13 @@ impl StoreMount {
         !self.session.guard.is_finished()
     }
 
-    /// Unmounts it.
+    /// Whether programs can still use it. After [`StoreMount::unmount`] those that use a copy of it
+    /// can: a bind mount, or a mount of another mount namespace.
+    pub fn is_connected(&self) -> bool {
+        self.connection.is_alive()
+    }
+
+    /// Unmounts it, but no copy of it.
     ///
     /// # Errors
     /// [`io::ErrorKind::ResourceBusy`] while a program has a file or directory of it open.
@@ -176,17 +194,26 @@ impl StoreMount {
         self.take_off(UnmountFlags::empty())
     }
 
-    /// Unmounts it although it may be in use: its users get errors, and what they were writing is
-    /// lost.
+    /// Unmounts it although it or a copy of it may be in use: its users get errors, and what they
+    /// were writing is lost.
     ///
     /// # Errors
-    /// That of the kernel.
+    /// That of the kernel. A user other than root cannot end it for those who have it open where
+    /// `/sys/fs/fuse/connections` is not mounted.
     pub fn detach(&self) -> io::Result<()> {
-        if self.is_mounted() { detach(&self.at) } else { Ok(()) }
+        if self.is_mounted() && !self.is_off.load(Ordering::Relaxed) {
+            detach(&self.at)?;
+            self.is_off.store(true, Ordering::Relaxed);
+        }
+        self.connection.abort()
     }
 
     fn take_off(&self, how: UnmountFlags) -> io::Result<()> {
-        if self.is_mounted() { take_off(&self.at, how) } else { Ok(()) }
+        if self.is_mounted() && !self.is_off.load(Ordering::Relaxed) {
+            take_off(&self.at, how)?;
+            self.is_off.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Waits until the last request is answered, and what was written is in the store.
@@ -202,15 +229,14 @@ impl StoreMount {
 
 /// Lets the kernel read ahead as far as a whole file is read fast; its own value of 128 KiB keeps
 /// one request waiting for the disk at a time. Only root may, and without it reads are slower.
-fn read_ahead(at: &Path) {
-    let Ok(about) = rustix::fs::stat(at) else { return };
-    let (major, minor) = (rustix::fs::major(about.st_dev), rustix::fs::minor(about.st_dev));
+fn read_ahead(device: u64) {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let setting = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
     let _ = std::fs::write(setting, (titles_fs::READ_AHEAD >> 10).to_string());
 }
 
-/// As [`StoreMount::detach`], of what this process has mounted on a directory: for its end, when
-/// nothing else is waited for.
+/// Unmounts what this process has mounted on a directory although it may be in use: for the end of
+/// the process, when nothing else is waited for.
 ///
 /// # Errors
 /// That of the kernel.

@@ -96,8 +96,9 @@ pub(crate) enum RootCommand {
     /// NAME.mp4.index can be opened: a table with the place of every frame in the file.
     ///
     /// Runs until SIGINT or SIGTERM, or until another program unmounts the directory. While a
-    /// program uses a file of it, the command waits; a second signal unmounts at once. A store that
-    /// is to be served at the same time is mounted by its server (`serve --mount`).
+    /// program uses a file of it, or while a bind mount or a container has a copy of the mount, the
+    /// command waits; a second signal unmounts at once. A store that is to be served at the same
+    /// time is mounted by its server (`serve --mount`).
     /// docs/guide/mount.md explains what does not apply: links, owners, rights and times.
     Mount(MountArgs),
     /// Remove a title.

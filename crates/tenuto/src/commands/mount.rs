@@ -42,18 +42,21 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
         asked += signals.pending().count();
         match asked {
             0 => {}
-            1 => match mounted.unmount() {
-                Ok(()) => break,
-                // Asked for again and again: programs that use it may end at any time.
-                Err(why) if !is_told => {
+            1 => {
+                let why = match mounted.unmount() {
+                    Ok(()) if !mounted.is_connected() => break,
+                    Ok(()) => "a bind mount or another mount namespace has a copy of it".to_owned(),
+                    // Asked for again and again: programs that use it may end at any time.
+                    Err(why) => why.to_string(),
+                };
+                if !is_told {
                     out::note(&format!(
                         "waiting for programs that use {}: {why}; a second signal unmounts it at once",
                         args.directory.display()
                     ));
                     is_told = true;
                 }
-                Err(_) => {}
-            },
+            }
             _ => {
                 let detached = mounted.detach().map_err(|error| error.to_string());
                 let how = detached.err().map_or(String::new(), |error| format!(" ({error})"));
@@ -166,9 +169,22 @@ impl ServedMounts {
     pub(crate) fn end(self, patience: Duration) {
         let end = Instant::now() + patience;
         for (at, mount) in self.mounts {
-            while mount.unmount().is_err() {
+            loop {
+                let here = mount.unmount();
+                if here.is_ok() && !mount.is_connected() {
+                    break;
+                }
                 if Instant::now() >= end {
-                    out::note("a mounted store is in use: its users get errors from now on");
+                    out::note(&match here {
+                        Err(_) => {
+                            "a mounted store is in use: its users get errors from now on".to_owned()
+                        }
+                        Ok(()) => format!(
+                            "{} has a copy, a bind mount or in another mount namespace: the users of \
+                             the copy get errors from now on",
+                            at.display()
+                        ),
+                    });
                     // There is no further remedy.
                     let _ = mount.detach();
                     break;
@@ -176,7 +192,11 @@ impl ServedMounts {
                 std::thread::sleep(LOOK_AGAIN);
             }
             locked(&self.points).remove(&at);
-            mount.join();
+            // One that could not be ended goes with this process, or with the program that a
+            // restart replaces.
+            if !mount.is_connected() {
+                mount.join();
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ mod library;
 mod measuring;
 mod meter_console;
 mod mounted;
+mod mounted_copies;
 mod mounted_errors;
 mod mounted_growing;
 mod mounted_nfs;

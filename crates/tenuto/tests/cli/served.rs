@@ -194,7 +194,7 @@ fn a_hangup_lets_a_server_read_its_file_again() {
 }
 
 /// Sends SIGUSR2, and waits until the log names this event; returns its line.
-fn restarted(dir: &TestDir, server: &Served, event: &str) -> Value {
+pub(crate) fn restarted(dir: &TestDir, server: &Served, event: &str) -> Value {
     let id = server.child.id().to_string();
     assert!(Command::new("kill").args(["-USR2", &id]).status().expect("kill runs").success());
     let start = Instant::now();
