@@ -887,11 +887,12 @@ impl StoreFiles {
             // Its last user is gone, who could be told of an error.
             let _ = self.seal(draft);
         }
+        // Whoever sees that the name is gone finds the space free, too. Not under the lock: who seals
+        // a draft has locked that, and asks for this one.
+        draft.free_if_failed();
         // Another program may have opened it meanwhile.
         let mut state = locked(&self.state);
         if let Some(path) = state.path_of_unused(draft) {
-            // Whoever sees that the name is gone finds the space free, too.
-            draft.free_if_failed();
             state.let_go(&path, draft);
         }
     }
