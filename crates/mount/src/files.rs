@@ -4,7 +4,9 @@
 //!   path ──▶ a draft?  ──▶ a title's file?  ──▶ a folder of titles, or one made here?  ──▶ ENOENT
 //! ```
 //!
-//! The lock is held for lookups only, never while the store reads or writes.
+//! The lock is held for lookups only, never while the store reads or writes. A draft's own lock may
+//! be held when it is taken, and is never taken under it: sealing and renaming a draft look up
+//! names.
 
 use crate::draft::Draft;
 use crate::frames::Frames;
@@ -887,8 +889,7 @@ impl StoreFiles {
             // Its last user is gone, who could be told of an error.
             let _ = self.seal(draft);
         }
-        // Whoever sees that the name is gone finds the space free, too. Not under the lock: who seals
-        // a draft has locked that, and asks for this one.
+        // Whoever sees that the name is gone finds the space free, too.
         draft.free_if_failed();
         // Another program may have opened it meanwhile.
         let mut state = locked(&self.state);

@@ -205,7 +205,7 @@ fn open_with(device: Arc<dyn BlockDevice>, sparse: bool) -> Result<Store, StoreE
     Ok(Store::new(loaded, free, device, sparse).with_recordings_sealed())
 }
 
-fn free_map(loaded: &LoadedLog) -> Result<FreeMap, StoreError> {
+pub(crate) fn free_map(loaded: &LoadedLog) -> Result<FreeMap, StoreError> {
     let damaged = |error: crate::format::bytes::Malformed| StoreError::Damaged { what: error.0 };
     loaded.catalogue.free_map(&loaded.log.superblock.layout).map_err(damaged)
 }

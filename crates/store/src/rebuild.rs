@@ -30,7 +30,7 @@ use crate::format::superblock::Superblock;
 use crate::format::{BLOCK, label};
 use crate::free::FreeMap;
 use crate::log::{LoadedLog, Log, load_from, read_any_superblock, read_range, write_superblocks};
-use crate::open::{heal, open_device};
+use crate::open::{free_map, heal, open_device};
 use crate::title_index::read_index;
 use crate::{JobProgress, Store, StoreError, TitleId, TitleRecord};
 use device::BlockDevice;
@@ -96,15 +96,13 @@ impl Rebuild {
     ) -> Result<Self, StoreError> {
         let mut findings = Vec::new();
         let (superblock, mut damage) = read_any_superblock(device.as_ref(), &mut findings)?;
-        let (readable, free) = match load_from(Arc::clone(&device), superblock.clone(), findings) {
+        let loaded = load_from(Arc::clone(&device), superblock.clone(), findings).and_then(|it| {
             // A catalogue that decodes can still give one chunk to two titles.
-            Ok(loaded) => match loaded.catalogue.free_map(&superblock.layout) {
-                Ok(free) => (Some(loaded), free),
-                Err(error) => {
-                    damage = Some(error.0);
-                    (None, FreeMap::of(&superblock.layout))
-                }
-            },
+            let free = free_map(&it)?;
+            Ok((it, free))
+        });
+        let (readable, free) = match loaded {
+            Ok((loaded, free)) => (Some(loaded), free),
             Err(StoreError::Damaged { what }) => {
                 damage.get_or_insert(what);
                 (None, FreeMap::of(&superblock.layout))
@@ -112,7 +110,7 @@ impl Rebuild {
             Err(other) => return Err(other),
         };
         let labels = labels_on(device.as_ref(), &superblock, &free, progress, cancel)?;
-        let mut choice = CatalogueBuilder {
+        let mut builder = CatalogueBuilder {
             catalogue: readable.as_ref().map_or_else(Catalogue::default, |it| it.catalogue.clone()),
             free,
             with_new_ids: Vec::new(),
@@ -122,8 +120,8 @@ impl Rebuild {
                 ..RebuildReport::default()
             },
         };
-        choice.add(device.as_ref(), labels, &superblock.layout);
-        let CatalogueBuilder { catalogue, with_new_ids, report, .. } = choice;
+        builder.add(device.as_ref(), labels, &superblock.layout);
+        let CatalogueBuilder { catalogue, with_new_ids, report, .. } = builder;
         Ok(Self { device, superblock, readable, catalogue, with_new_ids, report })
     }
 

@@ -122,6 +122,22 @@ fn broken(paragraph: &str, width: usize) -> String {
     lines
 }
 
+/// The first `most` of `all` things, and the number of the others: `a, b, and 3 more`. `where_all`
+/// follows that number: where all of them are shown.
+pub fn first_of<T: Display>(
+    things: impl Iterator<Item = T>,
+    most: usize,
+    all: u64,
+    where_all: &str,
+) -> String {
+    let shown: Vec<String> = things.take(most).map(|thing| thing.to_string()).collect();
+    let more = match all.saturating_sub(shown.len() as u64) {
+        0 => String::new(),
+        more => format!(", and {more} more{where_all}"),
+    };
+    format!("{}{more}", shown.join(", "))
+}
+
 /// A word of a command as a shell takes it for one: in quotes where it needs them.
 pub fn shell_word(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+".contains(c);

@@ -17,7 +17,7 @@ use std::time::Duration;
 use store::TitleSelection;
 use tenuto_agent::stop_on_signals;
 use units::ByteCount;
-use units::show::count;
+use units::show::{count, first_of};
 
 pub(crate) fn run(command: &BucketCommand) -> Result<(), Failure> {
     match command {
@@ -377,12 +377,8 @@ fn damage_page(all: &[BucketDamage]) -> String {
 
 /// The first keys, and the number of the others.
 fn keys(all: &[String]) -> String {
-    let shown: Vec<_> = all.iter().take(KEYS).map(|key| key.escape_debug().to_string()).collect();
-    let more = match all.len() - shown.len() {
-        0 => String::new(),
-        more => format!(", and {more} more (--json)"),
-    };
-    format!("{}{more}", shown.join(", "))
+    let shown = all.iter().map(|key| key.escape_debug());
+    first_of(shown, KEYS, all.len() as u64, " (--json)")
 }
 
 /// Keys that are named of foreign objects.

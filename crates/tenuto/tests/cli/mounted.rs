@@ -4,9 +4,43 @@
 use crate::program::{TestDir, program};
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+/// A file server that shares a mount, until it is dropped. A signal stops it with the processes
+/// that it has started for its clients.
+pub(crate) struct FileServer(Child);
+
+impl FileServer {
+    /// Starts it, and waits until it takes connections at the port. `log`: where it says why not.
+    pub(crate) fn start(mut command: Command, port: u16, log: &Path) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut server = Self(command.spawn().expect("it starts"));
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = server.0.try_wait().expect("it runs");
+            let said = || fs::read(log).unwrap_or_default();
+            assert!(ended.is_none(), "{command:?}: {}", String::from_utf8_lossy(&said()));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        server
+    }
+}
+
+impl Drop for FileServer {
+    fn drop(&mut self) {
+        let process = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        let _ = self.0.wait();
+    }
+}
+
+/// A port of this machine that nothing listens on.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port()
+}
 
 /// A mounted store, until it is dropped.
 pub(crate) struct Mounted {

@@ -2,45 +2,24 @@
 //! prints it. It names files by the handles by which a kernel's NFS server does, too
 //! (`open_by_handle_at`).
 
-use crate::mounted::{Mounted, noise};
+use crate::mounted::{FileServer, Mounted, free_port, noise};
 use crate::program::TestDir;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// An NFS server, until it is dropped.
-struct Nfs(Child);
-
-impl Nfs {
-    fn start(dir: &TestDir, port: u16) -> Self {
-        let mounted = dir.path("mnt").display().to_string();
-        let printed = printed_configuration().replace("/mnt/films", &mounted);
-        let core = format!("NFS_Core_Param {{\n    NFS_Port = {port};\n    Bind_Addr = 127.0.0.1;");
-        let whole = printed.replacen("NFS_Core_Param {", &core, 1);
-        // It waits for no clients of a server before it.
-        let whole = whole.replacen("NFSv4 {", "NFSv4 {\n    Graceless = true;", 1);
-        dir.write("nfs.conf", whole);
-        let mut command = Command::new("ganesha.nfsd");
-        command.arg("-F").arg("-f").arg(dir.path("nfs.conf"));
-        command.arg("-L").arg(dir.path("nfs.log")).arg("-p").arg(dir.path("nfs.pid"));
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut nfs = Self(command.spawn().expect("ganesha.nfsd starts"));
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let log = || String::from_utf8_lossy(&dir.read("nfs.log")).into_owned();
-            assert!(nfs.0.try_wait().expect("it runs").is_none(), "ganesha.nfsd: {}", log());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        nfs
-    }
-}
-
-impl Drop for Nfs {
-    fn drop(&mut self) {
-        let process = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-        let _ = self.0.wait();
-    }
+fn nfs(dir: &TestDir, port: u16) -> FileServer {
+    let mounted = dir.path("mnt").display().to_string();
+    let printed = printed_configuration().replace("/mnt/films", &mounted);
+    let core = format!("NFS_Core_Param {{\n    NFS_Port = {port};\n    Bind_Addr = 127.0.0.1;");
+    let whole = printed.replacen("NFS_Core_Param {", &core, 1);
+    // It waits for no clients of a server before it.
+    let whole = whole.replacen("NFSv4 {", "NFSv4 {\n    Graceless = true;", 1);
+    dir.write("nfs.conf", whole);
+    let mut command = Command::new("ganesha.nfsd");
+    command.arg("-F").arg("-f").arg(dir.path("nfs.conf"));
+    command.arg("-L").arg(dir.path("nfs.log")).arg("-p").arg(dir.path("nfs.pid"));
+    FileServer::start(command, port, &dir.path("nfs.log"))
 }
 
 /// The configuration in the guide.
@@ -62,8 +41,8 @@ fn an_nfs_server_exports_a_mounted_store() {
     dir.ok("ingest a.store a.bin --as file --title news/a.bin");
     dir.ok("export a.store film film.out");
     let mounted = Mounted::start(&dir, "");
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).unwrap().port();
-    let nfs = Nfs::start(&dir, port);
+    let port = free_port();
+    let nfs = nfs(&dir, port);
     let url = |name: &str| format!("nfs://127.0.0.1/films/{name}?version=4&nfsport={port}");
     let at = |name: &str| dir.path(name).display().to_string();
     let copy = |from: &str, to: &str| {

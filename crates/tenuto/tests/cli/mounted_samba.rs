@@ -1,51 +1,29 @@
 //! A mounted store shared by Samba, configured as `docs/guide/mount.md` prints it: what `smbclient`
 //! reads and writes is what the store has.
 
-use crate::mounted::{Mounted, noise, run};
+use crate::mounted::{FileServer, Mounted, free_port, noise, run};
 use crate::program::TestDir;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
-/// A Samba server, until it is dropped. A signal stops it with the processes that it has started
-/// for its clients: it sends the signal to its process group, which is its own.
-struct Samba(Child);
-
-impl Samba {
-    /// Shares what the configuration names, with all of its own files in the test's folder.
-    fn start(dir: &TestDir, port: u16) -> Self {
-        let own = dir.path("samba");
-        fs::create_dir(&own).expect("a folder");
-        let own = own.to_str().expect("UTF-8");
-        let folders = ["private dir", "lock directory", "state directory", "cache directory"];
-        let folders = folders.iter().chain(&["pid directory", "ncalrpc dir"]);
-        let mut settings: String = folders.map(|folder| format!("{folder} = {own}\n")).collect();
-        settings += &format!("log file = {own}/log\nsmb ports = {port}\n");
-        settings += "interfaces = lo\nbind interfaces only = yes\n";
-        let printed =
-            printed_configuration().replace("/mnt/films", &dir.path("mnt").display().to_string());
-        let whole = printed.replacen("[global]\n", &format!("[global]\n{settings}"), 1);
-        dir.write("smb.conf", whole);
-        let mut command = Command::new("smbd");
-        command.args(["--foreground", "--configfile"]);
-        command.arg(dir.path("smb.conf")).stdin(Stdio::null());
-        let command = command.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut samba = Self(command.spawn().expect("smbd starts"));
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(samba.0.try_wait().expect("it runs").is_none(), "smbd has ended: {own}/log");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        samba
-    }
-}
-
-impl Drop for Samba {
-    fn drop(&mut self) {
-        let process = rustix::process::Pid::from_child(&self.0);
-        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-        let _ = self.0.wait();
-    }
+/// A Samba server that shares what the configuration names, with all of its own files in the test's
+/// folder.
+fn samba(dir: &TestDir, port: u16) -> FileServer {
+    let own = dir.path("samba");
+    fs::create_dir(&own).expect("a folder");
+    let own = own.to_str().expect("UTF-8");
+    let folders = ["private dir", "lock directory", "state directory", "cache directory"];
+    let folders = folders.iter().chain(&["pid directory", "ncalrpc dir"]);
+    let mut settings: String = folders.map(|folder| format!("{folder} = {own}\n")).collect();
+    settings += &format!("log file = {own}/log\nsmb ports = {port}\n");
+    settings += "interfaces = lo\nbind interfaces only = yes\n";
+    let printed =
+        printed_configuration().replace("/mnt/films", &dir.path("mnt").display().to_string());
+    let whole = printed.replacen("[global]\n", &format!("[global]\n{settings}"), 1);
+    dir.write("smb.conf", whole);
+    let mut command = Command::new("smbd");
+    command.args(["--foreground", "--configfile"]).arg(dir.path("smb.conf"));
+    FileServer::start(command, port, &dir.path("samba/log"))
 }
 
 /// The configuration in the guide.
@@ -64,8 +42,8 @@ fn samba_shares_a_mounted_store() {
     dir.ok("ingest a.store film.mp4 --title film");
     dir.ok("export a.store film film.out");
     let mounted = Mounted::start(&dir, "");
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).unwrap().port();
-    let samba = Samba::start(&dir, port);
+    let port = free_port();
+    let samba = samba(&dir, port);
     let at = |name: &str| dir.path(name).display().to_string();
     let client = |commands: &str| {
         let (port, configuration) = (port.to_string(), at("smb.conf"));

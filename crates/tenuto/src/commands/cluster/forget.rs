@@ -8,7 +8,7 @@ use cluster::forgetting::{ForgetRefusal, Forgetting, forget_node, forget_titles}
 use cluster::{NodeId, TitleName};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use units::show::count;
+use units::show::{count, first_of};
 
 /// The report of `cluster forget`.
 #[derive(Serialize)]
@@ -109,10 +109,5 @@ impl ForgetReport<'_> {
 
 /// The first titles, and the number of the others.
 fn named(titles: &BTreeSet<TitleName>) -> String {
-    let shown: Vec<&str> = titles.iter().take(NAMED).map(TitleName::as_str).collect();
-    let more = match titles.len() - shown.len() {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
-    format!("{}{more}", shown.join(", "))
+    first_of(titles.iter().map(TitleName::as_str), NAMED, titles.len() as u64, "")
 }

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tenuto_agent::stop_on_signals;
-use units::show::count;
+use units::show::{count, first_of};
 use units::{BitRate, ByteCount};
 
 pub(crate) fn run(command: &ClusterCommand) -> Result<(), Failure> {
@@ -184,12 +184,7 @@ fn named(titles: &[TitleOnNodes], count: u64) -> String {
             if nodes.is_empty() { "its nodes are away".to_owned() } else { nodes.join(", ") };
         format!("{} ({nodes})", title.title)
     };
-    let named: Vec<String> = titles.iter().take(NAMED).map(name).collect();
-    let more = match count.saturating_sub(named.len() as u64) {
-        0 => String::new(),
-        more => format!(", and {more} more (--json)"),
-    };
-    format!("{}{more}", named.join(", "))
+    first_of(titles.iter().map(name), NAMED, count, " (--json)")
 }
 
 /// What people should know of copies that differ from the bucket; nothing where none does.
