@@ -79,6 +79,19 @@ export const clusterText = {
         'Check that “tenuto serve” runs on the node, that its address is reachable from the ' +
         'director, and that both have the same secret.',
     },
+    away: {
+      head: (names: readonly string[]) =>
+        `${listOf(names)} ${names.length === 1 ? 'is' : 'are'} away.`,
+      meaning:
+        'The cluster knows them, and they are not registered. After ten minutes their titles get ' +
+        'copies at other nodes, where there is room.',
+      remedy:
+        'Start them again. One that is gone for good can be forgotten: “tenuto cluster forget NODE”.',
+      titles: (away: readonly { name: string; titles: number }[]) => {
+        const shown = away.slice(0, MOST_NAMES);
+        return `${shown.map(({ name, titles }) => `\u2068${name}\u2069 had ${many(titles, 'title', 'titles')}`).join(', ')}.`;
+      },
+    },
     placement: {
       head: 'The titles of record are not known.',
       meaning:

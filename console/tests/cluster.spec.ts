@@ -165,6 +165,14 @@ test('each trouble says what it means and what to do', async ({ page, serve }) =
   await expect(trouble(page, 'records')).toContainText('2 records were left out');
   await expect(trouble(page, 'unlisted')).toHaveCount(0);
   directed.etcd = {};
+  directed.away = [
+    { name: 'n3', titles: 1, drained: false },
+    { name: 'n<4>', titles: 0, drained: true },
+  ];
+  await expect(trouble(page, 'away')).toContainText('\u2068n3\u2069, \u2068n<4>\u2069 are away.');
+  await expect(trouble(page, 'away')).toContainText('tenuto cluster forget NODE');
+  await expect(trouble(page, 'away')).toContainText('\u2068n3\u2069 had 1 title, \u2068n<4>\u2069 had 0 titles.');
+  directed.away = [];
   await expect(page.locator('[data-trouble]')).toHaveCount(0);
   await expect(summary(page)).toContainText('1 of 1 node answers; 62% of');
 });

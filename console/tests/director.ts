@@ -31,6 +31,7 @@ export function title(name: string, ready: readonly string[], filling: readonly 
 /** What a director answers; tests change it. */
 export interface Directed {
   nodes: Json[];
+  away: Json[];
   titles: Json[];
   uptime: number;
   etcd: Json;
@@ -46,6 +47,7 @@ export interface Directed {
 export async function directorAs(page: Page, changes: Partial<Directed> = {}): Promise<Directed> {
   const directed: Directed = {
     nodes: [node('n1'), node('n2'), node('n3', { answers: false, rack: 'r2' }), node('n10')],
+    away: [],
     titles: [title('alpha', ['n1', 'n2']), title('beta', ['n1'], ['n2']), title('gamma', [])],
     uptime: 5000,
     etcd: {},
@@ -71,7 +73,7 @@ export async function directorAs(page: Page, changes: Partial<Directed> = {}): P
   return directed;
 }
 
-function statusOf({ nodes, titles, uptime, etcd, counters, planning }: Directed): Json {
+function statusOf({ nodes, away, titles, uptime, etcd, counters, planning }: Directed): Json {
   return {
     planning,
     version: '1.2.3',
@@ -90,6 +92,7 @@ function statusOf({ nodes, titles, uptime, etcd, counters, planning }: Directed)
     revision: 1234,
     epoch: 1,
     nodes,
+    away,
     titles: titles.length,
     counters: {
       admitted: 1000,

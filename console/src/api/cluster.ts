@@ -31,6 +31,13 @@ export interface ClusterNode {
   readonly toFill: number;
 }
 
+/** A node that belongs to the cluster and is not registered. */
+export interface AwayNode {
+  readonly name: string;
+  /** Titles of which it had copies. */
+  readonly titles: number;
+}
+
 /** What a director has counted since its start. */
 export interface Counters {
   readonly admitted: number;
@@ -60,6 +67,8 @@ export interface DirectorStatus {
   readonly etcd: EtcdStatus;
   readonly revision: number;
   readonly nodes: readonly ClusterNode[];
+  /** Nodes that belong to the cluster and are not registered. */
+  readonly away: readonly AwayNode[];
   readonly titles: number;
   readonly placement: Placement;
   readonly counters: Counters;
@@ -143,6 +152,10 @@ export function decodeDirectorStatus(value: unknown): DirectorStatus {
       space: node.list('space', decodeShare),
       isDrained: node.flag('drained'),
       toFill: node.number('fills_ordered'),
+    })),
+    away: status.list('away', (node) => ({
+      name: node.text('name'),
+      titles: node.number('titles'),
     })),
     titles: status.number('titles'),
     placement: {

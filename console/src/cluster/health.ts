@@ -4,7 +4,7 @@ import type { DirectorStatus } from '../api/cluster';
 import { clusterText } from '../cluster_text';
 
 export interface Trouble {
-  readonly id: 'unlisted' | 'silent' | 'unread' | 'nodes' | 'placement' | 'records';
+  readonly id: 'unlisted' | 'silent' | 'unread' | 'nodes' | 'away' | 'placement' | 'records';
   /** Whether viewers are refused by it, or soon will be. */
   readonly isGrave: boolean;
   /** What is wrong. It is announced, so it does not change each second. */
@@ -21,7 +21,7 @@ export interface Trouble {
 /** Seconds without an answer of etcd after which a director does not call itself healthy. */
 const TOO_OLD = 30;
 
-export function troublesOf({ etcd, nodes, placement }: DirectorStatus): Trouble[] {
+export function troublesOf({ etcd, nodes, away, placement }: DirectorStatus): Trouble[] {
   const { endpoint, error: detail, age: seconds } = etcd;
   const words = clusterText.trouble;
   const troubles: Trouble[] = [];
@@ -36,16 +36,27 @@ export function troublesOf({ etcd, nodes, placement }: DirectorStatus): Trouble[
     const { head, meaning } = words.unread;
     troubles.push({ id: 'unread', isGrave: false, head, seconds, meaning, remedy, detail });
   }
-  const away = nodes.filter(({ answers }) => !answers).map(({ name }) => name);
-  if (away.length > 0) {
+  const silent = nodes.filter(({ answers }) => !answers).map(({ name }) => name);
+  if (silent.length > 0) {
     troubles.push({
       id: 'nodes',
-      isGrave: away.length === nodes.length,
-      head: words.nodes.head(away),
+      isGrave: silent.length === nodes.length,
+      head: words.nodes.head(silent),
       seconds: null,
       meaning: words.nodes.meaning,
       remedy: words.nodes.remedy,
       detail: null,
+    });
+  }
+  if (away.length > 0) {
+    troubles.push({
+      id: 'away',
+      isGrave: false,
+      head: words.away.head(away.map(({ name }) => name)),
+      seconds: null,
+      meaning: words.away.meaning,
+      remedy: words.away.remedy,
+      detail: words.away.titles(away),
     });
   }
   if (placement.error !== null) {

@@ -695,6 +695,11 @@ impl NodeView {
             || self.orders != NodeOrders::default()
     }
 
+    /// Whether the node belongs to the cluster, and is not registered at present.
+    pub fn is_away(&self) -> bool {
+        self.digest.is_none() && self.is_known()
+    }
+
     /// Until when the node counts as alive.
     pub fn alive_until(&self) -> Moment {
         self.alive_until

@@ -491,6 +491,27 @@ fn a_node_that_is_drained_gets_no_new_viewers_while_another_has_the_title() {
 }
 
 #[test]
+fn a_node_that_is_away_is_shown_until_it_is_forgotten() {
+    let node = StubNode::start(reserves);
+    let cluster = TestCluster::start(&[&node]);
+    let counted = || {
+        let text = cluster.get("/metrics");
+        text.contains("\ntenuto_director_nodes_away 1\n")
+    };
+    assert_eq!(cluster.json("/status")["away"], serde_json::json!([]));
+    assert!(!counted());
+    cluster.etcd.put("/tenuto/c/drained/gone", "true");
+    cluster.etcd.put("/tenuto/c/held/gone/00", r#"{"film":null,"other":null}"#);
+    let away = serde_json::json!([{ "name": "gone", "titles": 2, "drained": true }]);
+    until(|| cluster.json("/status")["away"] == away);
+    assert!(counted());
+    cluster.etcd.delete("/tenuto/c/drained/gone");
+    cluster.etcd.delete("/tenuto/c/held/gone/00");
+    until(|| cluster.json("/status")["away"] == serde_json::json!([]));
+    assert_eq!(cluster.json("/status")["nodes"][0]["name"], "n0");
+}
+
+#[test]
 fn a_silent_node_is_left_out_for_a_while() {
     let (silent, free) = (StubNode::start(is_silent), StubNode::start(reserves));
     let cluster = TestCluster::start(&[&silent, &free]);

@@ -50,6 +50,7 @@ impl Collector for DirectorScrape {
         let view = watched.view();
         let now = watched.now();
         let nodes = view.nodes().filter(|(_, node)| node.digest().is_some()).count();
+        let away = view.nodes().filter(|(_, node)| node.is_away()).count();
         let answering = view.nodes().filter(|(_, node)| node.is_well(now)).count();
         let titles = view.titles().filter(|(_, title)| title.size().is_some()).count();
         let addresses: Vec<String> =
@@ -102,6 +103,8 @@ impl Collector for DirectorScrape {
             "Nodes that have answered the last question, or were not asked since they came",
             answering as u64,
         )?;
+        let help = "Nodes that belong to the cluster and are not registered";
+        gauge("nodes_away", help, away as u64)?;
         gauge("titles", "Titles of the cluster", titles as u64)?;
         let connections = state.connections() as u64;
         gauge("connections", "Connections of viewers, over HTTP and RTSP", connections)?;

@@ -45,6 +45,11 @@ pub(super) fn status(state: &ServiceState) -> HttpResponse {
     let view = watched.view();
     let nodes: Vec<Value> =
         view.nodes().filter_map(|(_, node)| node_status(state, node, now)).collect();
+    let away: Vec<Value> = view
+        .nodes()
+        .filter(|(_, node)| node.is_away())
+        .map(|(_, node)| json!({ "name": node.id().as_str(), "titles": node.held().count(), "drained": node.is_drained() }))
+        .collect();
     let titles = view.titles().filter(|(_, title)| title.size().is_some()).count();
     let (revision, epoch) = (view.revision(), view.epoch());
     let planner = view.planner().map(str::to_owned);
@@ -65,6 +70,7 @@ pub(super) fn status(state: &ServiceState) -> HttpResponse {
         "revision": revision,
         "epoch": epoch,
         "nodes": nodes,
+        "away": away,
         "titles": titles,
         "planning": {
             "planner": planner,
