@@ -5,7 +5,7 @@
 
 use crate::names::TypeNames;
 use crate::{circles, crate_table, item_docs};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -33,6 +33,13 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
         all_types.add(name, types);
     }
     complaints.extend(all_types.complaints(MOST_TYPES_OF_ONE_NAME));
+    let page = std::fs::read_to_string(root.join(PROBLEM_PAGE)).unwrap_or_default();
+    let server = crates.get("crates/server").into_iter().flatten();
+    let server: Vec<&str> = server.map(|(_, text)| text.as_str()).collect();
+    complaints.extend(undocumented_problems(&server, &page));
+    let [log, webhooks] =
+        EVENT_PAGES.map(|page| std::fs::read_to_string(root.join(page)).unwrap_or_default());
+    complaints.extend(undocumented_events(&server, &(log + &webhooks)));
     if complaints.is_empty() {
         println!("all repository checks pass");
         return Ok(());
@@ -107,6 +114,54 @@ fn unlisted_pages(names: &[String], list: &str) -> Vec<String> {
         .collect()
 }
 
+/// The page with a table of the problems of the admin API.
+const PROBLEM_PAGE: &str = "docs/reference/admin.md";
+
+/// Problems that the server answers with, and that no row of their status names.
+fn undocumented_problems(files: &[&str], page: &str) -> Vec<String> {
+    let rows: Vec<(&str, &str)> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "))
+        .filter(|(statuses, _)| statuses.starts_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    let mut missing = Vec::new();
+    for call in files.iter().flat_map(|text| text.split("Problem::new(").skip(1)) {
+        // The arguments are a status and a word, where both are literals.
+        let mut arguments = call.splitn(3, ',').map(str::trim);
+        let (Some(status), Some(word)) = (arguments.next(), arguments.next()) else { continue };
+        let Some(word) = word.strip_prefix('"').and_then(|word| word.strip_suffix('"')) else {
+            continue;
+        };
+        let names = format!("`{word}`");
+        let is_there = |(statuses, what): &(&str, &str)| {
+            statuses.split(", ").any(|one| one == status) && what.contains(&names)
+        };
+        if !rows.iter().any(is_there) {
+            missing.push(format!("{PROBLEM_PAGE}: name {names} in the row of {status}"));
+        }
+    }
+    missing
+}
+
+/// The pages with the events of a server's log.
+const EVENT_PAGES: [&str; 2] = ["docs/reference/log.md", "docs/reference/webhooks.md"];
+
+/// Events of the server's log that no row of a table begins with.
+fn undocumented_events(files: &[&str], pages: &str) -> Vec<String> {
+    let rows = pages.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let documented: BTreeSet<&str> = rows.flat_map(|names| names.split(['`', ','])).collect();
+    let mut missing = BTreeSet::new();
+    for text in files {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        for opening in ["\"event\":", ".tell("] {
+            let literals = code.split(opening).skip(1).map(str::trim_start);
+            let literals = literals.filter_map(|rest| rest.strip_prefix('"')?.split('"').next());
+            missing.extend(literals.filter(|name| !documented.contains(name)));
+        }
+    }
+    missing.iter().map(|name| format!("{}: list the event `{name}`", EVENT_PAGES[0])).collect()
+}
+
 fn header(text: &str) -> Option<String> {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     (!first.starts_with("//"))
@@ -168,6 +223,28 @@ mod tests {
         let names = names.map(str::to_owned);
         let list = "- [A](guide/a.md): a page";
         assert_eq!(unlisted_pages(&names, list), ["docs/README.md: list the page guide/b.md"]);
+    }
+
+    #[test]
+    fn a_problem_that_the_page_does_not_name_is_found() {
+        let page =
+            "| status | when |\n|---|---|\n| 400 | `bad-body` |\n| 411, 413 | `too-large` |\n";
+        let source = r#"Problem::new(400, "bad-body", why) Problem::new(
+            413,
+            "too-large",
+        ) Problem::new(status, code, x) Problem::new(400, "too-large", x)"#;
+        let found = undocumented_problems(&[source], page);
+        assert_eq!(found, [format!("{PROBLEM_PAGE}: name `too-large` in the row of 400")]);
+    }
+
+    #[test]
+    fn an_event_that_no_page_lists_is_found() {
+        let pages = "| `event` | when |\n|---|---|\n| `one`, `two` | now |\n";
+        let source = r#"json!({ "event": "one" }) self.tell("two", x) self.tell(
+            "three", x)
+            #[cfg(test)] json!({ "event": "four" })"#;
+        let found = undocumented_events(&[source], pages);
+        assert_eq!(found, [format!("{}: list the event `three`", EVENT_PAGES[0])]);
     }
 
     #[test]

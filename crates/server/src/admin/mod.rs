@@ -247,7 +247,8 @@ impl AdminApi {
         }
     }
 
-    /// Takes a file piece by piece, and ingests it when all of it is there.
+    /// Takes a file piece by piece, and ingests it when all of it is there. The webhook is told of
+    /// a failure, because the client may have gone meanwhile.
     fn upload(&self, call: &ApiCall, body: Option<BodyPieces>) -> Result<Response, Problem> {
         let (Some(uploads), Some(body)) = (&self.uploads, body) else {
             unreachable!("checked before the body")
@@ -255,12 +256,13 @@ impl AdminApi {
         let store = self.store(call.name(0))?;
         let _working = Arc::clone(&self.shared.work);
         let ingest = self.ingests.begin(call.name(0), call.name(1), None, Some(body.length));
-        let file = uploads.receive(&body, ingest.state())?;
+        let file = uploads.receive(&body, ingest.state());
+        let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()))?;
         self.ingest(call, store, &file, ingest.state())
     }
 
     /// Downloads the file of an address, and ingests it when all of it is there. The webhook is
-    /// told of a failure, because the client may have gone meanwhile.
+    /// told of a failure, as of an upload's.
     fn download(&self, call: &ApiCall) -> Result<Response, Problem> {
         let Some(uploads) = &self.uploads else {
             let message = "this server ingests no addresses";

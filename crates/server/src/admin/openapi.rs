@@ -4,7 +4,7 @@
 use super::operations::{OPERATIONS, Operation, QueryParameter, RequestBody};
 use super::problem::{CONTENT_TYPE, ProblemDetails};
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
 /// How the schema of a type is made.
@@ -13,6 +13,11 @@ pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 /// The schema of `T`, by reference where it has a name.
 pub(super) fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
+}
+
+/// The schema of a whole number from `LEAST` to `MOST`.
+pub(super) fn within<const LEAST: u64, const MOST: u64>(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": LEAST, "maximum": MOST })
 }
 
 /// The document.
@@ -111,9 +116,15 @@ fn parameters(operation: &Operation, generator: &mut SchemaGenerator) -> Vec<Val
         json!({ "name": name, "in": place, "required": required, "description": about, "schema": schema })
     });
     let in_query = operation.query.iter().map(|parameter| {
-        let QueryParameter { name, description, schema } = parameter;
+        let QueryParameter { name, description, schema, is_required } = parameter;
         let schema = schema(generator);
-        json!({ "name": name, "in": "query", "description": description, "schema": schema })
+        json!({
+            "name": name,
+            "in": "query",
+            "required": is_required,
+            "description": description,
+            "schema": schema,
+        })
     });
     in_path.chain(in_query).collect()
 }

@@ -1,14 +1,16 @@
 //! The table of operations: it routes requests, and the OpenAPI document is made from it.
 
-use super::openapi::{SchemaOf, schema_of};
+use super::openapi::{SchemaOf, schema_of, within};
 use super::problem::Problem;
 use crate::control::Request;
 use crate::http::{HttpRequest, Method};
+use crate::plan::{LONGEST_WITHIN, MOST_EXPONENT, MOST_TITLES, RATES};
 use crate::wire;
 use media::TitleKind;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use store::TitleSelection;
 
@@ -82,6 +84,7 @@ pub(super) struct QueryParameter {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
     pub(super) schema: SchemaOf,
+    pub(super) is_required: bool,
 }
 
 /// The body of a rename.
@@ -97,6 +100,7 @@ pub(super) struct NewName {
 #[serde(deny_unknown_fields)]
 pub(super) struct CalibrationTime {
     /// Seconds of the measurement's first part, 1 to 600; the long run takes 2.7 times as long.
+    #[schemars(range(min = 1, max = 600))]
     seconds: f64,
 }
 
@@ -106,6 +110,7 @@ pub(super) struct CalibrationTime {
 pub(super) struct StopTime {
     /// Seconds after which the server ends at the latest, 1 to 86400. A further request may shorten
     /// the time.
+    #[schemars(range(min = 1, max = 86_400))]
     seconds: f64,
 }
 
@@ -120,9 +125,11 @@ pub(super) struct SentTitle {
     pub(super) to: String,
     /// Routers that datagrams to a multicast group of IPv4 may pass, and one; 1 unless said
     /// otherwise.
+    #[schemars(range(min = 1, max = 255))]
     pub(super) ttl: Option<u8>,
     /// Constant rate in bits per second, up to which null packets fill the stream. Without it the
     /// stream has the rate of the title.
+    #[schemars(range(min = 64_000, max = 150_000_000))]
     pub(super) rate: Option<u64>,
     /// Whether it begins again when it is over.
     #[serde(default, rename = "loop")]
@@ -504,6 +511,7 @@ static HEADROOM_PARAMETERS: &[QueryParameter] = &[QueryParameter {
     name: "title",
     description: "The title's name",
     schema: schema_of::<String>,
+    is_required: true,
 }];
 
 static PLAN_PARAMETERS: &[QueryParameter] = &[
@@ -511,57 +519,68 @@ static PLAN_PARAMETERS: &[QueryParameter] = &[
         name: "model",
         description: "The disk: name of a built-in model",
         schema: schema_of::<String>,
+        is_required: false,
     },
     QueryParameter {
         name: "disk",
         description: "The disk: uuid of a disk of this server, as it was calibrated",
         schema: schema_of::<String>,
+        is_required: false,
     },
     QueryParameter {
         name: "rate",
         description: "The streams: their constant rate in bits per second, 8000 to 1000000000000",
-        schema: schema_of::<u64>,
+        schema: within::<{ RATES.start().0 }, { RATES.end().0 }>,
+        is_required: false,
     },
     QueryParameter {
         name: "title",
         description: "The streams: viewers of this title in its best rendition",
         schema: schema_of::<String>,
+        is_required: false,
     },
     QueryParameter {
         name: "disks",
         description: "Number of such disks, 1 to 10000; 1 unless said otherwise",
-        schema: schema_of::<u64>,
+        schema: within::<{ *PLANNED_DISKS.start() }, { *PLANNED_DISKS.end() }>,
+        is_required: false,
     },
     QueryParameter {
         name: "memory",
         description: "Bytes of buffers, of all disks together; unlimited unless said otherwise",
-        schema: schema_of::<u64>,
+        schema: within::<{ *PLANNED_MEMORY.start() }, { *PLANNED_MEMORY.end() }>,
+        is_required: false,
     },
     QueryParameter {
         name: "read_size",
         description: "Bytes of a read, a power of two from 4096 to 67108864; without it the best of all",
-        schema: schema_of::<u64>,
+        schema: within::<{ *PLANNED_READS.start() }, { *PLANNED_READS.end() }>,
+        is_required: false,
     },
     QueryParameter {
         name: "titles",
         description: "Number of titles that viewers choose among; without it each has its own",
-        schema: schema_of::<u64>,
+        schema: within::<1, MOST_TITLES>,
+        is_required: false,
     },
     QueryParameter {
         name: "zipf",
         description: "Exponent of Zipf's law by which they choose, 0 to 10; 0.8 unless said otherwise",
-        schema: schema_of::<f64>,
+        schema: exponent,
+        is_required: false,
     },
     QueryParameter {
         name: "within",
         description: "Seconds within which those who watch at the same time have come; 7200 unless \
                       said otherwise",
-        schema: schema_of::<u64>,
+        schema: within::<1, LONGEST_WITHIN>,
+        is_required: false,
     },
     QueryParameter {
         name: "policy",
         description: "The admission policy; `time-domain` unless said otherwise",
         schema: schema_of::<String>,
+        is_required: false,
     },
 ];
 
@@ -570,22 +589,26 @@ static LIST_PARAMETERS: &[QueryParameter] = &[
         name: "limit",
         description: "Number of titles at most, at least 1; all unless said otherwise",
         schema: schema_of::<NonZeroU32>,
+        is_required: false,
     },
     QueryParameter {
         name: "after",
         description: "Titles behind this name: the `next` of the page before",
         schema: schema_of::<String>,
+        is_required: false,
     },
     QueryParameter {
         name: "folder",
         description: "Titles in this folder and in folders inside",
         schema: schema_of::<String>,
+        is_required: false,
     },
     QueryParameter {
         name: "search",
         description: "Titles whose names have this part, whatever the case of its letters. With a \
                       limit, a page looks at 10,000 names at most, and `next` goes on behind them",
         schema: schema_of::<String>,
+        is_required: false,
     },
 ];
 
@@ -594,23 +617,39 @@ static UPLOAD_PARAMETERS: &[QueryParameter] = &[
         name: "as",
         description: "What the file is: `media` unless said otherwise",
         schema: schema_of::<UploadedAs>,
+        is_required: false,
     },
     QueryParameter {
         name: "allow-damaged",
         description: "Take the readable part of a damaged file",
         schema: schema_of::<bool>,
+        is_required: false,
     },
     QueryParameter {
         name: "program",
         description: "Number of the programme to take from a file with several",
         schema: schema_of::<u32>,
+        is_required: false,
     },
     QueryParameter {
         name: "thumbnails",
         description: "Make thumbnails; seconds from one to the next",
-        schema: schema_of::<u32>,
+        schema: schema_of::<NonZeroU32>,
+        is_required: false,
     },
 ];
+
+/// The schema of an exponent of Zipf's law.
+fn exponent(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "number", "minimum": 0, "maximum": MOST_EXPONENT })
+}
+
+/// Disks that a plan may have.
+pub(super) const PLANNED_DISKS: RangeInclusive<u64> = 1..=10_000;
+/// Bytes of memory that a plan may have.
+pub(super) const PLANNED_MEMORY: RangeInclusive<u64> = 1 << 20..=1 << 50;
+/// Bytes of reads that a plan may have.
+pub(super) const PLANNED_READS: RangeInclusive<u64> = 1 << 12..=1 << 26;
 
 /// A request for an operation.
 #[derive(Debug)]

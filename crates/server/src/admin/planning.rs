@@ -3,7 +3,7 @@
 //! The answer is that of `tenuto plan`. It takes a core for up to seconds, so plans are made one at
 //! a time, of disks that hold a bounded number of streams.
 
-use super::operations::ApiCall;
+use super::operations::{ApiCall, PLANNED_DISKS, PLANNED_MEMORY, PLANNED_READS};
 use super::problem::Problem;
 use super::{AdminApi, json};
 use crate::ServerConfig;
@@ -53,14 +53,14 @@ impl AdminApi {
                 }
             }
         };
-        let read = number("read_size", 1 << 12..=1 << 26)?;
+        let read = number("read_size", PLANNED_READS)?;
         if read.is_some_and(|read| !read.is_power_of_two()) {
             return Err(bad("'read_size' is not a power of two".to_owned(), "for example 1048576"));
         }
         let question = Question {
             audience,
-            memory: number("memory", 1 << 20..=1 << 50)?.map(ByteCount),
-            disks: number("disks", 1..=10_000)?.unwrap_or(1),
+            memory: number("memory", PLANNED_MEMORY)?.map(ByteCount),
+            disks: number("disks", PLANNED_DISKS)?.unwrap_or(1),
             startup: ServerConfig::default().startup.max(disk.slot() * 2),
             read: read.map(ByteCount),
             popularity: self::popularity(call)?,

@@ -72,7 +72,13 @@ impl Problem {
 }
 
 impl From<wire::Failure> for Problem {
-    fn from(failure: wire::Failure) -> Self {
+    fn from(mut failure: wire::Failure) -> Self {
+        // The hint for people at a terminal.
+        if failure.code == "no-title"
+            && failure.hint.as_deref().is_some_and(|it| it.contains("tenuto"))
+        {
+            failure.hint = Some("/api/v1/disks/{disk}/titles lists them".to_owned());
+        }
         let status = match failure.code.as_str() {
             "no-title" | "no-session" => 404,
             "exists" | "being-recorded" | "being-written" => 409,

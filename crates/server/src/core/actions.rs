@@ -111,6 +111,7 @@ impl Core {
         self.shared.log.line_of(trace, || {
             json!({
                 "event": if summary.is_fill { "fill-ended" } else { "session-ended" },
+                "session": id.0,
                 "title": name,
                 "deadlines_met": summary.deadlines_met,
                 "deadline_misses": summary.deadline_misses,

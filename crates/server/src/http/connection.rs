@@ -14,6 +14,7 @@ use crate::sessions::PlayerSession;
 use crate::telemetry::TraceContext;
 use crossbeam_channel::Sender;
 use device::sockets::ConnectionId;
+use engine::SessionId;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -147,6 +148,8 @@ pub(super) struct Exchange {
     pub(super) cmcd: Option<Box<Cmcd>>,
     /// The span of the session that it is of.
     pub(super) session: Option<TraceContext>,
+    /// The number of that session.
+    pub(super) number: Option<SessionId>,
 }
 
 impl Exchange {
@@ -174,6 +177,7 @@ impl Exchange {
             bytes: 0,
             cmcd: None,
             session: None,
+            number: None,
         }
     }
 }

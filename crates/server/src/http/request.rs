@@ -128,7 +128,7 @@ impl HttpRequest {
 
     /// Whether it is a request to the admin API.
     pub(crate) fn is_for_api(&self) -> bool {
-        self.path.first().is_some_and(|name| name == "api")
+        self.path.first().is_some_and(|name| name == API)
     }
 }
 
@@ -141,6 +141,8 @@ pub(crate) struct HeadError {
     pub(crate) code: &'static str,
     /// One sentence: what is wrong and what to do.
     pub(crate) message: &'static str,
+    /// Whether the request was for the admin API.
+    pub(crate) is_for_api: bool,
 }
 
 /// The result of parsing the bytes received so far.
@@ -170,7 +172,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Parsed {
     };
     match request(&head) {
         Ok(request) => Parsed::Request(Box::new(request), length),
-        Err(rejection) => Parsed::Rejected(rejection),
+        Err(rejection) => {
+            let is_for_api = head.path.is_some_and(is_target_of_api);
+            Parsed::Rejected(HeadError { is_for_api, ..rejection })
+        }
     }
 }
 
@@ -258,7 +263,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         } else if is("content-length") && length.is_none() {
             length = Some(value);
         } else if is("transfer-encoding") || is("content-length") {
-            return Err(BODY);
+            return Err(if is_target_of_api(target) { LENGTH } else { BODY });
         }
     }
     // Required by RFC 9112, 3.2.
@@ -269,7 +274,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         question.target = target.to_owned();
     }
     take_target(target, &mut request)?;
-    request.body.length = length.map_or(Some(0), whole_number).ok_or(BODY)?;
+    request.body.length = length.map_or(Some(0), whole_number).ok_or(LENGTH)?;
     // The bytes of a body that is not read would be parsed as the next request.
     if request.body.length > 0 && !request.is_for_api() {
         return Err(BODY);
@@ -313,12 +318,7 @@ fn take_target(target: &str, request: &mut HttpRequest) -> Result<(), HeadError>
     if target == "*" && request.method == Method::Options {
         return Ok(());
     }
-    // Servers must accept the absolute form, too (RFC 9112, 3.2.2).
-    let scheme_end = target.get(..7).filter(|s| s.eq_ignore_ascii_case("http://"));
-    let origin = match scheme_end {
-        Some(_) => target[7..].find('/').map_or("/", |slash| &target[7 + slash..]),
-        None => target,
-    };
+    let origin = origin_form(target);
     let (path, query) = origin.split_once('?').unwrap_or((origin, ""));
     let path = path.strip_prefix('/').ok_or(MALFORMED)?;
     request.path = path.split('/').map(decode).collect::<Option<_>>().ok_or(ESCAPE)?;
@@ -331,6 +331,19 @@ fn take_target(target: &str, request: &mut HttpRequest) -> Result<(), HeadError>
         request.query.push((decode(name).ok_or(ESCAPE)?, decode(value).ok_or(ESCAPE)?));
     }
     Ok(())
+}
+
+/// The path and query of a target. Servers must accept the absolute form, too (RFC 9112, 3.2.2).
+fn origin_form(target: &str) -> &str {
+    match target.get(..7).filter(|start| start.eq_ignore_ascii_case("http://")) {
+        Some(_) => target[7..].find('/').map_or("/", |slash| &target[7 + slash..]),
+        None => target,
+    }
+}
+
+/// Whether a target that may not be decoded is below the API's path.
+fn is_target_of_api(target: &str) -> bool {
+    origin_form(target).split(['/', '?']).nth(1).is_some_and(|name| name == API)
 }
 
 /// Decodes the percent escapes of one name; `None` where an escape is incomplete or the result is
@@ -346,6 +359,8 @@ fn decode(name: &str) -> Option<String> {
     Some(percent_decode_str(name).decode_utf8().ok()?.into_owned())
 }
 
+/// The first name of the admin API's addresses.
+const API: &str = "api";
 /// Digits of a session's token in the log: a quarter of them.
 const SESSION_DIGITS: usize = 8;
 /// The longest request head in bytes. Browsers send less than 2 KiB.
@@ -365,14 +380,20 @@ const ESCAPE: HeadError = rejection(
 );
 const HOST: HeadError =
     rejection(400, "host-missing", "an HTTP/1.1 request needs exactly one Host field");
-const BODY: HeadError = rejection(
-    400,
-    "body-not-allowed",
-    "this address takes no body, and a body of the API comes with one Content-Length and without \
-     Transfer-Encoding",
+const BODY: HeadError =
+    rejection(400, "body-not-allowed", "this address takes no body; send the request without one");
+const LENGTH: HeadError = rejection(
+    411,
+    "length-required",
+    "a body needs its length in one Content-Length field, and is not taken in chunks \
+     (Transfer-Encoding)",
 );
-const METHOD: HeadError =
-    rejection(405, "method-not-allowed", "use GET, HEAD or OPTIONS; DELETE or POST end a session");
+const METHOD: HeadError = rejection(
+    501,
+    "method-unknown",
+    "this server has no such method at any address; it has GET, HEAD, OPTIONS, POST, PUT, PATCH and \
+     DELETE",
+);
 const TOO_LONG_LINE: HeadError =
     rejection(414, "url-too-long", "the request line is longer than 16 KiB");
 const TOO_LARGE: HeadError = rejection(
@@ -383,7 +404,7 @@ const TOO_LARGE: HeadError = rejection(
 const VERSION: HeadError = rejection(505, "version-not-supported", "use HTTP/1.1 or HTTP/1.0");
 
 const fn rejection(status: u16, code: &'static str, message: &'static str) -> HeadError {
-    HeadError { status, code, message }
+    HeadError { status, code, message, is_for_api: false }
 }
 
 /// A request head as a request.
@@ -448,7 +469,7 @@ mod tests {
             // Heads that a proxy before this server may read as another request than this server.
             ("GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: identity\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 5\r\n\r\n", 400),
-            ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +0\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: +0\r\n\r\n", 411),
             ("GET / HTTP/1.1\r\nHost: a\r\nContent-Length\u{b}: 0\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400),
             ("GET / HTTP/1.1\r\nHost: a\r\nX: y\r\n folded\r\n\r\n", 400),
@@ -467,18 +488,19 @@ mod tests {
             // The API has bodies; those whose end is unclear are no one's.
             ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1", 200),
             ("PUT /apis HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n1", 400),
-            ("PUT /api HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
-            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n1", 400),
-            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n1", 400),
-            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
-            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n", 400),
-            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", 400),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
+            ("PUT http://a/api HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 411),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\n1", 411),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\n1", 411),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 411),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n", 411),
+            ("PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", 411),
             (
                 "PUT /api HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n1",
-                400,
+                411,
             ),
             ("DELETE / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
-            ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 405),
+            ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
             (&long_line, 414),
             (&long_field, 431),
             (&many, 431),

@@ -2,7 +2,6 @@
 //!
 //! Pages of any origin may read every response (CORS `*`): no response depends on a cookie.
 
-use super::request::HeadError;
 use engine::{Refusal, RefusalCause, Resource, RetryAfter};
 use http_service::status_words;
 use serde_json::json;
@@ -119,15 +118,6 @@ impl Response {
     /// An error: one stable word, and one sentence with what to do.
     pub(crate) fn error(status: u16, code: &str, message: &str) -> Self {
         Self::json(status, &json!({ "error": code, "message": message }))
-    }
-
-    /// The error for a request head that was rejected.
-    pub(crate) fn rejected(rejection: &HeadError) -> Self {
-        let mut response = Self::error(rejection.status, rejection.code, rejection.message);
-        if rejection.status == 405 {
-            response.head = response.head.field("Allow", METHODS);
-        }
-        response
     }
 
     /// The error for a method that a resource does not have, and those that it has.

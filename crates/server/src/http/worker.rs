@@ -32,10 +32,10 @@ use super::coding::negotiated;
 use super::connection::{Connection, ConnectionState, Exchange, PendingAnswer};
 use super::error_response;
 use super::ranged::MediaBody;
-use super::request::{HttpRequest, LoggedFields, MAX_HEAD, Method, Parsed, parse};
+use super::request::{HeadError, HttpRequest, LoggedFields, MAX_HEAD, Method, Parsed, parse};
 use super::response::Response;
 use super::transfer::Transfer;
-use crate::admin::AdminApi;
+use crate::admin::{AdminApi, Problem};
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
 use crate::http2::{HttpEvent, HttpSockets};
@@ -250,7 +250,7 @@ impl Worker {
             }
             Parsed::Rejected(rejection) => {
                 connection.input.clear();
-                self.send_response(id, Exchange::unparsed(), Response::rejected(&rejection));
+                self.send_response(id, Exchange::unparsed(), rejected(&rejection));
             }
             Parsed::Request(mut request, length) => {
                 connection.input.drain(..length);
@@ -274,6 +274,7 @@ impl Worker {
                 };
                 if let Some(session) = &session {
                     exchange.session = session.trace.map(|trace| trace.context());
+                    exchange.number = Some(session.id);
                     self.note_session(id, session);
                 }
                 if let Some(report) = &request.cmcd {
@@ -377,7 +378,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let status = response.head.status();
         // After a rejected head, the start of the next request cannot be found.
-        exchange.keep_alive &= !matches!(status, 400 | 405 | 408 | 414 | 431 | 505);
+        exchange.keep_alive &= !matches!(status, 400 | 405 | 408 | 411 | 414 | 431 | 501 | 505);
         exchange.keep_alive &= self.leaving.is_none();
         exchange.status = status;
         let mut slices: Vec<SendSlice> =
@@ -630,6 +631,9 @@ impl Worker {
             let LoggedFields { user_agent, range, forwarded_for } = &exchange.logged;
             let fields =
                 [("user_agent", user_agent), ("range", range), ("forwarded_for", forwarded_for)];
+            if let Some(session) = exchange.number {
+                line["session"] = session.0.into();
+            }
             for (name, value) in fields {
                 if let Some(value) = value {
                     line[name] = value.as_str().into();
@@ -644,6 +648,16 @@ impl Worker {
             line
         });
     }
+}
+
+/// The error for a request head that was rejected.
+fn rejected(rejection: &HeadError) -> Response {
+    let HeadError { status, code, message, is_for_api } = *rejection;
+    if is_for_api {
+        let hint = "/api/v1/openapi.json describes the API";
+        return Problem::new(status, code, message, hint).into_response();
+    }
+    Response::error(status, code, message)
 }
 
 /// The log's reason for a response that ended early.

@@ -12,6 +12,7 @@ mod audience;
 mod popularity;
 
 pub use audience::PlannedAudience;
+pub(crate) use popularity::{LONGEST_WITHIN, MOST_EXPONENT, MOST_TITLES};
 pub use popularity::{Popularity, SharedCapacity, USUAL_WITHIN, USUAL_ZIPF};
 
 use crate::buffer_memory::usable_memory;

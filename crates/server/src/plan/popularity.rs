@@ -200,11 +200,11 @@ pub const USUAL_ZIPF: f64 = 0.8;
 /// The length of a film.
 pub const USUAL_WITHIN: Duration = Duration::from_secs(7200);
 /// The most titles.
-const MOST_TITLES: u64 = 100_000_000;
+pub(crate) const MOST_TITLES: u64 = 100_000_000;
 /// Beyond, everybody watches the first title.
-const MOST_EXPONENT: f64 = 10.0;
+pub(crate) const MOST_EXPONENT: f64 = 10.0;
 /// The longest time within which viewers come, in seconds.
-const LONGEST_WITHIN: u64 = 86_400;
+pub(crate) const LONGEST_WITHIN: u64 = 86_400;
 /// Ranks up to this are groups of their own; a group later is this part of its rank.
 const GROUP: u64 = 32;
 /// Halvings of the longest interval that is kept.

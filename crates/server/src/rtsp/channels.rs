@@ -460,8 +460,9 @@ impl ChannelWorker {
         self.count_active();
         channel.number.into_iter().for_each(|number| self.shared.channels.forget(number));
         let (to, title) = (channel.to, channel.name);
+        let session = channel.number.map(|number| number.0);
         self.shared.log.line(|| {
-            json!({ "event": "channel-ended", "title": title, "to": to.to_string(), "why": why })
+            json!({ "event": "channel-ended", "session": session, "title": title, "to": to.to_string(), "why": why })
         });
     }
 
@@ -512,7 +513,7 @@ impl PlaybackThread for ChannelWorker {
                     let _ = answer.send(Ok(number.0));
                     let (to, title) = (channel.to, &channel.name);
                     self.shared.log.line(|| {
-                        json!({ "event": "channel-begun", "title": title, "to": to.to_string() })
+                        json!({ "event": "channel-begun", "session": number.0, "title": title, "to": to.to_string() })
                     });
                 }
                 if let Some(Filled { origin, .. }) = &mut channel.filled {

@@ -342,7 +342,7 @@ fn the_api_is_the_operators_alone() {
     assert!(!preflight.fields.iter().any(|(name, _)| name.starts_with("access-control")));
     for (method, path, status) in [
         ("PUT", "/api/v1/sessions", 405),
-        ("BREW", "/api/v1/sessions", 405),
+        ("BREW", "/api/v1/sessions", 501),
         ("GET", "/api/v1/nothing", 404),
         ("GET", "/api", 404),
     ] {
@@ -362,14 +362,65 @@ fn the_api_is_the_operators_alone() {
 }
 
 #[test]
+fn a_head_that_is_refused_gets_a_problem_at_addresses_of_the_api_alone() {
+    let serving = TestStore::with(&[]).serve();
+    for (line, status, word) in [
+        ("BREW /PLACE HTTP/1.1\r\nHost: a\r\n", 501, "method-unknown"),
+        ("GET /PLACE%zz HTTP/1.1\r\nHost: a\r\n", 400, "malformed-url"),
+        ("GET /PLACE HTTP/1.1\r\n", 400, "host-missing"),
+        ("PUT /PLACE HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n", 411, "length-required"),
+    ] {
+        for (place, kind, foreign) in
+            [("api/v1/", "application/problem+json", None), ("t/", "application/json", Some("*"))]
+        {
+            let head = format!("{}\r\n", line.replace("PLACE", place));
+            let mut client = serving.client();
+            client.send(head.as_bytes());
+            let response = client.read_response(true).unwrap();
+            assert_eq!(
+                (response.status, &response.json()["error"]),
+                (status, &json!(word)),
+                "{head}"
+            );
+            assert_eq!(response.field("content-type"), Some(kind), "{head}");
+            assert_eq!(response.field("access-control-allow-origin"), foreign, "{head}");
+            let hint = response.json()["hint"].as_str().map(str::to_owned);
+            assert_eq!(hint.is_some(), foreign.is_none(), "{head}");
+            assert!(client.read_response(true).is_none(), "{head}: the connection ends");
+        }
+    }
+}
+
+#[test]
+fn the_page_of_the_api_names_each_address() {
+    let page = include_str!("../../../../docs/reference/admin.md");
+    let document = server::openapi();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() > 15);
+    for (path, methods) in paths {
+        let names = [("{disk}", "UUID"), ("{title}", "TITLE")];
+        let numbers = [("{session}", "NUMBER"), ("{ingest}", "NUMBER")];
+        let all = names.into_iter().chain(numbers);
+        let path = all.fold(path.clone(), |path, (name, shown)| path.replace(name, shown));
+        for method in methods.as_object().unwrap().keys() {
+            let start = format!("| `{} {path}", method.to_uppercase());
+            let is_there = |line: &str| {
+                line.strip_prefix(&start).is_some_and(|rest| rest.starts_with(['`', '?']))
+            };
+            assert!(page.lines().any(is_there), "admin.md has no row of {start}");
+        }
+    }
+}
+
+#[test]
 fn uploads_are_bounded_and_leave_nothing_behind() {
     let api = Administered::new(Duration::from_millis(500));
     assert_eq!(api.uploads(), 0, "of an earlier server");
     let (film, new) = (std::fs::read(&media().film).unwrap(), api.title("new"));
     for (fields, status) in [
         ("Content-Length: 999999999999\r\n", 413),
-        ("Content-Length: 5\r\nContent-Length: 5\r\n", 400),
-        ("Transfer-Encoding: chunked\r\n", 400),
+        ("Content-Length: 5\r\nContent-Length: 5\r\n", 411),
+        ("Transfer-Encoding: chunked\r\n", 411),
         ("", 411),
     ] {
         let mut client = api.serving.client();

@@ -52,8 +52,9 @@ impl RtspWorker {
         let Some(connection) = self.connections.get(&id) else { return };
         if let Some(session) = &connection.session {
             let (peer, title) = (connection.peer.to_string(), session.name.clone());
+            let number = session.engine.map(|session| session.0);
             self.shared.log.line(|| {
-                json!({ "event": "rtsp-session-ended", "why": why, "peer": peer, "title": title })
+                json!({ "event": "rtsp-session-ended", "session": number, "why": why, "peer": peer, "title": title })
             });
         }
     }
