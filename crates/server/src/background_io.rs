@@ -7,11 +7,11 @@ use crate::messages::{CoreHandle, Event, PermitRequestId, RateRefusal};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use engine::{DiskNumber, MAX_PERMIT_READS, RecordingId, Resource};
 use scheduler::{WriteDemand, WriteJob};
-use std::sync::OnceLock;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use store::{BackgroundIo, Permit, RecordingLoad};
-use units::{BitRate, ByteCount, Reason, nanos};
+use units::{BitRate, ByteCount, Reason, locked, nanos};
 
 /// Requests permits for background I/O on one disk from the engine.
 #[derive(Debug)]
@@ -154,42 +154,49 @@ impl GuaranteedWrites {
 #[derive(Debug)]
 pub(crate) struct RecordingIo<'a> {
     io: &'a EngineBackgroundIo,
-    kept: OnceLock<RecordingId>,
+    kept: Mutex<Option<RecordingId>>,
 }
 
 impl<'a> RecordingIo<'a> {
     /// The I/O of a recording by the engine's permits.
     pub(crate) fn new(io: &'a EngineBackgroundIo) -> Self {
-        Self { io, kept: OnceLock::new() }
+        Self { io, kept: Mutex::default() }
     }
 
-    /// Keeps time of the disk for the writes, once.
+    /// Keeps time of the disk for the writes, in place of what was kept before.
     pub(crate) fn keep(&self, writes: GuaranteedWrites) -> Result<(), RateRefusal> {
+        let mut kept = locked(&self.kept);
+        if let Some(recording) = kept.take() {
+            self.io.core.send(Event::EndRecording { recording });
+        }
         let (answer, decision) = bounded(1);
         self.io.core.send(Event::AdmitRecording { disk: self.io.disk, writes, answer });
         // A core that has ended has no sessions to protect.
         let Ok(decision) = decision.recv() else { return Ok(()) };
-        let kept = self.kept.set(decision?);
-        kept.expect("a recording asks once");
+        *kept = Some(decision?);
         Ok(())
+    }
+
+    fn kept(&self) -> Option<RecordingId> {
+        *locked(&self.kept)
     }
 }
 
 impl BackgroundIo for RecordingIo<'_> {
     fn acquire(&self, bytes: ByteCount) -> Permit {
-        match self.kept.get() {
+        match self.kept() {
             Some(_) => self.acquire_writes(1, bytes),
             None => self.io.acquire(bytes),
         }
     }
 
     fn acquire_writes(&self, places: u32, bytes: ByteCount) -> Permit {
-        self.io.permit_for_writes(self.kept.get().copied(), WriteJob { places, bytes })
+        self.io.permit_for_writes(self.kept(), WriteJob { places, bytes })
     }
 
     fn most_places(&self) -> u32 {
         // What time is kept for is charged for one sweep of the disk, however many take part.
-        self.kept.get().map_or(MAX_PERMIT_READS, |_| u32::MAX)
+        self.kept().map_or(MAX_PERMIT_READS, |_| u32::MAX)
     }
 
     fn keep_time(&self, load: RecordingLoad) -> Result<(), Reason> {
@@ -210,7 +217,7 @@ impl BackgroundIo for RecordingIo<'_> {
 
 impl Drop for RecordingIo<'_> {
     fn drop(&mut self) {
-        if let Some(recording) = self.kept.get().copied() {
+        if let Some(recording) = self.kept() {
             self.io.core.send(Event::EndRecording { recording });
         }
     }

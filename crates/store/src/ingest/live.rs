@@ -169,7 +169,8 @@ pub fn record(
 ) -> Result<RecordingReport, StoreError> {
     // Reserves the name before the input is opened.
     let writer = Some(store.begin(&options.name, TitleKind::Media)?.with_io(io));
-    let mut keeper = OneTitle { io, rate: options.rate, progress, writer, title: None };
+    let kept = KeptTime::begin(io, options.rate)?;
+    let mut keeper = OneTitle { kept, progress, writer, title: None };
     let connected = connection::record(input, options, &mut keeper, cancel);
     let connected = connected.map_err(|error| error.of_input(input))?;
     let Connected { end, left_out, said } = connected;
@@ -194,8 +195,7 @@ pub fn record(
 
 /// Makes one title of all that comes.
 struct OneTitle<'a, 'p> {
-    io: &'a dyn BackgroundIo,
-    rate: Option<BitRate>,
+    kept: KeptTime<'a>,
     progress: &'p mut dyn FnMut(JobProgress),
     writer: Option<TitleWriter<'a>>,
     title: Option<TitleRecord>,
@@ -204,7 +204,7 @@ struct OneTitle<'a, 'p> {
 impl<'a> PartKeeper<'a> for OneTitle<'a, '_> {
     fn begin(&mut self, tracks: &[TrackDescription]) -> Result<TitleRecorder<'a>, StoreError> {
         let writer = self.writer.take().expect("the tracks come once");
-        let load = keep_time(self.io, self.rate, tracks)?;
+        let load = self.kept.for_tracks(tracks)?;
         TitleRecorder::start(writer, tracks, load)
     }
 
@@ -234,15 +234,46 @@ impl<'a> PartKeeper<'a> for OneTitle<'a, '_> {
     }
 }
 
-/// Keeps time of the disk for a recording of these tracks; returns for what.
-pub(super) fn keep_time(
-    io: &dyn BackgroundIo,
-    rate: Option<BitRate>,
-    tracks: &[TrackDescription],
-) -> Result<Option<RecordingLoad>, StoreError> {
-    let Some(rate) = rate else { return Ok(None) };
-    let load = RecordingLoad { rate, tracks: u32::try_from(tracks.len()).expect("tracks are few") };
-    let kept = io.keep_time(load);
-    kept.map_err(|reason| StoreError::RateNotHeld { rate, reason })?;
-    Ok(Some(load))
+/// Time of the disk that is kept for a recording: from its start, so that one that does not fit is
+/// refused at once, and not when its input comes.
+pub(super) struct KeptTime<'a> {
+    io: &'a dyn BackgroundIo,
+    load: Option<RecordingLoad>,
+    are_tracks_known: bool,
 }
+
+impl<'a> KeptTime<'a> {
+    /// Keeps time for pictures and sound at this rate; nothing without one.
+    pub(super) fn begin(
+        io: &'a dyn BackgroundIo,
+        rate: Option<BitRate>,
+    ) -> Result<Self, StoreError> {
+        let load = rate.map(|rate| RecordingLoad { rate, tracks: USUAL_TRACKS });
+        load.map_or(Ok(()), |load| Self::keep(io, load))?;
+        Ok(Self { io, load, are_tracks_known: false })
+    }
+
+    /// What time is kept for. For the first tracks it is more if they are many; later ones have the
+    /// time that is kept, so that a recording is not refused in its middle.
+    pub(super) fn for_tracks(
+        &mut self,
+        tracks: &[TrackDescription],
+    ) -> Result<Option<RecordingLoad>, StoreError> {
+        let tracks = u32::try_from(tracks.len()).expect("tracks are few");
+        if let Some(load) = self.load.as_mut().filter(|load| load.tracks < tracks)
+            && !self.are_tracks_known
+        {
+            load.tracks = tracks;
+            Self::keep(self.io, *load)?;
+        }
+        self.are_tracks_known = true;
+        Ok(self.load)
+    }
+
+    fn keep(io: &dyn BackgroundIo, load: RecordingLoad) -> Result<(), StoreError> {
+        io.keep_time(load).map_err(|reason| StoreError::RateNotHeld { rate: load.rate, reason })
+    }
+}
+
+/// Tracks that time is kept for while the input is not known: pictures and sound.
+const USUAL_TRACKS: u32 = 2;

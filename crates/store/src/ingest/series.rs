@@ -10,15 +10,14 @@
 //! keeps time for the recording from the first connection to the end of the series.
 
 use super::connection::{self, Connected, ConnectionEnd, LiveError};
-use super::live::{RecordingEnd, RecordingInput, RecordingOptions, keep_time};
+use super::live::{KeptTime, RecordingEnd, RecordingInput, RecordingOptions};
 use super::parts::PartKeeper;
 use super::remux::GLANCE;
 use crate::format::record::check_new_name;
 use crate::series::{BackOff, ShortWarning, part_name};
 use crate::writer::unix_now;
 use crate::{
-    BackgroundIo, JobProgress, RecordingLoad, Store, StoreError, TitleRecord, TitleRecorder,
-    TitleWriter,
+    BackgroundIo, JobProgress, Store, StoreError, TitleRecord, TitleRecorder, TitleWriter,
 };
 use media::{TitleKind, TrackDescription};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,7 +119,7 @@ pub fn record_series(
         StoreError::BeingWritten { name } => StoreError::BeingRecorded { name },
         other => other,
     })?;
-    let keeper = SeriesKeeper::new(store, options, series, host, io, &unix_now);
+    let keeper = SeriesKeeper::new(store, options, series, host, io, &unix_now)?;
     keeper.run(input, cancel)
 }
 
@@ -147,8 +146,7 @@ struct SeriesKeeper<'a, 'p> {
     host: &'p mut dyn SeriesHost,
     /// The Unix time in seconds.
     clock: &'p dyn Fn() -> u64,
-    load: Option<RecordingLoad>,
-    has_kept_time: bool,
+    kept: KeptTime<'a>,
     warning: ShortWarning,
     /// The second in which old parts were looked for.
     looked: Option<u64>,
@@ -171,7 +169,7 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
         host: &'p mut dyn SeriesHost,
         io: &'a dyn BackgroundIo,
         clock: &'p dyn Fn() -> u64,
-    ) -> Self {
+    ) -> Result<Self, StoreError> {
         let report = SeriesReport {
             parts: 0,
             removed: 0,
@@ -181,15 +179,14 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
             left_out: Vec::new(),
             notes: Vec::new(),
         };
-        Self {
+        Ok(Self {
             store,
             io,
             options,
             series,
             host,
             clock,
-            load: None,
-            has_kept_time: false,
+            kept: KeptTime::begin(io, options.rate)?,
             warning: ShortWarning::default(),
             looked: None,
             earlier: 0,
@@ -197,7 +194,7 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
             latest: None,
             left_out: Vec::new(),
             report,
-        }
+        })
     }
 
     fn run(
@@ -351,18 +348,14 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
 
 impl<'a> PartKeeper<'a> for SeriesKeeper<'a, '_> {
     fn begin(&mut self, tracks: &[TrackDescription]) -> Result<TitleRecorder<'a>, StoreError> {
-        if !self.has_kept_time {
-            // Once, so that it cannot be refused in the middle.
-            self.load = keep_time(self.io, self.options.rate, tracks)?;
-            self.has_kept_time = true;
-        }
+        let load = self.kept.for_tracks(tracks)?;
         loop {
             let is_taken = |name: &str| self.store.is_taken(name);
             let (name, begins) =
                 part_name(&self.options.name, (self.clock)(), self.latest, is_taken);
             let writer: TitleWriter<'a> =
                 self.store.begin(&name, TitleKind::Media)?.with_io(self.io);
-            match TitleRecorder::start(writer, tracks, self.load) {
+            match TitleRecorder::start(writer, tracks, load) {
                 Err(error) if self.make_room(&error) => {}
                 started => {
                     self.latest = Some(begins);

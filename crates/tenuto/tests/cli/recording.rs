@@ -319,6 +319,9 @@ fn a_served_store_records_and_serves() {
         Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let more = "does not hold 10 Gb/s more: it would hold ";
     dir.fails("record a.store wall live.ts --rate 10Gbps", 3, more);
+    // At once, also where the input is still to come.
+    let later = format!("udp://127.0.0.1:{} --silence 10min", free_port(true));
+    dir.fails(&format!("record a.store wall {later} --rate 10Gbps"), 3, more);
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         let recordings = dir.json("info a.store")["recordings"].clone();

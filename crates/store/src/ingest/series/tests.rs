@@ -6,6 +6,7 @@
 
 use super::super::parts::PartsSink;
 use super::*;
+use crate::RecordingLoad;
 use crate::common::titles::{
     assert_recorded, assert_sound, description, formatted, get, index_part, noise, put,
 };
@@ -78,9 +79,9 @@ impl SeriesHost for Host<'_> {
 
 /// Counts how often time is kept.
 #[derive(Debug, Default)]
-struct KeptTime(AtomicU64);
+struct CountedKeeps(AtomicU64);
 
-impl BackgroundIo for KeptTime {
+impl BackgroundIo for CountedKeeps {
     fn acquire(&self, _: ByteCount) -> Permit {
         Permit::unlimited()
     }
@@ -274,7 +275,7 @@ fn workload(seed: u64, counts: &mut [usize; 2]) -> (Vec<u8>, Vec<DeviceEvent>, V
     let store = formatted(&device);
     let image = device.image();
     device.take_events();
-    let (told, clock, io) = (RefCell::default(), Cell::new(1_795_854_912), KeptTime::default());
+    let (told, clock, io) = (RefCell::default(), Cell::new(1_795_854_912), CountedKeeps::default());
     let options = RecordingOptions {
         name: NAME.to_owned(),
         duration: None,
@@ -285,7 +286,8 @@ fn workload(seed: u64, counts: &mut [usize; 2]) -> (Vec<u8>, Vec<DeviceEvent>, V
     let series = SeriesOptions { keep: Some(keep), part: Duration::from_secs(1), reconnect: true };
     let mut host = Host { store: &store, keep, told: &told, clock: &clock };
     let read_clock = || clock.get();
-    let mut keeper = SeriesKeeper::new(&store, &options, &series, &mut host, &io, &read_clock);
+    let mut keeper =
+        SeriesKeeper::new(&store, &options, &series, &mut host, &io, &read_clock).unwrap();
     let mut work = Workload {
         store: &store,
         keep,
