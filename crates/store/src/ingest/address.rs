@@ -56,6 +56,19 @@ fn port(rest: &str) -> Option<&str> {
     behind.rsplit_once(':').map(|(_, port)| port)
 }
 
+/// Whether its sender comes to this machine: each moment in which nobody listens may be lost.
+pub(super) fn is_listened_at(address: &str) -> bool {
+    let (scheme, rest) = address.split_once("://").unwrap_or_default();
+    let options = rest.split_once('?').map_or("", |(_, options)| options);
+    let is = |wanted: &[&str]| options.split('&').any(|option| wanted.contains(&option));
+    match scheme {
+        "udp" | "rtp" => true,
+        "tcp" => is(&["listen", "listen=1"]),
+        "srt" => is(&["mode=listener"]),
+        _ => false,
+    }
+}
+
 /// An address without its user and password, and with `***` for other secrets.
 pub(super) fn masked(address: &str) -> String {
     let (_, rest) = address.split_once("://").unwrap_or_default();
@@ -182,6 +195,24 @@ mod tests {
             ("a failure of me".to_owned(), "a failure of me"),
         ] {
             assert_eq!(masked_in(address, &said), shown);
+        }
+    }
+
+    #[test]
+    fn an_address_is_listened_at_or_called() {
+        for (address, wanted) in [
+            ("udp://@239.1.1.1:5000", true),
+            ("rtp://[ff02::1]:5000", true),
+            ("tcp://0.0.0.0:9000?listen=1", true),
+            ("tcp://0.0.0.0:9000?timeout=1&listen", true),
+            ("tcp://0.0.0.0:9000?listen=0", false),
+            ("tcp://camera:9000", false),
+            ("srt://0.0.0.0:9000?mode=listener&latency=200000", true),
+            ("srt://encoder:9000", false),
+            ("srt://encoder:9000?mode=caller", false),
+            ("rtsp://camera/stream1?mode=listener", false),
+        ] {
+            assert_eq!(is_listened_at(address), wanted, "{address}");
         }
     }
 

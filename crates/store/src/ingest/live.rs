@@ -77,6 +77,11 @@ impl RecordingInput {
         matches!(self, Self::Address(address) if address.starts_with("rtsp"))
     }
 
+    /// Whether its sender comes to this machine.
+    pub(super) fn is_listened_at(&self) -> bool {
+        matches!(self, Self::Address(address) if address::is_listened_at(address))
+    }
+
     /// Whether it is a file that can be read at any place.
     pub(super) fn is_regular_file(&self) -> bool {
         let Self::File(path) = self else { return false };

@@ -272,6 +272,8 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
             }
             let wait = match is_change {
                 true => back_off.wait_after_change(opened.elapsed()),
+                // Asks nothing of a sender that is away.
+                false if input.is_listened_at() => BackOff::default().next_wait(),
                 false => back_off.next_wait(),
             };
             // An input that is away for days is told of once.
