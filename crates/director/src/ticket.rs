@@ -17,6 +17,7 @@ use crate::secret::ClusterSecret;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// The session of a viewer, for another node.
@@ -47,6 +48,9 @@ pub struct Ticket {
     /// The priority of the viewer: a word of the node's.
     #[serde(rename = "p")]
     pub priority: String,
+    /// The address of the viewer, where the access token is for it alone.
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<IpAddr>,
 }
 
 /// A ticket that is not accepted.
@@ -121,6 +125,7 @@ mod tests {
             part: String::new(),
             max_height: Some(1080),
             priority: "normal".to_owned(),
+            client: Some("192.0.2.7".parse().unwrap()),
         };
         let text = ticket.sign(&secret);
         let url = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

@@ -272,6 +272,7 @@ fn ticket(title: &str) -> Ticket {
         part: String::new(),
         max_height: None,
         priority: "normal".to_owned(),
+        client: None,
     }
 }
 
@@ -705,12 +706,20 @@ fn what_is_shown_needs_a_token_where_there_is_a_check() {
         ("/titles", [401, 200, 200]),
         ("/healthz", [200, 200, 200]),
         ("/console/", [200, 200, 200]),
-        ("/t/film/master.m3u8", [404, 404, 404]),
+        ("/t/film/master.m3u8", [401, 403, 404]),
+        ("/steer/film", [401, 403, 404]),
     ];
     for (path, wanted) in rows {
         let tokens = ["", "?token=viewer", "?token=operator"];
         let by_query = tokens.map(|token| status(&cluster.get(&format!("{path}{token}"))));
         assert_eq!(by_query, wanted, "{path}");
+    }
+    let ticket = ticket("film").sign(&ClusterSecret::from_bytes(SECRET).unwrap());
+    let with_ticket = format!("/steer/film?node=n0&s={}&ticket={ticket}", "0".repeat(32));
+    assert_eq!(status(&cluster.get(&with_ticket)), 404, "a viewer of a node needs no token");
+    for (query, wanted) in [("", 401), ("?token=viewer", 403), ("?token=operator", 404)] {
+        let request = format!("DESCRIBE rtsp://d/t/film{query} RTSP/1.0\r\nCSeq: 1\r\n\r\n");
+        assert_eq!(status(&cluster.rtsp(request.as_bytes())), wanted, "{query}");
     }
     let by_field = |token: &str| {
         let fields = format!("Authorization: Bearer {token}\r\nConnection: close");

@@ -4,7 +4,8 @@
 //! ```text
 //!   --ingest-from https://media.example/masters/     this host, below this path; in any network,
 //!                                                    because the operator has named the host
-//!   --ingest-from https://                           every host, except those in private networks
+//!   --ingest-from https://                           every host, except this machine and those in
+//!                                                    private networks
 //! ```
 //!
 //! A server that fetches addresses for others reaches what they cannot: its own machine, its
@@ -15,7 +16,7 @@
 use crate::outgoing;
 use percent_encoding::percent_decode_str;
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::str::FromStr;
 use thiserror::Error;
 use ureq::http::Uri;
@@ -42,7 +43,7 @@ pub struct BadPrefix(String, &'static str);
 pub(crate) enum AllowedNetworks {
     /// The operator has named the host.
     All,
-    /// The networks of the Internet.
+    /// The networks of the Internet, without this machine's own addresses.
     Public,
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn allowed(prefixes: &[AddressPrefix], address: &Uri) -> Option<Allow
 
 impl AllowedNetworks {
     pub(crate) fn has(self, address: IpAddr) -> bool {
-        self == Self::All || is_global(address)
+        self == Self::All || (is_global(address) && !is_own(address))
     }
 }
 
@@ -154,9 +155,46 @@ fn is_global_v6(address: Ipv6Addr) -> bool {
     a & 0xe000 == 0x2000 && !is_special
 }
 
+/// Whether an address is one of this machine's own. Nothing is sent.
+fn is_own(ip: IpAddr) -> bool {
+    let free = SocketAddr::new(ip, 0);
+    let any: IpAddr = match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    // Where a socket may have an address that the machine lacks, a way to it has another source.
+    let is_source = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((ip, DISCARD))?;
+        socket.local_addr()
+    };
+    UdpSocket::bind(free).is_ok()
+        && (!binds_to_any() || is_source().is_ok_and(|local| local.ip() == ip))
+}
+
+/// Whether the kernel lets sockets have addresses that the machine lacks.
+fn binds_to_any() -> bool {
+    ["ipv4", "ipv6"].iter().any(|version| {
+        let path = format!("/proc/sys/net/{version}/ip_nonlocal_bind");
+        std::fs::read_to_string(path).is_ok_and(|text| text.trim() == "1")
+    })
+}
+
+/// A port at which nothing answers (RFC 863); a socket is connected to it, and sends nothing.
+const DISCARD: u16 = 9;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_this_machine_are_its_own() {
+        for (address, wanted) in
+            [("127.0.0.1", true), ("::1", true), ("192.0.2.7", false), ("2001:db8::7", false)]
+        {
+            assert_eq!(is_own(address.parse().unwrap()), wanted, "{address}");
+        }
+    }
 
     #[test]
     fn addresses_are_allowed_name_by_name() {

@@ -77,6 +77,9 @@ pub(crate) struct SessionRecord {
     pub(crate) offer: usize,
     pub(crate) max_height: Option<u32>,
     pub(crate) priority: Priority,
+    /// The only address that it may be played from.
+    #[serde(default)]
+    pub(crate) bound_to: Option<IpAddr>,
     pub(crate) client: IpAddr,
     /// Time since its admission.
     pub(crate) age: Duration,

@@ -210,6 +210,7 @@ impl Membership {
             part: session.presentation.params.query(),
             max_height: session.permit.max_height,
             priority: session.permit.priority.word().to_owned(),
+            client: session.permit.client,
         })
     }
 
@@ -277,6 +278,7 @@ pub(crate) fn permit_of(ticket: &Ticket) -> Permit {
     Permit {
         max_height: ticket.max_height,
         priority: priority.unwrap_or(Permit::default().priority),
+        client: ticket.client,
     }
 }
 

@@ -14,6 +14,7 @@ pub(super) enum Cause {
     NotReady,
     NoTitle,
     ByNode,
+    NotAllowed,
 }
 
 /// Counters, each of its own.
@@ -42,7 +43,7 @@ pub(super) struct CountedService {
 }
 
 impl Cause {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Full,
         Self::Headroom,
         Self::NoCopy,
@@ -50,6 +51,7 @@ impl Cause {
         Self::NotReady,
         Self::NoTitle,
         Self::ByNode,
+        Self::NotAllowed,
     ];
 
     /// The word in answers and metrics.
@@ -62,6 +64,7 @@ impl Cause {
             Self::NotReady => "not-ready",
             Self::NoTitle => "no-title",
             Self::ByNode => "by-node",
+            Self::NotAllowed => "not-allowed",
         }
     }
 }

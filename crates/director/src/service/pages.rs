@@ -1,20 +1,26 @@
-//! Who may see what a director shows of itself: decided by whoever runs it, by token and address.
+//! Who may see what a director shows of itself, and be told of a title: decided by whoever runs it,
+//! by token and address.
 //!
 //! ```text
 //!   GET /status, /metrics ─▶ PageKind::Numbers ─┐                     ┌─▶ the page
 //!   GET /titles ───────────▶ PageKind::Titles ──┴─▶ PageCheck ────────┴─▶ 401, 403
-//!   /t/TITLE, /steer/TITLE: the nodes decide        /healthz, /console/: for everybody
+//!   /t/TITLE ──────────────▶ PageKind::Title ───┤                     └─▶ the question to nodes
+//!   /steer/TITLE without a ticket ──────────────┘           /healthz, /console/: for everybody
 //! ```
 
 use super::ServiceState;
+use super::counters::Cause;
+use cluster::TitleName;
 use http_service::{HttpRequest, HttpResponse};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt;
 use std::net::IpAddr;
 
 /// What a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageKind {
+pub enum PageKind<'a> {
+    /// The title of this name: whether it is there, and where.
+    Title(&'a str),
     /// The titles of the cluster.
     Titles,
     /// Nodes and numbers.
@@ -34,7 +40,7 @@ pub struct PageRefusal {
     pub challenge: String,
 }
 
-type Check = dyn Fn(PageKind, Option<&str>, IpAddr) -> Result<(), PageRefusal> + Send + Sync;
+type Check = dyn Fn(PageKind<'_>, Option<&str>, IpAddr) -> Result<(), PageRefusal> + Send + Sync;
 
 /// The question whether a client at an address, with a token or without, may see a page.
 pub struct PageCheck(Box<Check>);
@@ -42,7 +48,7 @@ pub struct PageCheck(Box<Check>);
 impl PageCheck {
     /// A check, asked for each request of a page.
     pub fn new(
-        check: impl Fn(PageKind, Option<&str>, IpAddr) -> Result<(), PageRefusal>
+        check: impl Fn(PageKind<'_>, Option<&str>, IpAddr) -> Result<(), PageRefusal>
         + Send
         + Sync
         + 'static,
@@ -59,14 +65,53 @@ impl fmt::Debug for PageCheck {
 
 /// The answer to a client that may not see a page; `None` to one that may.
 pub(super) fn refusal(state: &ServiceState, request: &HttpRequest<'_>) -> Option<HttpResponse> {
-    let PageCheck(check) = state.check.as_ref()?;
     let kind = if request.path() == "/titles" { PageKind::Titles } else { PageKind::Numbers };
-    let bearer = request.text_field("authorization").and_then(|it| it.strip_prefix("Bearer "));
+    refused(state, request, kind).map(|refused| over_http(&refused, json!({ "hint": HINT })))
+}
+
+/// The answer to a client that may not be told of a title; `None` to one that may. The nodes check
+/// the token, too; without this check a stranger would learn which titles there are.
+pub(super) fn title_refusal(
+    state: &ServiceState,
+    request: &HttpRequest<'_>,
+    title: &TitleName,
+) -> Option<HttpResponse> {
+    let refused = refused(state, request, PageKind::Title(title.as_str()))?;
+    state.counters.refused(Cause::NotAllowed);
+    Some(over_http(&refused, json!({})))
+}
+
+/// Why a client may not see this, by the token of its request.
+fn refused(
+    state: &ServiceState,
+    request: &HttpRequest<'_>,
+    kind: PageKind<'_>,
+) -> Option<PageRefusal> {
+    let bearer = request.text_field("authorization").and_then(bearer);
     let token = bearer.map(str::to_owned).or_else(|| request.query("token"));
-    let refused = check(kind, token.as_deref(), request.client).err()?;
-    let hint = json!({ "hint": HINT });
-    let answer = HttpResponse::problem(refused.status, refused.error, &refused.message, hint);
-    Some(answer.field("WWW-Authenticate", &refused.challenge))
+    refusal_of(state, kind, token.as_deref(), request.client)
+}
+
+/// Why a client with this token may not see this; `None`: it may.
+pub(super) fn refusal_of(
+    state: &ServiceState,
+    kind: PageKind<'_>,
+    token: Option<&str>,
+    client: IpAddr,
+) -> Option<PageRefusal> {
+    let PageCheck(check) = state.check.as_ref()?;
+    check(kind, token, client).err()
+}
+
+/// The token of an `Authorization` field.
+pub(super) fn bearer(field: &str) -> Option<&str> {
+    let (scheme, token) = field.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn over_http(refused: &PageRefusal, more: Value) -> HttpResponse {
+    let answer = HttpResponse::problem(refused.status, refused.error, &refused.message, more);
+    answer.field("WWW-Authenticate", &refused.challenge)
 }
 
 const HINT: &str = "open the console as /console/?token=TOKEN, with a token of `tenuto token KEYS \

@@ -43,6 +43,9 @@ fn resource(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpRespons
         }
     }
     if let Some(title) = request::title(request) {
+        if let Some(refused) = pages::title_refusal(state, request, &title) {
+            return refused;
+        }
         let viewer = Viewer {
             target: request.target,
             authorization: request.field("authorization"),
@@ -54,6 +57,12 @@ fn resource(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpRespons
         return state.admission.admit(&title, &viewer, &state.counters).over_http();
     }
     if let Some(title) = steering::title_of(request) {
+        // Players have no token there, and the ticket of the session from its manifest.
+        let ticket = request.query("ticket");
+        let is_viewer = ticket.is_some_and(|it| state.admission.has_admitted(&it, &title));
+        if !is_viewer && let Some(refused) = pages::title_refusal(state, request, &title) {
+            return refused;
+        }
         return steering::manifest(state, request, &title);
     }
     if let Some(name) = request.path().strip_prefix("/console/") {

@@ -15,6 +15,7 @@
 use super::ServiceState;
 use super::admission::{Outcome, Viewer, problem};
 use super::counters::Cause;
+use super::pages::{self, PageKind};
 use super::steering::ESCAPED;
 use cluster::{AdmissionClass, TitleName};
 use http_service::{Connection, ConnectionHandler};
@@ -121,14 +122,24 @@ impl RtspHandler {
             let found = uri.and_then(|uri| uri.query_pairs().find(|(name, _)| name == of));
             found.map(|(_, value)| value)
         };
-        let token = parameter("token");
-        let token = token.map(|token| format!("token={}", utf8_percent_encode(&token, ESCAPED)));
+        let plain = parameter("token");
+        let token =
+            plain.as_ref().map(|token| format!("token={}", utf8_percent_encode(&token, ESCAPED)));
         // A player that has lost its node goes on from here, so that this is reserved.
         let start = value(request, &RANGE).and_then(range).and_then(|range| range.start);
         let ticket = parameter("ticket");
         let goes_on = ticket.is_some_and(|ticket| self.0.admission.has_admitted(&ticket, &name));
         let class = if goes_on { AdmissionClass::Again } else { AdmissionClass::New };
         let start = start.map(|start| format!("start={}", seconds(start)));
+        let field = value(request, &AUTHORIZATION);
+        let bearer = field.and_then(pages::bearer).or(plain.as_deref());
+        let kind = PageKind::Title(name.as_str());
+        let refused = pages::refusal_of(&self.0, kind, bearer, client).filter(|_| !goes_on);
+        if let Some(refused) = refused {
+            self.0.counters.refused(Cause::NotAllowed);
+            let reply = RtspReply::error(refused.status, &refused.message);
+            return reply.field(WWW_AUTHENTICATE, refused.challenge);
+        }
         let query = token.into_iter().chain(start).collect::<Vec<_>>().join("&");
         let mark = if query.is_empty() { "" } else { "?" };
         let title = Target { title, stream: None };

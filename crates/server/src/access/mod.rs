@@ -16,7 +16,7 @@
 //! | `nbf` | the beginning of its validity |
 //! | `aud` | if present, it has to be or contain `tenuto` |
 //! | `title` | the title that it opens, or a list of titles; a name that ends with `*` is the beginning of names. Absent: every title |
-//! | `ip` | the address of the client that may use it |
+//! | `ip` | the address of the client that may use it, and the sessions that it begins |
 //! | `max_height` | the height of the largest pictures that it opens, in pixels; not for caches |
 //! | `priority` | who goes first: `low`, `normal` or `high`; not for caches |
 //! | `operator` | if true, it also opens the views of the whole server: its sessions and numbers |
@@ -103,9 +103,16 @@ pub struct Permit {
     pub max_height: Option<u32>,
     /// Who goes first where there is not room for all.
     pub priority: Priority,
+    /// The address of the client that may play; `None`: any.
+    pub client: Option<IpAddr>,
 }
 
 impl Permit {
+    /// Whether a client at this address may play.
+    pub(crate) fn is_for(self, peer: IpAddr) -> bool {
+        self.client.is_none_or(|client| client.to_canonical() == peer.to_canonical())
+    }
+
     /// This permit for a viewer that asks for a priority itself: it may only lower its own.
     #[must_use]
     pub(crate) fn lowered_to(self, priority: Option<Priority>) -> Self {
@@ -193,8 +200,8 @@ impl AccessControl {
         let claims = verified(&keys, token)?;
         claims.is_valid_at(seconds(now))?;
         claims.allows(access, peer)?;
-        let TokenClaims { max_height, priority, .. } = claims;
-        Ok(Permit { max_height, priority: priority.unwrap_or_default() })
+        let TokenClaims { max_height, priority, ip: client, .. } = claims;
+        Ok(Permit { max_height, priority: priority.unwrap_or_default(), client })
     }
 
     fn tell(&self, event: &KeyFileEvent<'_>) {
@@ -252,6 +259,18 @@ fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<Token
 fn claims(all: Map<String, Value>) -> Result<TokenClaims, String> {
     if !all.contains_key("exp") {
         return Err("its claim `exp` is missing".to_owned());
+    }
+    // Whoever has left an empty field in a template wants a limit, and not none.
+    if let Some(name) = CLAIMS.iter().find(|name| all.get(**name).is_some_and(Value::is_null)) {
+        return Err(format!("its claim `{name}` is null"));
+    }
+    let is_audience = |aud: &Value| match aud {
+        Value::String(_) => true,
+        Value::Array(all) => all.iter().all(Value::is_string),
+        _ => false,
+    };
+    if all.get("aud").is_some_and(|aud| !is_audience(aud)) {
+        return Err("its claim `aud` is neither a text nor a list of texts".to_owned());
     }
     let of = |claims: Map<String, Value>| serde_json::from_value(Value::Object(claims));
     of(all.clone()).map_err(|_| {
@@ -419,6 +438,9 @@ fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
+/// The claims that this server knows.
+const CLAIMS: [&str; 9] =
+    ["exp", "nbf", "aud", "title", "ip", "max_height", "priority", "operator", "origin"];
 /// The audience of tokens for this server.
 const AUDIENCE: &str = "tenuto";
 

@@ -20,6 +20,7 @@ use ureq::http::{Response, StatusCode, Uri};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 use ureq::{Agent, Body};
+use url::Url;
 
 /// What a download is allowed.
 #[derive(Debug)]
@@ -144,19 +145,13 @@ fn redirected(answer: &Response<Body>, address: &Uri, named: &str) -> Result<Uri
     })
 }
 
-/// The target of a redirect: an address, or a path of the same server. What was asked for in a
-/// secure connection comes over none other.
+/// The target of a redirect, as a URL reference (RFC 3986, 5.2) beside the address. What was asked
+/// for in a secure connection comes over none other.
 fn target_of(elsewhere: &str, address: &Uri) -> Result<Uri, &'static str> {
-    let scheme = address.scheme_str().unwrap_or_default();
-    let whole = match elsewhere.starts_with('/') && !elsewhere.starts_with("//") {
-        true => {
-            let host = address.authority().map_or("", |authority| authority.as_str());
-            format!("{scheme}://{host}{elsewhere}")
-        }
-        false => elsewhere.to_owned(),
-    };
-    let target = outgoing::parse_address(&whole)?;
-    match (scheme, target.scheme_str()) {
+    let base = Url::parse(&address.to_string()).map_err(|_| NO_ADDRESS)?;
+    let whole = base.join(elsewhere).map_err(|_| NO_ADDRESS)?;
+    let target = outgoing::parse_address(whole.as_str())?;
+    match (base.scheme(), target.scheme_str()) {
         ("https", Some("http")) => Err("has no secure connection"),
         _ => Ok(target),
     }
@@ -213,13 +208,15 @@ impl Resolver for NetworkResolver {
     }
 }
 
-/// A host that is in a private network, and was not named.
+/// A host that is in a private network or this machine, and was not named.
 #[derive(Clone, Copy, Debug)]
 struct PrivateNetwork;
 
 impl fmt::Display for PrivateNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("its host is in a private network, and --ingest-from does not name it")
+        f.write_str(
+            "its host is in a private network or this machine, and --ingest-from does not name it",
+        )
     }
 }
 
@@ -237,6 +234,8 @@ fn why(error: &ureq::Error) -> String {
         },
         ureq::Error::Rustls(error) => format!("there is no secure connection: {error}"),
         ureq::Error::Protocol(error) => format!("its server does not speak HTTP: {error}"),
+        // What this server's own parts say, such as the resolver.
+        ureq::Error::Other(why) => why.to_string(),
         other => other.to_string(),
     }
 }
@@ -265,6 +264,8 @@ fn too_large(most: u64) -> Problem {
     Problem::new(413, "too-large", message, "remove titles first")
 }
 
+/// What is wrong with a redirect to what cannot be read.
+const NO_ADDRESS: &str = "is no address";
 const SLOW: &str = "it comes too slowly";
 /// Most redirects of one download; browsers follow 20.
 const MOST_REDIRECTS: usize = 5;
@@ -290,12 +291,12 @@ mod tests {
             ("http://a.example:81/x", "/y", "http://a.example:81/y"),
             ("http://a.example/x", "https://b.example/y", "https://b.example/y"),
             ("https://a.example/x", "http://a.example/y", "it has no secure connection"),
-            (
-                "https://a.example/x",
-                "//b.example/y",
-                "it begins neither with https:// nor with http://",
-            ),
-            ("https://a.example/x", "y", "it begins neither with https:// nor with http://"),
+            ("https://a.example/x", "//b.example/y", "https://b.example/y"),
+            ("https://a.example/x", "//me:word@b.example/y", "it has no host, or a password"),
+            ("https://a.example/u/x?z=1", "y", "https://a.example/u/y"),
+            ("https://a.example/u/v/x", "../y?z=2", "https://a.example/u/y?z=2"),
+            ("https://a.example/x", "?z=2", "https://a.example/x?z=2"),
+            ("https://a.example/x", "https://:80/", "it is no address"),
             (
                 "https://a.example/x",
                 "file:///y",

@@ -63,6 +63,7 @@ impl Core {
                 offer: session.offer,
                 max_height: session.permit.max_height,
                 priority: session.permit.priority,
+                bound_to: session.permit.client,
                 client: session.client.address(),
                 age: session.admitted.elapsed(),
                 wait: session.wait,
@@ -148,7 +149,11 @@ impl Core {
         let title = title.map_err(|why| why_not_open(&why))?;
         let part = PlaybackParams::from(&record.part);
         let presentation = title.build_presentation(&part).map_err(|why| why.to_string())?;
-        let permit = Permit { max_height: record.max_height, priority: record.priority };
+        let permit = Permit {
+            max_height: record.max_height,
+            priority: record.priority,
+            client: record.bound_to,
+        };
         let format = record.format;
         let offers = presentation.offers(format);
         if record.offer >= offers.len() {

@@ -279,6 +279,15 @@ pub(super) fn not_permitted(permit: Permit) -> Response {
     Response::error(403, "token-not-allowed", &message)
 }
 
+/// The response to a player whose title could not be opened. Where tokens open titles, none is told
+/// of another than it has asked for.
+pub(crate) fn not_opened(shared: &Shared, name: &str, why: &OpenError) -> Response {
+    match why {
+        OpenError::NoTitle { .. } if shared.access.has_keys() => no_title(name, None),
+        why => open_failed(name, why),
+    }
+}
+
 /// The response to a request whose title could not be opened.
 pub(crate) fn open_failed(name: &str, why: &OpenError) -> Response {
     match why {
@@ -403,7 +412,7 @@ fn extend_first(
 /// The newest look at a recording, or what to do instead.
 fn newest_look(shared: &Shared, copy: StoredCopy, name: &str) -> Result<Arc<OpenTitle>, Decision> {
     match shared.content.newest(copy) {
-        Some(look) => look.map_err(|why| open_failed(name, &why).into()),
+        Some(look) => look.map_err(|why| not_opened(shared, name, &why).into()),
         None => Err(Decision::Look(copy, name.to_owned())),
     }
 }
@@ -546,7 +555,7 @@ fn progressive(
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
     if request.query("s").is_some() {
-        let session = find_session(shared, request, &name)?;
+        let session = find_session_of_file(shared, request, &name, DeliveryFormat::Progressive)?;
         let tracks = session.tracks().to_vec();
         let (title, part) = (&session.title, &session.presentation);
         let file = BuiltFile::Movie(tracks.clone());
@@ -598,7 +607,8 @@ fn transport_file(
 ) -> Result<Decision, Decision> {
     let asked = playback_params::rate(&request.query).map_err(|why| bad_parameter(&why))?;
     if request.query("s").is_some() {
-        let session = find_session(shared, request, &name)?;
+        let session =
+            find_session_of_file(shared, request, &name, DeliveryFormat::TransportStream)?;
         let (title, part) = (&session.title, &session.presentation);
         let lead = session.tracks().first().filter(|_| part.params.rate.is_some());
         let file = BuiltFile::Transport(*lead.ok_or_else(not_found)?);
@@ -835,7 +845,7 @@ pub(super) fn open_title(
         Err(OpenError::NoTitle { .. }) if shared.content.recording(name).is_some() => {
             Err(is_recorded(name).into())
         }
-        Err(why) => Err(open_failed(name, &why).into()),
+        Err(why) => Err(not_opened(shared, name, &why).into()),
     }
 }
 
@@ -873,6 +883,24 @@ fn find_session(
             failed(404, "session-unknown", "this title has no session with this token")
         }
     }
+}
+
+/// The session of a request's token, if it began at a file of the title `name` in this format: the
+/// session of a manifest may be of a title that is encrypted in segments alone, or of a part that
+/// no file has.
+fn find_session_of_file(
+    shared: &Shared,
+    request: &HttpRequest,
+    name: &str,
+    format: DeliveryFormat,
+) -> Result<Arc<PlayerSession>, Response> {
+    let session = find_session(shared, request, name)?;
+    if session.format == format {
+        return Ok(session);
+    }
+    let message = "the session with this token has segments; request this file without a token of a \
+                   session, and it begins its own";
+    Err(Response::error(404, "session-unknown", message))
 }
 
 /// The key of this number, for a player of a session of a title that is encrypted with it.

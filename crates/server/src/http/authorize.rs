@@ -39,6 +39,15 @@ pub(super) fn permit(
     })
 }
 
+/// The response to a client at `peer` with a session whose token of access is for another address.
+pub(super) fn other_client(peer: IpAddr) -> Response {
+    let message = format!(
+        "this session was begun with a token that is for another address than {peer}; begin another \
+         session at the manifest"
+    );
+    Response::error(403, "token-not-allowed", &message)
+}
+
 /// The viewer for whom a director asks; `None` for a request that is no director's. `Err`: the
 /// answer to a question that is not to be answered.
 pub(super) fn viewer(shared: &Shared, request: &HttpRequest) -> Result<Option<IpAddr>, Response> {

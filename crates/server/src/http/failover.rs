@@ -11,6 +11,7 @@
 //! decided as for any other.
 
 use super::answer::{ASK_EACH_TIME, Decision, key, not_found, not_permitted, open_title, play};
+use super::authorize;
 use super::request::HttpRequest;
 use super::resource::{self, TitleResource};
 use super::response::Response;
@@ -59,6 +60,10 @@ pub(super) fn of(
     if ticket.session != session || ticket.title != name {
         return Err(invalid("the ticket is of another session or title").into());
     }
+    let permit = permit_of(&ticket);
+    if let Some(peer) = request.peer.filter(|peer| !permit.is_for(*peer)) {
+        return Err(authorize::other_client(peer).into());
+    }
     let title = open_title(shared, name, opened.cloned())?;
     if title.version != ticket.version {
         let message = "this node has another version of the title, whose segments differ";
@@ -72,7 +77,7 @@ pub(super) fn of(
         None => return Err(Decision::BuildPresentation(title, params)),
     };
     let query = format!("?s={token}&ticket={text}");
-    let (name, permit) = (name.to_owned(), permit_of(&ticket));
+    let name = name.to_owned();
     Ok(Some(FailoverViewer { token, name, title, presentation, permit, query }))
 }
 

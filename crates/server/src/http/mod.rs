@@ -34,7 +34,7 @@ mod transfer;
 mod watch;
 mod worker;
 
-pub(crate) use answer::{not_admitted, open_failed};
+pub(crate) use answer::{not_admitted, not_opened, open_failed};
 pub(crate) use cmcd::Cmcd;
 pub(crate) use error_response::of as request_failed;
 pub(crate) use parts::PartRequest;

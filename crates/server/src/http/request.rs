@@ -72,6 +72,8 @@ pub(crate) struct HttpRequest {
     pub(crate) of_peer: Option<Box<(String, String)>>,
     /// The viewer for whom a director asks, once its question has been checked.
     pub(crate) viewer: Option<IpAddr>,
+    /// The client that the connection is of.
+    pub(crate) peer: Option<IpAddr>,
     /// The span that the player or a proxy has named.
     pub(crate) parent: Option<TraceContext>,
     pub(crate) body: AnnouncedBody,
@@ -206,6 +208,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         question: None,
         of_peer: None,
         viewer: None,
+        peer: None,
         parent: None,
         body: AnnouncedBody::default(),
         // An HTTP/1.0 connection ends with its response: a client that asks to keep it would have
@@ -335,10 +338,12 @@ fn take_target(target: &str, request: &mut HttpRequest) -> Result<(), HeadError>
 
 /// The path and query of a target. Servers must accept the absolute form, too (RFC 9112, 3.2.2).
 fn origin_form(target: &str) -> &str {
-    match target.get(..7).filter(|start| start.eq_ignore_ascii_case("http://")) {
-        Some(_) => target[7..].find('/').map_or("/", |slash| &target[7 + slash..]),
-        None => target,
-    }
+    let scheme = ["http://", "https://"].into_iter().find(|scheme| {
+        target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    });
+    let Some(scheme) = scheme else { return target };
+    let authority = &target[scheme.len()..];
+    authority.find('/').map_or("/", |slash| &authority[slash..])
 }
 
 /// Whether a target that may not be decoded is below the API's path.
@@ -453,6 +458,8 @@ mod tests {
             ("GET / HTTP/1.0\r\n\r\n", 200),
             ("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 200),
             ("GET http://a/b HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+            ("GET HTTPS://a HTTP/1.1\r\nHost: a\r\n\r\n", 200),
+            ("GET ftp://a/b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
             ("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 200),
             ("", 0),
             ("GET", 0),

@@ -258,6 +258,7 @@ impl Worker {
                 if request.is_for_api() {
                     return self.admin_request(id, exchange, *request);
                 }
+                request.peer = Some(peer);
                 match authorize::viewer(&self.shared, &request) {
                     Ok(viewer) => request.viewer = viewer,
                     Err(denied) => return self.send_response(id, exchange, denied),
@@ -273,6 +274,9 @@ impl Worker {
                     _ => None,
                 };
                 if let Some(session) = &session {
+                    if !session.permit.is_for(peer) {
+                        return self.send_response(id, exchange, authorize::other_client(peer));
+                    }
                     exchange.session = session.trace.map(|trace| trace.context());
                     exchange.number = Some(session.id);
                     self.note_session(id, session);

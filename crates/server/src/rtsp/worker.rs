@@ -104,6 +104,8 @@ struct RtspConnection {
     closing: bool,
     /// When the peer was last heard of.
     heard: Instant,
+    /// When its last request came; without one, when it connected.
+    asked: Instant,
     session: Option<RtspSession>,
     /// The title that a token of this player has opened.
     allowed: Option<(String, Permit)>,
@@ -257,6 +259,7 @@ impl RtspWorker {
             role: Role::Whole,
             closing: false,
             heard: now,
+            asked: now,
             session: None,
             allowed: None,
             adopted: None,
@@ -348,6 +351,7 @@ impl RtspWorker {
                 Incoming::Other(length) => connection.consume(length),
                 Incoming::Request(request, length) => {
                     connection.consume(length);
+                    connection.asked = Instant::now();
                     self.handle(id, request, None);
                 }
                 Incoming::Tunnel(head, length) => {
@@ -512,7 +516,8 @@ impl RtspWorker {
                 }
                 // The requests of a tunnel end with its replies.
                 None if matches!(connection.role, Role::Requests(..)) => {}
-                None if connection.waiting.is_none() && is_silent(connection.heard) => {
+                // Whatever else comes: what is between requests is no request.
+                None if connection.waiting.is_none() && is_silent(connection.asked) => {
                     idle.push(*id);
                 }
                 None => {}

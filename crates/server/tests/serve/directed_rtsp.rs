@@ -43,6 +43,7 @@ fn signed(secret: &[u8], change: impl FnOnce(&mut Ticket)) -> String {
         part: String::new(),
         max_height: None,
         priority: "normal".to_owned(),
+        client: None,
     };
     change(&mut ticket);
     ticket.sign(&ClusterSecret::from_bytes(secret).unwrap())

@@ -82,6 +82,29 @@ fn paths_with_tricks_are_not_found() {
 }
 
 #[test]
+fn the_session_of_a_manifest_opens_no_file() {
+    let serving = TestStore::with(&[&media().film]).serve();
+    let mut client = serving.client();
+    for manifest in [
+        "master.m3u8",
+        "master.m3u8?skip=1",
+        "master.m3u8?speed=-1",
+        "master-ts.m3u8",
+        "manifest.mpd",
+        "ondemand.mpd",
+    ] {
+        let text = client.get(&format!("/t/film/{manifest}")).text().to_owned();
+        let token = text.split_once("?s=").unwrap().1.get(..32).unwrap().to_owned();
+        for file in ["film.mp4", "film.ts"] {
+            let found = client.get(&format!("/t/{file}?s={token}"));
+            let is_refused =
+                found.status == 404 && ["session-unknown", "not-found"].contains(&&*found.error());
+            assert!(is_refused, "{manifest} {file}: {} {}", found.status, found.text());
+        }
+    }
+}
+
+#[test]
 fn a_token_is_valid_for_one_title_and_its_existing_tracks_and_segments() {
     let media = media();
     let fixture = TestStore::with(&[&media.film, &media.song]);

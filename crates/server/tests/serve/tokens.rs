@@ -4,6 +4,7 @@ use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, media};
 use server::access::{TitlePatterns, TokenClaims, new_key_file};
 use std::path::Path;
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn claims(change: impl FnOnce(&mut TokenClaims)) -> TokenClaims {
@@ -98,6 +99,52 @@ fn titles_list_and_views_are_opened_by_the_tokens_that_allow_them() {
     assert!(log.contains("?token=..."), "{log}");
     let signature = viewer.rsplit('.').next().unwrap();
     assert!(!log.contains(signature), "the log must not let its readers play");
+}
+
+#[test]
+fn a_session_is_for_the_address_that_its_token_is_for() {
+    let fixture = TestStore::with(&[&media().film]);
+    let keys = fixture.directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let bound = token(&keys, |claims| claims.ip = Some("127.0.0.1".parse().unwrap()));
+    let serving = fixture.serve_with(|config| config.tokens = Some(keys.clone()));
+    let base = format!("http://{}", serving.server.address());
+    let status = |from: &str, path: &str| {
+        let url = format!("{base}{path}");
+        let curl = Command::new("curl")
+            .args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code}"])
+            .args(["--interface", from, &url])
+            .output();
+        String::from_utf8(curl.expect("curl runs; apt install curl").stdout).unwrap()
+    };
+    let master = "/t/film/master.m3u8";
+    let manifest = serving.client().get(&format!("{master}?token={bound}"));
+    let list = &playlist_uris(manifest.text(), master)[0];
+    let segment = &playlist_uris(serving.client().get(list).text(), list)[1];
+    let of_file = serving.client().get(&format!("/t/film.mp4?token={bound}"));
+    let file = of_file.field("location").unwrap().to_owned();
+    for path in [&format!("{master}?token={bound}"), list, segment, &file] {
+        let statuses = ["127.0.0.1", "127.0.0.9"].map(|from| status(from, path));
+        assert_eq!(statuses, ["200", "403"], "{path}");
+    }
+    // Without an address in the token a player may change its own, as mobile ones do.
+    let free = token(&keys, |_| {});
+    let manifest = serving.client().get(&format!("{master}?token={free}"));
+    assert_eq!(status("127.0.0.9", &playlist_uris(manifest.text(), master)[0]), "200");
+}
+
+#[test]
+fn no_title_that_a_token_does_not_open_is_named() {
+    let serving = TestStore::with(&[&media().film]);
+    let keys = serving.directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let gone = token(&keys, |claims| claims.title = Some(TitlePatterns::One("filn".to_owned())));
+    let serving = serving.serve_with(|config| config.tokens = Some(keys.clone()));
+    for path in ["/t/filn/master.m3u8", "/t/filn.mp4", "/t/filn/thumbnails.vtt"] {
+        let answer = serving.client().get(&format!("{path}?token={gone}"));
+        assert_eq!((answer.status, &*answer.error()), (404, "no-title"), "{path}");
+        assert!(!answer.text().contains("'film'"), "{}", answer.text());
+    }
 }
 
 #[test]

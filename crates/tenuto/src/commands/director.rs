@@ -65,6 +65,7 @@ fn page_check(keys: &Path) -> Result<PageCheck, Failure> {
     let access = AccessControl::new(Some(keys)).map_err(|why| why.about("--tokens"))?;
     Ok(PageCheck::new(move |kind, token, client| {
         let need = match kind {
+            PageKind::Title(name) => TokenNeed::Title(name),
             PageKind::Titles => TokenNeed::TitleList,
             PageKind::Numbers => TokenNeed::Server,
         };

@@ -134,6 +134,13 @@ fn keys_of_a_server_go_to_drm_systems_alone(server: &Served, keys: &KeyServer) {
 fn what_cannot_be_encrypted_is_refused(dir: &TestDir, server: &Served) {
     let said = server.find("/t/cbcs.mp4").expect_err("a refusal");
     assert!(said.contains(" 403 ") && said.contains("encrypted"), "{said}");
+    // A session of its segments has a token, and does not open the file either.
+    for manifest in ["master.m3u8", "manifest.mpd"] {
+        let text = String::from_utf8(server.get(&format!("/t/cbcs/{manifest}"))).expect("text");
+        let token = text.split_once("?s=").and_then(|(_, rest)| rest.get(..32)).expect("a token");
+        let said = server.find(&format!("/t/cbcs.mp4?s={token}")).expect_err("a refusal");
+        assert!(said.contains(" 404 ") && said.contains("session-unknown"), "{said}");
+    }
     let key = format!("/t/cbcs/key/{}", "1d000000-0000-0000-0000-000000000001");
     assert!(server.find(&key).is_err(), "keys are given to sessions only");
     for path in ["/status", "/metrics", "/titles", "/sessions"] {

@@ -22,7 +22,7 @@ impl Worker {
                 Err(why) => {
                     let segment = request.path.get(1).map_or("", String::as_str);
                     let name = segment.strip_suffix(".mp4").unwrap_or(segment);
-                    self.send_response(id, exchange, answer::open_failed(name, &why));
+                    self.send_response(id, exchange, answer::not_opened(&self.shared, name, &why));
                 }
             },
             state => connection.state = state,

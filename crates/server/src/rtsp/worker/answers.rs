@@ -2,7 +2,7 @@
 
 use super::requests::reply_of_http;
 use super::{RtspWorker, WaitingRequest};
-use crate::http::{not_admitted, open_failed, request_failed};
+use crate::http::{not_admitted, not_opened, request_failed};
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Caller, CoreHandle, Event, RequestError, WorkerMessage};
 use crate::rtsp::deliveries::PlaybackThread;
@@ -67,7 +67,7 @@ impl RtspWorker {
                 Err(why) => {
                     let named = request.request_uri().and_then(|uri| target(uri.path()));
                     let name = named.map_or_else(String::new, |target| target.title);
-                    let reply = reply_of_http(open_failed(&name, &why), false);
+                    let reply = reply_of_http(not_opened(&self.shared, &name, &why), false);
                     self.reply(id, &request, reply);
                 }
             },

@@ -178,6 +178,10 @@ impl RtspWorker {
         if ticket.title != name {
             return Err(RtspReply::error(403, "the ticket is of another title"));
         }
+        let peer = self.connections.get(&id).map(|connection| connection.peer.ip());
+        if peer.is_some_and(|peer| !permit_of(&ticket).is_for(peer)) {
+            return Err(RtspReply::error(403, "the ticket is of a viewer at another address"));
+        }
         // A player has the ticket in the address that it repeats, also when it has played.
         let has = |connection: &RtspConnection| {
             connection.adopted.as_ref().is_some_and(|it| it.ticket == ticket.session)
@@ -243,7 +247,9 @@ impl RtspWorker {
         match self.shared.content.opened(name) {
             Ok(Some(title)) => Ok(Ok(title)),
             Ok(None) => Ok(Err(Next::Open(name.to_owned()))),
-            Err(why) => Err(reply_of_http(crate::http::open_failed(name, &why), false)),
+            Err(why) => {
+                Err(reply_of_http(crate::http::not_opened(&self.shared, name, &why), false))
+            }
         }
     }
 
