@@ -42,9 +42,12 @@ pub fn next(input: &[u8]) -> Incoming {
         TunnelStart::Partial if input.len() < MAX_MESSAGE => return Incoming::Partial,
         TunnelStart::Partial | TunnelStart::None => {}
     }
-    match Message::<Vec<u8>>::parse(head) {
-        Ok((Message::Request(request), length)) => Incoming::Request(Box::new(request), length),
-        Ok((_, length)) => Incoming::Other(length),
+    let (told_apart, left_out) = without_lookalikes(head);
+    match Message::<Vec<u8>>::parse(&*told_apart) {
+        Ok((Message::Request(request), length)) => {
+            Incoming::Request(Box::new(request), length + left_out)
+        }
+        Ok((_, length)) => Incoming::Other(length + left_out),
         Err(ParseError::Incomplete(missing))
             if input.len().saturating_add(missing.map_or(1, usize::from)) <= MAX_MESSAGE =>
         {
@@ -59,6 +62,39 @@ pub fn next(input: &[u8]) -> Incoming {
             Incoming::Rejected(RtspReply::error(400, text).with_cseq_of(head))
         }
     }
+}
+
+/// The input without the fields of its first head that `rtsp-types` takes for others, and their
+/// bytes: to it a name that begins with another is the same (`Accept-Language` and `Accept`).
+fn without_lookalikes(input: &[u8]) -> (Cow<'_, [u8]>, usize) {
+    let is_lookalike = |line: &[u8]| {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { return false };
+        let name = line[..colon].trim_ascii();
+        FIELDS.iter().any(|field| {
+            let shorter = name.len().min(field.len());
+            name.len() != field.len()
+                && name[..shorter].eq_ignore_ascii_case(&field.as_bytes()[..shorter])
+        })
+    };
+    let (mut kept, mut at) = (Vec::new(), 0);
+    let mut left_out = 0;
+    for line in input.split_inclusive(|byte| *byte == b'\n') {
+        if line.trim_ascii().is_empty() {
+            break;
+        }
+        // A line that is not complete yet, or the request line, is looked at by the parser.
+        if at > 0 && line.ends_with(b"\n") && is_lookalike(line) {
+            left_out += line.len();
+        } else {
+            kept.extend_from_slice(line);
+        }
+        at += line.len();
+    }
+    if left_out == 0 {
+        return (Cow::Borrowed(input), 0);
+    }
+    kept.extend_from_slice(&input[at..]);
+    (Cow::Owned(kept), left_out)
 }
 
 /// A reply to a request.
@@ -171,10 +207,58 @@ const MAX_MESSAGE: usize = 16 * 1024;
 /// The most received bytes that are kept: a packet of the player has up to 64 KiB.
 pub const MAX_INPUT: usize = 4 + 65_535;
 
+/// The fields that requests are asked for.
+const FIELDS: [&str; 20] = [
+    "Accept",
+    "Authorization",
+    "Bandwidth",
+    "Blocksize",
+    "Content-Length",
+    "Content-Type",
+    "CSeq",
+    "Frames",
+    "Immediate",
+    "Range",
+    "Rate-Control",
+    "Require",
+    "Scale",
+    "Seek-Style",
+    "Session",
+    "Speed",
+    "Supported",
+    "Transport",
+    "User-Agent",
+    "x-Dynamic-Rate",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tunnel::TunnelHalf;
+
+    #[test]
+    fn a_field_is_not_taken_for_one_that_its_name_begins_with() {
+        let request = |fields: &str| {
+            let text = format!("DESCRIBE rtsp://a/t/b RTSP/1.0\r\nCSeq: 1\r\n{fields}\r\nrest");
+            match next(text.as_bytes()) {
+                Incoming::Request(request, length) => {
+                    assert_eq!(&text[length..], "rest");
+                    let of = |name| value(&request, &name).map(str::to_owned);
+                    (of(rtsp_types::headers::ACCEPT), of(rtsp_types::headers::SESSION))
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        let some = |text: &str| Some(text.to_owned());
+        for (fields, wanted) in [
+            ("Accept-Language: en\r\nAccept-Ranges: npt\r\n", (None, None)),
+            ("Accept: a/b\r\nAccept-Language: en\r\nSes: x\r\n", (some("a/b"), None)),
+            ("ACCEPT-foo: x\r\naccept: a/b\r\nS: y\r\n", (some("a/b"), None)),
+            ("Session: 1\r\nSession-Id: 2\r\n", (None, some("1"))),
+        ] {
+            assert_eq!(request(fields), wanted, "{fields}");
+        }
+    }
 
     /// What is found in `input`, in short.
     fn found(input: &[u8]) -> String {

@@ -16,6 +16,7 @@ use device::sockets::Sockets;
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 /// A thread that has its socket loop and waits for [`PreparedThread::begin`].
@@ -55,6 +56,17 @@ pub(crate) struct ClientService<L> {
     pub(crate) limits: L,
 }
 
+/// Notes that its thread panics.
+struct FailureWatch(Arc<Shared>);
+
+impl Drop for FailureWatch {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.has_failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 impl<L: Send + 'static> PreparedThread<L> {
     /// Starts the thread `name` and waits until its socket loop exists. `serve` runs in it until
     /// the server stops. Without a listener nobody connects to it.
@@ -78,6 +90,7 @@ impl<L: Send + 'static> PreparedThread<L> {
             // handle.
             let Ok((parts, limits)) = begun.recv() else { return };
             let ServiceParts { shared, core, opener, api } = parts;
+            let _watched = FailureWatch(Arc::clone(&shared));
             let sockets = ClientSockets::new(sockets, shared.tls.as_ref(), protocol);
             serve(ClientService { number, sockets, messages, shared, core, opener, api, limits });
         })?;

@@ -13,6 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -64,8 +65,9 @@ pub(crate) fn spawn(
     workers: Vec<WorkerHandle>,
 ) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("opener".to_owned()).spawn(move || {
-        let answer = |task| {
-            let (caller, result) = perform(task, &shared, &core);
+        let answer = |task: Task| {
+            let caller = task.caller();
+            let result = guarded(|| perform(task, &shared, &core));
             let connection = caller.connection;
             workers[caller.worker].send(WorkerMessage::Opened { connection, result });
         };
@@ -91,32 +93,51 @@ pub(crate) fn spawn(
     })
 }
 
-fn perform(
-    task: Task,
-    shared: &Shared,
-    core: &CoreHandle,
-) -> (Caller, Result<Arc<OpenTitle>, OpenError>) {
+impl Task {
+    fn caller(&self) -> Caller {
+        match self {
+            Self::Open { caller, .. }
+            | Self::Look { caller, .. }
+            | Self::BuildFile { caller, .. }
+            | Self::BuildPresentation { caller, .. }
+            | Self::PlanTransport { caller, .. } => *caller,
+        }
+    }
+}
+
+/// The result of a task. A title on which this program fails is a failure for those who ask for it,
+/// and the others go on.
+fn guarded<T>(task: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
+    // What the task has begun to make is dropped with it; locks are taken whatever their holder did.
+    panic::catch_unwind(AssertUnwindSafe(task)).unwrap_or_else(|_| {
+        let message = "this server failed to prepare the title, which is a fault of the program; its \
+                       standard error has where: report that";
+        Err(OpenError::Failed(message.to_owned()))
+    })
+}
+
+fn perform(task: Task, shared: &Shared, core: &CoreHandle) -> Result<Arc<OpenTitle>, OpenError> {
     match task {
-        Task::Open { caller, name } => {
+        Task::Open { name, .. } => {
             let opened = shared.content.open(&name, core);
             if let Err(OpenError::NoKeys(why)) = &opened {
                 shared.log.line(|| json!({ "event": "no-keys", "title": name, "error": why }));
             }
-            (caller, opened)
+            opened
         }
-        Task::Look { caller, copy, name } => (caller, shared.content.look(copy, &name, core)),
-        Task::BuildFile { caller, title, presentation, file } => {
+        Task::Look { copy, name, .. } => shared.content.look(copy, &name, core),
+        Task::BuildFile { title, presentation, file, .. } => {
             presentation.build_file(&file);
-            (caller, Ok(title))
+            Ok(title)
         }
-        Task::BuildPresentation { caller, title, params } => {
+        Task::BuildPresentation { title, params, .. } => {
             // A failure is cached with the title: the HTTP thread finds it when it answers again.
             let _ = title.build_presentation(&params);
-            (caller, Ok(title))
+            Ok(title)
         }
-        Task::PlanTransport { caller, title, presentation } => {
+        Task::PlanTransport { title, presentation, .. } => {
             presentation.packaging.plan_transport();
-            (caller, Ok(title))
+            Ok(title)
         }
     }
 }
@@ -127,3 +148,15 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// Tasks that wait; one more is refused with a 503. A title opens in some milliseconds, so a full
 /// queue is seconds of waiting.
 const QUEUE: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_panics_is_a_failure_of_its_own() {
+        let failed = guarded::<()>(|| panic!("a title that this program cannot do"));
+        assert!(matches!(failed, Err(OpenError::Failed(why)) if why.contains("report")));
+        assert!(matches!(guarded(|| Ok(7)), Ok(7)));
+    }
+}

@@ -325,7 +325,8 @@ impl Server {
 
     /// Whether the server is running; false once it has stopped or failed.
     pub fn is_running(&self) -> bool {
-        self.threads.first().is_some_and(|core| !core.is_finished())
+        let is_deciding = self.threads.first().is_some_and(|core| !core.is_finished());
+        is_deciding && !self.reloader().shared().has_failed.load(Relaxed)
     }
 
     /// Waits until the server has stopped.

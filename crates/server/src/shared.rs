@@ -63,6 +63,8 @@ pub(crate) struct Shared {
     /// Per ended session, the least time in seconds by which its reads were early.
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
+    /// Set when a thread that serves clients has panicked: its clients wait for nothing.
+    pub(crate) has_failed: AtomicBool,
     /// Set when a store that was missing at the start can be opened.
     pub(crate) store_is_back: AtomicBool,
     pub(crate) info: ServerInfo,
@@ -222,6 +224,7 @@ impl Shared {
             // 1 ms to half a minute.
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             store_is_back: AtomicBool::new(false),
             info,
             notices: Mutex::default(),

@@ -1001,8 +1001,9 @@ fn health(shared: &Shared) -> Response {
     if shared.stopping.load(Ordering::Relaxed) {
         return stopping();
     }
-    if shared.is_stuck(shared.clock.now()) {
-        let message = "this server does not decide on sessions any more; restart it";
+    let has_failed = shared.has_failed.load(Ordering::Relaxed);
+    if has_failed || shared.is_stuck(shared.clock.now()) {
+        let message = "this server does not serve all its viewers any more; restart it";
         return Response::error(503, "stuck", message);
     }
     Response::json(200, &json!({ "status": "ok" }))

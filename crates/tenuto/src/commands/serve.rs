@@ -80,8 +80,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     if stop.load(Ordering::Relaxed) {
         out::note("stopping: no new viewer is admitted; a second signal ends the server at once");
     }
-    // Also after the server has ended by itself: its other stores must be closed.
-    server.stop(server.grace());
+    // Also after the server has ended by itself: its other stores must be closed. One that has
+    // failed keeps nobody, so that whoever watches it can start it again.
+    server.stop(if server.is_running() { server.grace() } else { Duration::ZERO });
     mounts.end(server.grace());
     Ok(server.wait()?)
 }

@@ -267,9 +267,7 @@ impl RtspWorker {
     ) -> Result<Next, RtspReply> {
         let (named, permit) = (named(request)?, self.permit(id));
         if let Some(accepted) = value(request, &ACCEPT)
-            && !["application/sdp", "application/*", "*/*"]
-                .iter()
-                .any(|kind| accepted.contains(kind))
+            && !accepts_sdp(accepted)
         {
             return Err(RtspReply::error(406, "descriptions are application/sdp; accept that"));
         }
@@ -546,6 +544,19 @@ fn check(request: &Asked) -> Option<RtspReply> {
 fn wants_replay(request: &Asked) -> bool {
     let options = value(request, &REQUIRE).unwrap_or_default();
     options.split(',').any(|option| option.trim() == replay::FEATURE)
+}
+
+/// Whether the value of an `Accept` field has SDP (RFC 2326, 12.1, as RFC 9110, 12.5.1).
+fn accepts_sdp(accepted: &str) -> bool {
+    accepted.split(',').any(|range| {
+        let (kind, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let is_excluded = parameters.split(';').any(|parameter| {
+            let quality = parameter.trim().strip_prefix("q=");
+            quality.is_some_and(|quality| quality.parse().is_ok_and(|it: f32| it == 0.0))
+        });
+        let kinds = ["application/sdp", "application/*", "*/*"];
+        !is_excluded && kinds.iter().any(|it| it.eq_ignore_ascii_case(kind.trim()))
+    })
 }
 
 /// The fields of ONVIF that a PLAY has.
