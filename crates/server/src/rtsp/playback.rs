@@ -114,7 +114,8 @@ pub(super) enum Step {
 
 impl Plan {
     /// A plan that starts where decoding can start, at or before `start`, or, where it `is_exact`,
-    /// with the picture that is shown then. A transport stream starts where decoding can.
+    /// with the picture that is shown then; before the first picture it starts with the sound at
+    /// `start`. A transport stream starts where decoding can.
     pub(super) fn new(
         packaging: &Packaging,
         tracks: &[TrackSetup],
@@ -142,7 +143,8 @@ impl Plan {
         let entry = video
             .and_then(|video| packaging.pushed(video.track, packaging.entry(video.track, start)?));
         let first = exact.map(|(_, shown)| shown).or(entry.map(|entry| entry.shown));
-        let first = first.map_or(start, |first| first.max(MediaTime::ZERO));
+        // Before the first picture there may be sound.
+        let first = first.map_or(start, |first| first.min(start).max(MediaTime::ZERO));
         Self { first, stop, is_exact: exact.is_some(), speed_milli, setups, replay }
     }
 }

@@ -308,12 +308,30 @@ fn ranges_pauses_and_speeds_are_played_as_the_replies_say() {
     assert_eq!((shown.len(), shown[149]), (150, 149 * 900));
 
     assert_eq!(player.ask("PLAY", "/t/film/", "Range: npt=1-\r\n").status, 200);
-    eventually("a packet comes", || player.read().is_some_and(|reply| reply.is_none()));
+    // Into the group of pictures that begins there.
+    let is_later = |packet: &Vec<u8>| timestamp(packet).wrapping_sub(timestamp(&pictures[0])) > 0;
+    eventually("a later picture comes", || {
+        let is_packet = player.read().is_some_and(|reply| reply.is_none());
+        is_packet
+            && player
+                .packets
+                .get(&0)
+                .is_some_and(|it| it.iter().filter(|p| is_later(p)).count() > 20)
+    });
+    let begin = |reply: &Reply| -> f64 {
+        let range = reply.field("Range").strip_prefix("npt=").unwrap();
+        range.split('-').next().unwrap().parse().unwrap()
+    };
     let reply = player.ask("PAUSE", "/t/film/", "");
-    assert!(reply.status == 200 && reply.field("Range").starts_with("npt=1."), "{reply:?}");
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let paused = begin(&reply);
     assert_eq!(server.status("/sessions"), 1, "a paused session goes on");
-    let reply = player.ask("PLAY", "/t/film/", "");
-    assert!(reply.field("Range").starts_with("npt=1.000-"), "{reply:?}");
+    // With the picture that is shown then, not with the key frame before it.
+    let resumed = begin(&player.ask("PLAY", "/t/film/", ""));
+    assert!(paused > 1.1 && (paused - 0.041..=paused).contains(&resumed), "{paused} {resumed}");
+    // At the key frame again, where a range is named.
+    let reply = player.ask("PLAY", "/t/film/", "Range: npt=1.5-\r\n");
+    assert!((begin(&reply) - 1.0).abs() < 1e-6, "{reply:?}");
     drop(player);
     assert_balanced(&server);
 }

@@ -401,9 +401,14 @@ impl RtspWorker {
         if transport.is_some() && !presentation.packaging.is_transport_planned() {
             return Ok(Next::PlanTransport(Arc::clone(&session.title), presentation));
         }
-        // A player that goes on here has what comes before (RFC 7826, 18.47).
-        let is_exact = asked.start.is_some()
-            && value(request, &SEEK_STYLE).is_some_and(|it| it.eq_ignore_ascii_case(FIRST_PRIOR));
+        // A player that goes on here has what comes before (RFC 7826, 18.47), and so has one that
+        // has paused (RFC 2326, 10.5).
+        let is_exact = match asked.start {
+            Some(_) => {
+                value(request, &SEEK_STYLE).is_some_and(|it| it.eq_ignore_ascii_case(FIRST_PRIOR))
+            }
+            None => session.engine.is_some() && value(request, &SCALE).is_none(),
+        };
         // What it has is shown meanwhile, so that it does not wait: its director asks another node.
         let max_wait = if is_exact && adopted.is_some() { MaxWait::default() } else { wait };
         let packaging = &presentation.packaging;
