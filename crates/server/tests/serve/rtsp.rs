@@ -2,7 +2,7 @@
 //! that give the stored LDUs.
 
 use crate::certificates::{Authority, connect};
-use crate::fixture::{TestServer, TestStore, eventually, media};
+use crate::fixture::{TestServer, TestStore, eventually, ffmpeg, media};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::version::TLS13;
@@ -334,6 +334,32 @@ fn ranges_pauses_and_speeds_are_played_as_the_replies_say() {
     assert!((begin(&reply) - 1.0).abs() < 1e-6, "{reply:?}");
     drop(player);
     assert_balanced(&server);
+}
+
+#[test]
+fn sound_before_the_first_picture_is_sent() {
+    let late = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rtsp-late.mp4");
+    ffmpeg(
+        "-f lavfi -i sine=440:d=3 -itsoffset 1.5 -f lavfi -i testsrc2=s=160x90:r=25:d=1.5 -map 1:v \
+         -map 0:a -c:v libx264 -preset ultrafast -g 25 -c:a aac",
+        &late,
+    );
+    let fixture = TestStore::with(&[&late]);
+    let server = fixture.serve_with(|config| {
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+    });
+    let mut player = Player::connect(&server);
+    let transports = [(0, "0-1"), (1, "2-3")];
+    let transports = transports
+        .map(|(track, channels)| (track, format!("RTP/AVP/TCP;unicast;interleaved={channels}")));
+    player.set_up("rtsp-late", &transports);
+    let reply = player.ask("PLAY", "/t/rtsp-late/", "Range: npt=0-2\r\n");
+    assert!(reply.field("Range").starts_with("npt=0.000-"), "{reply:?}");
+    player.read_to_goodbye(&[1, 3]);
+    let sent = |channel: u8| player.packets.get(&channel).map_or(0, Vec::len);
+    // 43 packets of sound in a second, and half a second of pictures.
+    assert!((80..=90).contains(&sent(2)), "{}", sent(2));
+    assert!(sent(0) >= 12, "{}", sent(0));
 }
 
 #[test]
