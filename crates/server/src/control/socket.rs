@@ -48,7 +48,7 @@ impl ControlSocket {
         let directory = path.parent().unwrap_or(path);
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         if !is_safe(directory)? {
-            let message = format!("{} belongs to another user", directory.display());
+            let message = format!("{} belongs to another user, or is a link", directory.display());
             let why = Reason::new(message, "remove it");
             return Err(io::Error::new(ErrorKind::PermissionDenied, why).into());
         }

@@ -107,7 +107,9 @@ impl TelemetrySender {
         counters: Arc<ExportCounters>,
     ) -> Result<Self, Reason> {
         let hint = "for example --otlp http://127.0.0.1:4318, the collector's port for HTTP";
-        let bad = |why: &str| Reason::new(format!("--otlp {} {why}", target.url), hint);
+        // A password in it is for nobody who reads what a server says.
+        let shown = target.url.rsplit('@').next().unwrap_or_default();
+        let bad = |why: &str| Reason::new(format!("--otlp {shown} {why}"), hint);
         let agent = outgoing::agent(&target.url, PATIENCE).map_err(bad)?;
         let fields = target.fields()?;
         let is_field = |(name, value): &(String, String)| {
