@@ -108,7 +108,7 @@ impl Task {
 /// The result of a task. A title on which this program fails is a failure for those who ask for it,
 /// and the others go on.
 fn guarded<T>(task: impl FnOnce() -> Result<T, OpenError>) -> Result<T, OpenError> {
-    // What the task has begun to make is dropped with it; locks are taken whatever their holder did.
+    // What the task has begun is dropped with it, and locks are taken whatever has happened.
     panic::catch_unwind(AssertUnwindSafe(task)).unwrap_or_else(|_| {
         let message = "this server failed to prepare the title, which is a fault of the program; its \
                        standard error has where: report that";
