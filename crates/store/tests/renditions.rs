@@ -62,6 +62,27 @@ fn files_with_the_same_key_frames_become_one_title() {
 }
 
 #[test]
+fn pictures_that_begin_after_the_sound_do_so_in_each_rendition() {
+    let dir = TempDir::new("late-renditions");
+    let late = "-filter:v setpts=PTS+1/TB -c:v libx264 -preset ultrafast -g 25 -sc_threshold 0";
+    let large = dir.clip("large.mp4", "640x360", &format!("{late} -c:a aac"));
+    // Without sound; FFmpeg puts the beginning of each file to zero.
+    let small = dir.clip("small.mkv", "320x180", &format!("{late} -an -bf 2"));
+    let stream = dir.clip("stream.ts", "160x90", &format!("{late} -an"));
+    let store = dir.store();
+    let (title, _) = take(&store, &[&large, &small, &stream]).unwrap();
+    let index = store.index(title.id).unwrap();
+    let packaging = media::Packaging::new(index, &media::PackagingOptions::default()).unwrap();
+    let first: Vec<f64> = (0..3)
+        .map(|track| {
+            let entry = packaging.entry(track, units::MediaTime::ZERO).unwrap();
+            packaging.pushed(track, entry).unwrap().shown.since_start().as_secs_f64()
+        })
+        .collect();
+    assert!(first.iter().all(|first| (first - 1.0).abs() < 0.002), "{first:?}");
+}
+
+#[test]
 fn files_with_other_key_frames_are_refused_and_leave_nothing() {
     let dir = TempDir::new("no-renditions");
     let large = dir.clip("large.mp4", "640x360", X264);

@@ -23,6 +23,9 @@ pub(super) struct RemuxPlan {
     /// Seconds from the start after which the edit lists show nothing more; `None` if they show all
     /// up to the end.
     pub(super) ends: Option<f64>,
+    /// Seconds by which each further file begins later than FFmpeg would have it: its first picture
+    /// then has the time of the first file's, which has sound before it perhaps.
+    pub(super) later: Vec<f64>,
 }
 
 /// A stream that is taken.
@@ -122,7 +125,7 @@ impl ProbeOutput {
         };
         let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
         let container = container(streams.iter().map(|stream| stream.codec.as_str()))?;
-        Ok(RemuxPlan { streams, container, texts, left_out, ends })
+        Ok(RemuxPlan { streams, container, texts, left_out, ends, later: Vec::new() })
     }
 
     /// The streams of the chosen programme; all streams where there is only one.
@@ -297,6 +300,16 @@ impl ProbeOutput {
             self.packets.iter().filter(|it| it.stream_index == stream.index).peekable();
         // A stream without a packet in the probed part has said nothing yet.
         packets.peek().is_some() && packets.all(|it| it.pts.is_none() && it.dts.is_none())
+    }
+
+    /// Seconds from the start of the file to the first picture of the stream that a plan takes of
+    /// it; zero where that is not known.
+    pub(super) fn first_picture(&self, plan: &RemuxPlan) -> f64 {
+        let seconds = |text: &Option<String>| text.as_ref()?.parse::<f64>().ok();
+        let video = plan.streams.iter().find(|taken| taken.video && taken.file == 0);
+        let stream = video.and_then(|video| self.streams.iter().find(|it| it.index == video.index));
+        let first = stream.and_then(|stream| seconds(&stream.start_time));
+        first.zip(seconds(&self.format.start_time)).map_or(0.0, |(first, start)| first - start)
     }
 
     /// Whether a stream's packets have no presentation times and FFmpeg does not derive them: AVI

@@ -43,6 +43,8 @@ pub(super) struct ProbedVersion {
 pub(super) struct ProbedFormat {
     pub(super) format_name: String,
     pub(super) duration: Option<String>,
+    /// Seconds at which the first of all streams begins.
+    pub(super) start_time: Option<String>,
     pub(super) tags: Tags,
 }
 
@@ -284,7 +286,7 @@ const ASK: &[&str] = &[
     "-read_intervals",
     "%+#32",
     "-show_entries",
-    "program_version=version:format=format_name,duration:\
+    "program_version=version:format=format_name,duration,start_time:\
      format_tags=major_brand,title,artist,album,album_artist,composer,performer,comment,\
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\

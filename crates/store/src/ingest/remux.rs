@@ -205,6 +205,7 @@ fn add_renditions(
         }
         let size = std::fs::metadata(other).map_or(0, |about| about.len());
         let more = probed.plan(size, None).map_err(|reason| job.refused(reason.about(&name)))?;
+        plan.later.push(found.first_picture(plan) - probed.first_picture(&more));
         plan.add_rendition(more, number + 1, &name).map_err(|reason| job.refused(reason))?;
     }
     Ok(())
@@ -306,7 +307,10 @@ impl FfmpegPipeline {
     ) -> Result<Self, StoreError> {
         let cpu = cpu_time(job);
         if !found.may_pack_pictures() {
-            let others = job.others.iter().map(|other| input(other));
+            let others = job.others.iter().zip(&plan.later).map(|(other, later)| {
+                let offset = ["-itsoffset".into(), format!("{later:.6}").into()];
+                offset.into_iter().chain(input(other)).collect()
+            });
             let inputs = std::iter::once(with_levels(job.input())).chain(others).collect();
             let place = |stream: &SelectedStream| format!("{}:{}", stream.file, stream.index);
             let arguments = arguments(inputs, plan, place);
