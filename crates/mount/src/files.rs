@@ -24,8 +24,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{
-    RecordingFile, RecordingLook, ReserveError, ReservedRate, ReservedReadError, RunningRecording,
-    Store, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord, TitleSelection,
+    IngestReport, RecordingFile, RecordingLook, ReserveError, ReservedRate, ReservedReadError,
+    RunningRecording, Store, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord,
+    TitleSelection,
 };
 use units::{BitRate, Hinted, float, locked};
 
@@ -879,8 +880,8 @@ impl StoreFiles {
 
     fn draft_released(&self, draft: &Arc<Draft>) {
         let Some(path) = locked(&self.state).path_of_unused(draft) else { return };
-        // A hidden file in the ingest folder waits for its name.
         if is_hidden_ingest(&path) {
+            draft.closed();
             return;
         }
         // An empty file was never written to, and not flushed; pages of a mapping may be written
@@ -899,8 +900,12 @@ impl StoreFiles {
     }
 
     fn seal(&self, draft: &Draft) -> FsResult<()> {
-        let sealed = draft.seal(self.owner.as_ref(), &|name| self.remove_title(name));
-        sealed.map_err(|error| self.told(&MountError::Store(error)))
+        self.sealed(draft.seal(self.owner.as_ref(), &|name| self.remove_title(name)))
+    }
+
+    fn sealed(&self, sealed: Result<Option<IngestReport>, StoreError>) -> FsResult<()> {
+        sealed.map_err(|error| self.told(&MountError::Store(error)))?;
+        Ok(())
     }
 
     pub(crate) fn unlink(&self, path: &str) -> FsResult<()> {
@@ -1080,6 +1085,9 @@ impl StoreFiles {
         there: Option<FilePlace>,
     ) -> FsResult<()> {
         let (name, becomes) = title_of(new)?;
+        if draft.is_closed() && !is_hidden_ingest(new) {
+            return self.take_in_as((name, becomes), draft, old, new, there);
+        }
         let rename = |title: Option<TitleId>| -> FsResult<(String, TitleKind)> {
             let Some(title) = title.and_then(|id| self.store().record_of(id)) else {
                 if there.is_some() {
@@ -1093,22 +1101,49 @@ impl StoreFiles {
             Ok((name, title.kind))
         };
         draft.rename(rename)?;
-        {
-            let mut state = locked(&self.state);
-            state.drafts.remove(old);
+        let mut state = locked(&self.state);
+        state.drafts.remove(old);
+        state.drafts.insert(new.to_owned(), Arc::clone(draft));
+        Ok(())
+    }
+
+    /// Makes a title of a complete file that has waited in the ingest folder, under the name that
+    /// it gets. What has the name is replaced when the title is durable; where it does not become
+    /// one, all is as before.
+    fn take_in_as(
+        &self,
+        title: (String, TitleKind),
+        draft: &Arc<Draft>,
+        old: &str,
+        new: &str,
+        there: Option<FilePlace>,
+    ) -> FsResult<()> {
+        let about = there.is_some().then(|| self.about(new)).transpose()?;
+        let remove = |name: &str| self.remove_title(name);
+        self.sealed(draft.seal_as(title, self.owner.as_ref(), &remove))?;
+        let (replaced, other) = match there {
+            Some(FilePlace::Draft(other)) => {
+                other.unlink();
+                locked(&self.state).let_go(new, &other);
+                (other.title(), Some(other))
+            }
+            Some(FilePlace::Title(other)) => (Some(other.id), None),
+            _ => (None, None),
+        };
+        // A title of another name has this path; one of the same name was replaced.
+        if let Some(other) = replaced.and_then(|id| self.store().record_of(id)) {
+            self.remove(&other.name)?;
+        }
+        let mut state = locked(&self.state);
+        if let Some(about) = about {
+            state.nodes.unlink(new, Some(Unlinked { about, draft: other }));
+        }
+        state.let_go(old, draft);
+        // Those who have it open go on; the last one lets go of it.
+        if state.users(draft).next().is_some() {
             state.drafts.insert(new.to_owned(), Arc::clone(draft));
         }
-        // A complete file in the ingest folder that has waited for its name.
-        if !draft.is_closed() || is_hidden_ingest(new) {
-            return Ok(());
-        }
-        let sealed = self.seal(draft);
-        // If its last close is still to be answered, that does the same.
-        let mut state = locked(&self.state);
-        if state.path_of_unused(draft).is_some() {
-            state.let_go(new, draft);
-        }
-        sealed
+        Ok(())
     }
 
     /// Renames all titles in a folder, one after another.
@@ -1558,3 +1593,126 @@ pub(crate) const LONGEST_NAME: usize = 255;
 
 /// Number of media files whose headers and indexes are kept in memory.
 const MOST_RECENT: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::{Path, PathBuf};
+    use store::{FormatOptions, SoleOwner};
+    use units::ByteCount;
+
+    /// The files of a store of its own in a folder of its own, and what they tell people.
+    struct TestFiles {
+        files: StoreFiles,
+        told: Arc<Mutex<Vec<String>>>,
+        folder: PathBuf,
+    }
+
+    impl TestFiles {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
+            std::fs::create_dir(&folder).unwrap();
+            let told = Arc::<Mutex<Vec<String>>>::default();
+            let files = StoreFiles::new(Self::owner(&folder), Self::options(&folder, &told));
+            Self { files, told, folder }
+        }
+
+        fn owner(folder: &Path) -> Arc<dyn TitleOwner> {
+            let path = folder.join("a.store");
+            let size = Some(ByteCount(SIZE));
+            Store::format(&path, &FormatOptions { size, ..<_>::default() }).unwrap();
+            Arc::new(SoleOwner(Store::open(&path).unwrap()))
+        }
+
+        fn options(folder: &Path, told: &Arc<Mutex<Vec<String>>>) -> StoreMountOptions {
+            let told = Arc::clone(told);
+            let tell = Arc::new(move |line: &str| locked(&told).push(line.to_owned()));
+            StoreMountOptions { read_only: false, spool: folder.to_owned(), rate: None, tell }
+        }
+
+        fn take_told(&self) -> Vec<String> {
+            std::mem::take(&mut locked(&self.told))
+        }
+
+        /// Writes a file at once, as a program that makes or empties it.
+        fn write(&self, path: &str, bytes: &[u8]) -> FsResult<()> {
+            let access = FileAccess { writes: true, truncates: true };
+            let (_, _, (handle, _)) = self.files.create(path, access, false)?;
+            let file = self.files.opened(handle)?;
+            if !bytes.is_empty() {
+                self.files.write(&file, 0, bytes)?;
+            }
+            let closed = self.files.flush(&file);
+            self.files.release(handle);
+            closed
+        }
+
+        fn read(&self, path: &str) -> FsResult<Vec<u8>> {
+            let (number, about) = self.files.look_up(path)?;
+            let (handle, _) = self.files.open(number, FileAccess::default())?;
+            let bytes = self
+                .files
+                .opened(handle)
+                .and_then(|file| self.files.read(&file, 0, usize::try_from(about.bytes).unwrap()));
+            self.files.release(handle);
+            bytes
+        }
+
+        fn names(&self, path: &str) -> Vec<String> {
+            self.files.list(path).into_iter().map(|(name, _)| name).collect()
+        }
+
+        #[track_caller]
+        fn fails(&self, result: FsResult<()>, errno: Errno) {
+            assert_eq!(result.unwrap_err().code(), errno.code(), "{:?}", self.take_told());
+        }
+    }
+
+    impl Drop for TestFiles {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    /// Bytes of a store for tests.
+    const SIZE: u64 = 32 << 20;
+
+    #[test]
+    fn a_failed_rename_of_what_waits_changes_nothing() {
+        let it = TestFiles::new("rename");
+        it.write("h2.mp4", b"there").unwrap();
+        it.write("full", b"old").unwrap();
+        let text = b"no film".as_slice();
+        it.write(".ingest/.a.mp4", text).unwrap();
+        let long = format!(".ingest/{}", "n".repeat(256));
+        let large = vec![7; usize::try_from(SIZE).unwrap()];
+        it.write(".ingest/.large", &large).unwrap();
+        for (from, to, errno) in [
+            // No media; a name that no title can have; more than the store has room for, also in
+            // the place of a file.
+            (".ingest/.a.mp4", ".ingest/h3.mp4", Errno::EINVAL),
+            (".ingest/.a.mp4", long.as_str(), Errno::ENAMETOOLONG),
+            (".ingest/.a.mp4", ".ingest/folder/a.mp4", Errno::ENOENT),
+            (".ingest/.large", "large", Errno::ENOSPC),
+            (".ingest/.large", "full", Errno::ENOSPC),
+            (".ingest/.large", ".ingest/.a.mp4/x", Errno::ENOENT),
+        ] {
+            it.fails(it.files.rename(from, to, false), errno);
+            assert_eq!(it.names(".ingest"), [".a.mp4", ".large"], "{to}");
+            assert_eq!(it.names(""), [".ingest", "full", "h2.mp4"], "{to}");
+            assert!(it.read(".ingest/.a.mp4").unwrap() == text);
+            assert!(it.read(".ingest/.large").unwrap() == large);
+            assert_eq!(it.read("full").unwrap(), b"old");
+        }
+        // It waits on: under another name, then as a file in the place of another, then it is gone.
+        it.files.rename(".ingest/.a.mp4", ".ingest/.b.mp4", false).unwrap();
+        it.files.rename(".ingest/.b.mp4", "full", false).unwrap();
+        assert_eq!(it.read("full").unwrap(), text);
+        it.files.unlink(".ingest/.large").unwrap();
+        assert_eq!(it.names(".ingest"), [""; 0]);
+        assert_eq!(it.names(""), [".ingest", "full", "h2.mp4"]);
+        let titles = it.files.store().titles();
+        let named = |name: &str| titles.iter().filter(|title| title.name == name).count();
+        assert_eq!((titles.len(), named("full"), named("h2.mp4")), (2, 1, 1));
+    }
+}
