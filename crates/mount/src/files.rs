@@ -1149,7 +1149,7 @@ impl StoreFiles {
     /// Renames all titles in a folder, one after another.
     fn rename_folder(&self, old: &str, new: &str, exists: bool) -> FsResult<()> {
         let inside = format!("{old}/");
-        if old == INGEST || new == INGEST || new.starts_with(&inside) {
+        if old == INGEST || new == INGEST || is_in_ingest(new) || new.starts_with(&inside) {
             return Err(Errno::EINVAL);
         }
         if exists && !self.list(new).is_empty() {
@@ -1517,8 +1517,9 @@ fn renamed(title: &TitleRecord, path: &str) -> FsResult<String> {
     }
 }
 
+/// Whether a path is in the ingest folder, at any depth: no title gets such a name.
 fn is_in_ingest(path: &str) -> bool {
-    split(path).0 == INGEST
+    path.strip_prefix(INGEST).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Whether it is a file in the ingest folder that waits for another name: copying programs write
@@ -1714,5 +1715,29 @@ mod tests {
         let titles = it.files.store().titles();
         let named = |name: &str| titles.iter().filter(|title| title.name == name).count();
         assert_eq!((titles.len(), named("full"), named("h2.mp4")), (2, 1, 1));
+    }
+
+    #[test]
+    fn no_title_gets_a_name_in_the_ingest_folder() {
+        let it = TestFiles::new("ingest");
+        it.files.make_folder("folder").unwrap();
+        it.write("folder/file", b"text").unwrap();
+        it.files.make_folder("empty").unwrap();
+        for (from, to) in [
+            ("folder", ".ingest/folder"),
+            ("empty", ".ingest/empty"),
+            ("folder", ".ingest/.hidden"),
+            ("folder/file", ".ingest/file"),
+        ] {
+            it.fails(it.files.rename(from, to, false), Errno::EINVAL);
+        }
+        it.fails(it.files.make_folder(".ingest/folder"), Errno::EINVAL);
+        // A command can give such a name; from there it can be taken back.
+        it.files.store().rename("folder/file", ".ingest/deep/file").unwrap();
+        it.fails(it.files.rename("empty", ".ingest/deep/empty", false), Errno::EINVAL);
+        it.fails(it.files.make_folder(".ingest/deep/folder"), Errno::EINVAL);
+        it.fails(it.write(".ingest/deep/new", b""), Errno::EINVAL);
+        it.files.rename(".ingest/deep", "deep", false).unwrap();
+        assert_eq!(it.read("deep/file").unwrap(), b"text");
     }
 }
