@@ -4,8 +4,8 @@
 //! ```text
 //!   create, write, truncate ──▶ spool file ──close──▶ store::ingest ──▶ title
 //!                                │    └──unlink, or an error (of a write, too)──▶ gone
-//!                                └──close of a hidden file in `.ingest`──▶ waits
-//!                                     a rename that fails changes nothing ◀──┘
+//!                                └──close of a hidden or an empty file in `.ingest`──▶ waits
+//!                                     a rename that fails changes nothing ◀─────────────┘
 //! ```
 
 use crate::MountError;
@@ -136,6 +136,12 @@ impl Draft {
     pub(crate) fn is_closed(&self) -> bool {
         let state = locked(&self.state);
         state.is_closed && !state.is_gone
+    }
+
+    /// Whether it has no bytes, and none are missing.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = locked(&self.state);
+        state.failed.is_none() && self.file.metadata().is_ok_and(|about| about.len() == 0)
     }
 
     /// The title that it has become, or that its bytes were copied from.

@@ -830,7 +830,7 @@ impl StoreFiles {
     fn close(&self, draft: &Arc<Draft>, path_when_opened: &str) -> FsResult<()> {
         // It may have been renamed meanwhile; an unlinked one has no path any more.
         let path = locked(&self.state).path_of(draft).map(str::to_owned);
-        if is_hidden_ingest(path.as_deref().unwrap_or(path_when_opened)) {
+        if waits_at(path.as_deref().unwrap_or(path_when_opened), draft) {
             draft.closed();
             return Ok(());
         }
@@ -880,8 +880,10 @@ impl StoreFiles {
 
     fn draft_released(&self, draft: &Arc<Draft>) {
         let Some(path) = locked(&self.state).path_of_unused(draft) else { return };
-        if is_hidden_ingest(&path) {
-            draft.closed();
+        if waits_at(&path, draft) {
+            if draft.closed() && !is_hidden_ingest(&path) {
+                (self.options.tell)(&format!("{path} is empty: {WAITS_FOR_BYTES}"));
+            }
             return;
         }
         // An empty file was never written to, and not flushed; pages of a mapping may be written
@@ -1085,7 +1087,7 @@ impl StoreFiles {
         there: Option<FilePlace>,
     ) -> FsResult<()> {
         let (name, becomes) = title_of(new)?;
-        if draft.is_closed() && !is_hidden_ingest(new) {
+        if draft.is_closed() && !waits_at(new, draft) {
             return self.take_in_as((name, becomes), draft, old, new, there);
         }
         let rename = |title: Option<TitleId>| -> FsResult<(String, TitleKind)> {
@@ -1522,6 +1524,12 @@ fn is_in_ingest(path: &str) -> bool {
     path.strip_prefix(INGEST).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Whether a file that is closed at this path waits in the ingest folder: for another name, or for
+/// its bytes, because programs make a file and write it later.
+fn waits_at(path: &str, draft: &Draft) -> bool {
+    is_hidden_ingest(path) || is_in_ingest(path) && draft.is_empty()
+}
+
 /// Whether it is a file in the ingest folder that waits for another name: copying programs write
 /// under a hidden name first.
 fn is_hidden_ingest(path: &str) -> bool {
@@ -1570,6 +1578,9 @@ fn errno_of(error: &StoreError) -> Errno {
 
 /// The folder in which a file becomes a media title.
 const INGEST: &str = ".ingest";
+
+/// What becomes of an empty file in the ingest folder.
+const WAITS_FOR_BYTES: &str = "it waits until something is written to it";
 
 /// The ending of the table of a title's LDUs.
 const TABLE_ENDING: &str = ".index";
@@ -1715,6 +1726,31 @@ mod tests {
         let titles = it.files.store().titles();
         let named = |name: &str| titles.iter().filter(|title| title.name == name).count();
         assert_eq!((titles.len(), named("full"), named("h2.mp4")), (2, 1, 1));
+    }
+
+    #[test]
+    fn an_empty_file_waits_for_its_bytes() {
+        let it = TestFiles::new("empty");
+        it.write(".ingest/zero.mov", b"").unwrap();
+        assert_eq!(it.names(".ingest"), ["zero.mov"]);
+        assert_eq!(it.read(".ingest/zero.mov").unwrap(), b"");
+        // Once only: programs make a file, and write it when they have opened it again.
+        it.write(".ingest/zero.mov", b"").unwrap();
+        let told = it.take_told();
+        assert_eq!(told, [".ingest/zero.mov is empty: it waits until something is written to it"]);
+        it.files.rename(".ingest/zero.mov", ".ingest/one.mov", false).unwrap();
+        assert_eq!(it.names(".ingest"), ["one.mov"]);
+        // What is written is taken in at the close, or refused as ever.
+        it.fails(it.write(".ingest/one.mov", b"no film"), Errno::EINVAL);
+        assert_eq!(it.names(".ingest"), [""; 0]);
+        it.write(".ingest/one.mov", b"").unwrap();
+        it.files.unlink(".ingest/one.mov").unwrap();
+        assert_eq!(it.names(".ingest"), [""; 0]);
+        // Under a name outside it is an empty file title.
+        it.write(".ingest/zero.mov", b"").unwrap();
+        it.files.rename(".ingest/zero.mov", "empty", false).unwrap();
+        assert_eq!((it.names(".ingest").len(), it.read("empty").unwrap()), (0, Vec::new()));
+        assert_eq!(it.files.store().titles()[0].name, "empty");
     }
 
     #[test]
