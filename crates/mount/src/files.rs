@@ -910,6 +910,26 @@ impl StoreFiles {
         Ok(())
     }
 
+    /// Tells which files have waited in the ingest folder in vain, and lets go of them: the mount
+    /// has ended.
+    pub(crate) fn tell_lost(&self) {
+        let drafts: Vec<_> = {
+            let state = locked(&self.state);
+            let all = state.drafts.iter();
+            all.map(|(path, draft)| (path.clone(), Arc::clone(draft))).collect()
+        };
+        let mut lost = Vec::new();
+        for (path, draft) in drafts.into_iter().filter(|(_, draft)| draft.is_closed()) {
+            draft.unlink();
+            locked(&self.state).let_go(&path, &draft);
+            lost.push(path);
+        }
+        if !lost.is_empty() {
+            let lost = lost.join(", ");
+            (self.options.tell)(&format!("unmounted: what waited in {INGEST} is lost: {lost}"));
+        }
+    }
+
     pub(crate) fn unlink(&self, path: &str) -> FsResult<()> {
         self.refuse_if_read_only()?;
         let about = self.about(path)?;
@@ -1775,5 +1795,19 @@ mod tests {
         it.fails(it.write(".ingest/deep/new", b""), Errno::EINVAL);
         it.files.rename(".ingest/deep", "deep", false).unwrap();
         assert_eq!(it.read("deep/file").unwrap(), b"text");
+    }
+
+    #[test]
+    fn files_that_waited_in_vain_are_named_once() {
+        let it = TestFiles::new("lost");
+        it.files.tell_lost();
+        it.write("file", b"text").unwrap();
+        it.write(".ingest/.a.mp4", b"text").unwrap();
+        it.write(".ingest/.b", b"").unwrap();
+        it.files.tell_lost();
+        it.files.tell_lost();
+        let lost = "unmounted: what waited in .ingest is lost: .ingest/.a.mp4, .ingest/.b";
+        assert_eq!(it.take_told(), [lost]);
+        assert_eq!(it.names(".ingest"), [""; 0]);
     }
 }

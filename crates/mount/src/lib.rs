@@ -205,7 +205,9 @@ impl StoreMount {
             detach(&self.at)?;
             self.is_off.store(true, Ordering::Relaxed);
         }
-        self.connection.abort()
+        self.connection.abort()?;
+        self.tell_lost();
+        Ok(())
     }
 
     fn take_off(&self, how: UnmountFlags) -> io::Result<()> {
@@ -216,13 +218,24 @@ impl StoreMount {
         Ok(())
     }
 
-    /// Waits until the last request is answered, and what was written is in the store.
+    /// Waits until the last request is answered, and what was written is in the store. What has
+    /// waited in the ingest folder in vain is told.
     pub fn join(self) {
         // An error of the connection to the kernel ends it, too.
-        let _ = self.session.join();
+        let Self { session, files, .. } = self;
+        let _ = session.join();
         // The kernel does not wait for the answer to a last close.
-        while Arc::strong_count(&self.files) > 1 {
+        while Arc::strong_count(&files) > 1 {
             std::thread::sleep(LOOK_AGAIN);
+        }
+        files.tell_lost();
+    }
+
+    /// Tells which files have waited in the ingest folder in vain, once it is over: nobody can
+    /// give them their names any more. Each is told once.
+    pub fn tell_lost(&self) {
+        if !self.is_connected() {
+            self.files.tell_lost();
         }
     }
 }
