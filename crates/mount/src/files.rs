@@ -906,7 +906,10 @@ impl StoreFiles {
     }
 
     fn sealed(&self, sealed: Result<Option<IngestReport>, StoreError>) -> FsResult<()> {
-        sealed.map_err(|error| self.told(&MountError::Store(error)))?;
+        let report = sealed.map_err(|error| self.told(&MountError::Store(error)))?;
+        if let Some(line) = report.as_ref().and_then(noted) {
+            (self.options.tell)(&line);
+        }
         Ok(())
     }
 
@@ -1556,6 +1559,15 @@ fn is_hidden_ingest(path: &str) -> bool {
     is_in_ingest(path) && split(path).1.starts_with('.')
 }
 
+/// The line for people on a title that was taken in: what is not in it, and further notes.
+fn noted(IngestReport { title, left_out, notes }: &IngestReport) -> Option<String> {
+    let left_out = (!left_out.is_empty()).then(|| format!("left out: {}", left_out.join(", ")));
+    let notes: Vec<_> = left_out.iter().chain(notes).map(String::as_str).collect();
+    // A note may have what FFmpeg said, which has lines.
+    let notes = notes.join("; ").lines().collect::<Vec<_>>().join(" ");
+    (!notes.is_empty()).then(|| format!("{}: {notes}", title.name))
+}
+
 /// The codec strings of the tracks of a title.
 fn codecs(index: &TitleIndex) -> String {
     let codecs = index.tracks.iter().map(|track| track.description.codec.as_str());
@@ -1809,5 +1821,21 @@ mod tests {
         let lost = "unmounted: what waited in .ingest is lost: .ingest/.a.mp4, .ingest/.b";
         assert_eq!(it.take_told(), [lost]);
         assert_eq!(it.names(".ingest"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_to_be_said_on_a_title_is_one_line() {
+        let it = TestFiles::new("notes");
+        it.write("news", b"text").unwrap();
+        let title = it.files.store().titles().remove(0);
+        let said = |left_out: &[&str], notes: &[&str]| {
+            let [left_out, notes] =
+                [left_out, notes].map(|of| of.iter().map(|it| (*it).to_owned()).collect());
+            noted(&IngestReport { title: title.clone(), left_out, notes })
+        };
+        assert_eq!(said(&[], &[]), None);
+        let whole = said(&["data stream 2", "data stream 3"], &["begins late", "FFmpeg: a\nb"]);
+        let wanted = "news: left out: data stream 2, data stream 3; begins late; FFmpeg: a b";
+        assert_eq!(whole.unwrap(), wanted);
     }
 }
