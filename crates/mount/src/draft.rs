@@ -3,7 +3,9 @@
 //!
 //! ```text
 //!   create, write, truncate ──▶ spool file ──close──▶ store::ingest ──▶ title
-//!                                   └──unlink, or an error (of a write, too)──▶ gone
+//!                                │    └──unlink, or an error (of a write, too)──▶ gone
+//!                                └──close of a hidden or an empty file in `.ingest`──▶ waits
+//!                                     a rename that fails changes nothing ◀─────────────┘
 //! ```
 
 use crate::MountError;
@@ -15,7 +17,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::{IngestOptions, Store, StoreError, TitleId, TitleOwner, TitleRecord, ingest};
+use store::{
+    IngestOptions, IngestReport, Store, StoreError, TitleId, TitleOwner, TitleRecord, ingest,
+};
 use units::{Reason, locked};
 
 /// A file that is being written, shared by all who have it open.
@@ -35,7 +39,7 @@ struct DraftState {
     becomes: TitleKind,
     /// Whether it has bytes that its title does not have.
     is_changed: bool,
-    /// Whether it was closed after its last change, and waits for its name.
+    /// Whether it was closed after its last change, and waits for its name or its bytes.
     is_closed: bool,
     /// Whether it was to become a title after its last change.
     is_tried: bool,
@@ -122,15 +126,27 @@ impl Draft {
         state.is_changed && !state.is_gone
     }
 
-    /// Records that the file is closed, and waits for another name.
-    pub(crate) fn closed(&self) {
-        locked(&self.state).is_closed = true;
+    /// Records that the file is closed, and waits for another name or for its bytes. Says whether
+    /// it has not waited before.
+    pub(crate) fn closed(&self) -> bool {
+        !std::mem::replace(&mut locked(&self.state).is_closed, true)
     }
 
-    /// Whether it was closed and waits for its name.
+    /// Whether it was closed and waits for its name or its bytes.
     pub(crate) fn is_closed(&self) -> bool {
         let state = locked(&self.state);
-        state.is_closed && state.is_changed
+        state.is_closed && !state.is_gone
+    }
+
+    /// Whether it has no bytes, and none are missing.
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = locked(&self.state);
+        state.failed.is_none() && self.file.metadata().is_ok_and(|about| about.len() == 0)
+    }
+
+    /// The title that it has become, or that its bytes were copied from.
+    pub(crate) fn title(&self) -> Option<TitleId> {
+        locked(&self.state).title
     }
 
     /// Whether its last close is to make a title of it: it has none with its bytes, and was not
@@ -155,19 +171,50 @@ impl Draft {
         locked(&self.state).is_gone = true;
     }
 
-    /// Makes a title of the file. A file title replaces a title of its name, which `remove` removes
-    /// when the new one is durable; a media title replaces nothing.
+    /// Makes a title of the file; `None` where it is unlinked. A file title replaces a title of its
+    /// name, which `remove` removes when the new one is durable; a media title replaces nothing.
     pub(crate) fn seal(
         &self,
         owner: &dyn TitleOwner,
         remove: &dyn Fn(&str) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        let (store, io) = (owner.store(), owner.background_io());
+    ) -> Result<Option<IngestReport>, StoreError> {
         // Held until it is a title: it is sealed once, and a rename waits.
         let mut state = locked(&self.state);
         if state.is_gone {
-            return Ok(());
+            return Ok(None);
         }
+        self.seal_locked(&mut state, owner, remove).map(Some)
+    }
+
+    /// Makes a title of the file as [`Draft::seal`] does, under another name and perhaps of another
+    /// kind. Where that fails, the file waits as before.
+    pub(crate) fn seal_as(
+        &self,
+        (name, becomes): (String, TitleKind),
+        owner: &dyn TitleOwner,
+        remove: &dyn Fn(&str) -> Result<(), StoreError>,
+    ) -> Result<Option<IngestReport>, StoreError> {
+        let mut state = locked(&self.state);
+        if state.is_gone {
+            return Ok(None);
+        }
+        let before = (std::mem::replace(&mut state.name, name), state.becomes);
+        state.becomes = becomes;
+        let sealed = self.seal_locked(&mut state, owner, remove);
+        if sealed.is_err() {
+            (state.name, state.becomes) = before;
+            state.is_tried = false;
+        }
+        sealed.map(Some)
+    }
+
+    fn seal_locked(
+        &self,
+        state: &mut DraftState,
+        owner: &dyn TitleOwner,
+        remove: &dyn Fn(&str) -> Result<(), StoreError>,
+    ) -> Result<IngestReport, StoreError> {
+        let (store, io) = (owner.store(), owner.background_io());
         state.is_tried = true;
         if let Some(failed) = state.failed {
             let (action, path) = ("write", self.spool.clone());
@@ -184,14 +231,14 @@ impl Draft {
         let files = [self.spool.clone()];
         let outcome = ingest(store, &files, &options, io, &mut |_| {}, &Default::default());
         let result = outcome.into_iter().next().expect("one file").result;
-        let sealed = result.map_err(|error| as_copied(error, &state.name))?.title;
+        let report = result.map_err(|error| as_copied(error, &state.name))?;
         if replaces {
             // The new title is durable: a crash from here on loses neither.
             remove(&state.name)?;
             store.rename(&name, &state.name)?;
         }
-        (state.title, state.is_changed) = (Some(sealed.id), false);
-        Ok(())
+        (state.title, state.is_changed, state.is_closed) = (Some(report.title.id), false, false);
+        Ok(report)
     }
 
     /// A name that no title has, for the time until the old title is removed.

@@ -24,8 +24,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{
-    RecordingFile, RecordingLook, ReserveError, ReservedRate, ReservedReadError, RunningRecording,
-    Store, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord, TitleSelection,
+    IngestReport, RecordingFile, RecordingLook, ReserveError, ReservedRate, ReservedReadError,
+    RunningRecording, Store, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord,
+    TitleSelection,
 };
 use units::{BitRate, Hinted, float, locked};
 
@@ -829,7 +830,7 @@ impl StoreFiles {
     fn close(&self, draft: &Arc<Draft>, path_when_opened: &str) -> FsResult<()> {
         // It may have been renamed meanwhile; an unlinked one has no path any more.
         let path = locked(&self.state).path_of(draft).map(str::to_owned);
-        if is_hidden_ingest(path.as_deref().unwrap_or(path_when_opened)) {
+        if waits_at(path.as_deref().unwrap_or(path_when_opened), draft) {
             draft.closed();
             return Ok(());
         }
@@ -879,8 +880,10 @@ impl StoreFiles {
 
     fn draft_released(&self, draft: &Arc<Draft>) {
         let Some(path) = locked(&self.state).path_of_unused(draft) else { return };
-        // A hidden file in the ingest folder waits for its name.
-        if is_hidden_ingest(&path) {
+        if waits_at(&path, draft) {
+            if draft.closed() && !is_hidden_ingest(&path) {
+                (self.options.tell)(&format!("{path} is empty: {WAITS_FOR_BYTES}"));
+            }
             return;
         }
         // An empty file was never written to, and not flushed; pages of a mapping may be written
@@ -899,8 +902,35 @@ impl StoreFiles {
     }
 
     fn seal(&self, draft: &Draft) -> FsResult<()> {
-        let sealed = draft.seal(self.owner.as_ref(), &|name| self.remove_title(name));
-        sealed.map_err(|error| self.told(&MountError::Store(error)))
+        self.sealed(draft.seal(self.owner.as_ref(), &|name| self.remove_title(name)))
+    }
+
+    fn sealed(&self, sealed: Result<Option<IngestReport>, StoreError>) -> FsResult<()> {
+        let report = sealed.map_err(|error| self.told(&MountError::Store(error)))?;
+        if let Some(line) = report.as_ref().and_then(noted) {
+            (self.options.tell)(&line);
+        }
+        Ok(())
+    }
+
+    /// Tells which files have waited in the ingest folder in vain, and lets go of them: the mount
+    /// has ended.
+    pub(crate) fn tell_lost(&self) {
+        let drafts: Vec<_> = {
+            let state = locked(&self.state);
+            let all = state.drafts.iter();
+            all.map(|(path, draft)| (path.clone(), Arc::clone(draft))).collect()
+        };
+        let mut lost = Vec::new();
+        for (path, draft) in drafts.into_iter().filter(|(_, draft)| draft.is_closed()) {
+            draft.unlink();
+            locked(&self.state).let_go(&path, &draft);
+            lost.push(path);
+        }
+        if !lost.is_empty() {
+            let lost = lost.join(", ");
+            (self.options.tell)(&format!("unmounted: what waited in {INGEST} is lost: {lost}"));
+        }
     }
 
     pub(crate) fn unlink(&self, path: &str) -> FsResult<()> {
@@ -1080,6 +1110,9 @@ impl StoreFiles {
         there: Option<FilePlace>,
     ) -> FsResult<()> {
         let (name, becomes) = title_of(new)?;
+        if draft.is_closed() && !waits_at(new, draft) {
+            return self.take_in_as((name, becomes), draft, old, new, there);
+        }
         let rename = |title: Option<TitleId>| -> FsResult<(String, TitleKind)> {
             let Some(title) = title.and_then(|id| self.store().record_of(id)) else {
                 if there.is_some() {
@@ -1093,28 +1126,55 @@ impl StoreFiles {
             Ok((name, title.kind))
         };
         draft.rename(rename)?;
-        {
-            let mut state = locked(&self.state);
-            state.drafts.remove(old);
+        let mut state = locked(&self.state);
+        state.drafts.remove(old);
+        state.drafts.insert(new.to_owned(), Arc::clone(draft));
+        Ok(())
+    }
+
+    /// Makes a title of a complete file that has waited in the ingest folder, under the name that
+    /// it gets. What has the name is replaced when the title is durable; where it does not become
+    /// one, all is as before.
+    fn take_in_as(
+        &self,
+        title: (String, TitleKind),
+        draft: &Arc<Draft>,
+        old: &str,
+        new: &str,
+        there: Option<FilePlace>,
+    ) -> FsResult<()> {
+        let about = there.is_some().then(|| self.about(new)).transpose()?;
+        let remove = |name: &str| self.remove_title(name);
+        self.sealed(draft.seal_as(title, self.owner.as_ref(), &remove))?;
+        let (replaced, other) = match there {
+            Some(FilePlace::Draft(other)) => {
+                other.unlink();
+                locked(&self.state).let_go(new, &other);
+                (other.title(), Some(other))
+            }
+            Some(FilePlace::Title(other)) => (Some(other.id), None),
+            _ => (None, None),
+        };
+        // A title of another name has this path; one of the same name was replaced.
+        if let Some(other) = replaced.and_then(|id| self.store().record_of(id)) {
+            self.remove(&other.name)?;
+        }
+        let mut state = locked(&self.state);
+        if let Some(about) = about {
+            state.nodes.unlink(new, Some(Unlinked { about, draft: other }));
+        }
+        state.let_go(old, draft);
+        // Those who have it open go on; the last one lets go of it.
+        if state.users(draft).next().is_some() {
             state.drafts.insert(new.to_owned(), Arc::clone(draft));
         }
-        // A complete file in the ingest folder that has waited for its name.
-        if !draft.is_closed() || is_hidden_ingest(new) {
-            return Ok(());
-        }
-        let sealed = self.seal(draft);
-        // If its last close is still to be answered, that does the same.
-        let mut state = locked(&self.state);
-        if state.path_of_unused(draft).is_some() {
-            state.let_go(new, draft);
-        }
-        sealed
+        Ok(())
     }
 
     /// Renames all titles in a folder, one after another.
     fn rename_folder(&self, old: &str, new: &str, exists: bool) -> FsResult<()> {
         let inside = format!("{old}/");
-        if old == INGEST || new == INGEST || new.starts_with(&inside) {
+        if old == INGEST || new == INGEST || is_in_ingest(new) || new.starts_with(&inside) {
             return Err(Errno::EINVAL);
         }
         if exists && !self.list(new).is_empty() {
@@ -1482,14 +1542,30 @@ fn renamed(title: &TitleRecord, path: &str) -> FsResult<String> {
     }
 }
 
+/// Whether a path is in the ingest folder, at any depth: no title gets such a name.
 fn is_in_ingest(path: &str) -> bool {
-    split(path).0 == INGEST
+    path.strip_prefix(INGEST).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Whether a file that is closed at this path waits in the ingest folder: for another name, or for
+/// its bytes, because programs make a file and write it later.
+fn waits_at(path: &str, draft: &Draft) -> bool {
+    is_hidden_ingest(path) || is_in_ingest(path) && draft.is_empty()
 }
 
 /// Whether it is a file in the ingest folder that waits for another name: copying programs write
 /// under a hidden name first.
 fn is_hidden_ingest(path: &str) -> bool {
     is_in_ingest(path) && split(path).1.starts_with('.')
+}
+
+/// The line for people on a title that was taken in: what is not in it, and further notes.
+fn noted(IngestReport { title, left_out, notes }: &IngestReport) -> Option<String> {
+    let left_out = (!left_out.is_empty()).then(|| format!("left out: {}", left_out.join(", ")));
+    let notes: Vec<_> = left_out.iter().chain(notes).map(String::as_str).collect();
+    // A note may have what FFmpeg said, which has lines.
+    let notes = notes.join("; ").lines().collect::<Vec<_>>().join(" ");
+    (!notes.is_empty()).then(|| format!("{}: {notes}", title.name))
 }
 
 /// The codec strings of the tracks of a title.
@@ -1535,6 +1611,9 @@ fn errno_of(error: &StoreError) -> Errno {
 /// The folder in which a file becomes a media title.
 const INGEST: &str = ".ingest";
 
+/// What becomes of an empty file in the ingest folder.
+const WAITS_FOR_BYTES: &str = "it waits until something is written to it";
+
 /// The ending of the table of a title's LDUs.
 const TABLE_ENDING: &str = ".index";
 
@@ -1558,3 +1637,205 @@ pub(crate) const LONGEST_NAME: usize = 255;
 
 /// Number of media files whose headers and indexes are kept in memory.
 const MOST_RECENT: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::{Path, PathBuf};
+    use store::{FormatOptions, SoleOwner};
+    use units::ByteCount;
+
+    /// The files of a store of its own in a folder of its own, and what they tell people.
+    struct TestFiles {
+        files: StoreFiles,
+        told: Arc<Mutex<Vec<String>>>,
+        folder: PathBuf,
+    }
+
+    impl TestFiles {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
+            std::fs::create_dir(&folder).unwrap();
+            let told = Arc::<Mutex<Vec<String>>>::default();
+            let files = StoreFiles::new(Self::owner(&folder), Self::options(&folder, &told));
+            Self { files, told, folder }
+        }
+
+        fn owner(folder: &Path) -> Arc<dyn TitleOwner> {
+            let path = folder.join("a.store");
+            let size = Some(ByteCount(SIZE));
+            Store::format(&path, &FormatOptions { size, ..<_>::default() }).unwrap();
+            Arc::new(SoleOwner(Store::open(&path).unwrap()))
+        }
+
+        fn options(folder: &Path, told: &Arc<Mutex<Vec<String>>>) -> StoreMountOptions {
+            let told = Arc::clone(told);
+            let tell = Arc::new(move |line: &str| locked(&told).push(line.to_owned()));
+            StoreMountOptions { read_only: false, spool: folder.to_owned(), rate: None, tell }
+        }
+
+        fn take_told(&self) -> Vec<String> {
+            std::mem::take(&mut locked(&self.told))
+        }
+
+        /// Writes a file at once, as a program that makes or empties it.
+        fn write(&self, path: &str, bytes: &[u8]) -> FsResult<()> {
+            let access = FileAccess { writes: true, truncates: true };
+            let (_, _, (handle, _)) = self.files.create(path, access, false)?;
+            let file = self.files.opened(handle)?;
+            if !bytes.is_empty() {
+                self.files.write(&file, 0, bytes)?;
+            }
+            let closed = self.files.flush(&file);
+            self.files.release(handle);
+            closed
+        }
+
+        fn read(&self, path: &str) -> FsResult<Vec<u8>> {
+            let (number, about) = self.files.look_up(path)?;
+            let (handle, _) = self.files.open(number, FileAccess::default())?;
+            let bytes = self
+                .files
+                .opened(handle)
+                .and_then(|file| self.files.read(&file, 0, usize::try_from(about.bytes).unwrap()));
+            self.files.release(handle);
+            bytes
+        }
+
+        fn names(&self, path: &str) -> Vec<String> {
+            self.files.list(path).into_iter().map(|(name, _)| name).collect()
+        }
+
+        #[track_caller]
+        fn fails(&self, result: FsResult<()>, errno: Errno) {
+            assert_eq!(result.unwrap_err().code(), errno.code(), "{:?}", self.take_told());
+        }
+    }
+
+    impl Drop for TestFiles {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    /// Bytes of a store for tests.
+    const SIZE: u64 = 32 << 20;
+
+    #[test]
+    fn a_failed_rename_of_what_waits_changes_nothing() {
+        let it = TestFiles::new("rename");
+        it.write("h2.mp4", b"there").unwrap();
+        it.write("full", b"old").unwrap();
+        let text = b"no film".as_slice();
+        it.write(".ingest/.a.mp4", text).unwrap();
+        let long = format!(".ingest/{}", "n".repeat(256));
+        let large = vec![7; usize::try_from(SIZE).unwrap()];
+        it.write(".ingest/.large", &large).unwrap();
+        for (from, to, errno) in [
+            // No media; a name that no title can have; more than the store has room for, also in
+            // the place of a file.
+            (".ingest/.a.mp4", ".ingest/h3.mp4", Errno::EINVAL),
+            (".ingest/.a.mp4", long.as_str(), Errno::ENAMETOOLONG),
+            (".ingest/.a.mp4", ".ingest/folder/a.mp4", Errno::ENOENT),
+            (".ingest/.large", "large", Errno::ENOSPC),
+            (".ingest/.large", "full", Errno::ENOSPC),
+            (".ingest/.large", ".ingest/.a.mp4/x", Errno::ENOENT),
+        ] {
+            it.fails(it.files.rename(from, to, false), errno);
+            assert_eq!(it.names(".ingest"), [".a.mp4", ".large"], "{to}");
+            assert_eq!(it.names(""), [".ingest", "full", "h2.mp4"], "{to}");
+            assert!(it.read(".ingest/.a.mp4").unwrap() == text);
+            assert!(it.read(".ingest/.large").unwrap() == large);
+            assert_eq!(it.read("full").unwrap(), b"old");
+        }
+        // It waits on: under another name, then as a file in the place of another, then it is gone.
+        it.files.rename(".ingest/.a.mp4", ".ingest/.b.mp4", false).unwrap();
+        it.files.rename(".ingest/.b.mp4", "full", false).unwrap();
+        assert_eq!(it.read("full").unwrap(), text);
+        it.files.unlink(".ingest/.large").unwrap();
+        assert_eq!(it.names(".ingest"), [""; 0]);
+        assert_eq!(it.names(""), [".ingest", "full", "h2.mp4"]);
+        let titles = it.files.store().titles();
+        let named = |name: &str| titles.iter().filter(|title| title.name == name).count();
+        assert_eq!((titles.len(), named("full"), named("h2.mp4")), (2, 1, 1));
+    }
+
+    #[test]
+    fn an_empty_file_waits_for_its_bytes() {
+        let it = TestFiles::new("empty");
+        it.write(".ingest/zero.mov", b"").unwrap();
+        assert_eq!(it.names(".ingest"), ["zero.mov"]);
+        assert_eq!(it.read(".ingest/zero.mov").unwrap(), b"");
+        // Once only: programs make a file, and write it when they have opened it again.
+        it.write(".ingest/zero.mov", b"").unwrap();
+        let told = it.take_told();
+        assert_eq!(told, [".ingest/zero.mov is empty: it waits until something is written to it"]);
+        it.files.rename(".ingest/zero.mov", ".ingest/one.mov", false).unwrap();
+        assert_eq!(it.names(".ingest"), ["one.mov"]);
+        // What is written is taken in at the close, or refused as ever.
+        it.fails(it.write(".ingest/one.mov", b"no film"), Errno::EINVAL);
+        assert_eq!(it.names(".ingest"), [""; 0]);
+        it.write(".ingest/one.mov", b"").unwrap();
+        it.files.unlink(".ingest/one.mov").unwrap();
+        assert_eq!(it.names(".ingest"), [""; 0]);
+        // Under a name outside it is an empty file title.
+        it.write(".ingest/zero.mov", b"").unwrap();
+        it.files.rename(".ingest/zero.mov", "empty", false).unwrap();
+        assert_eq!((it.names(".ingest").len(), it.read("empty").unwrap()), (0, Vec::new()));
+        assert_eq!(it.files.store().titles()[0].name, "empty");
+    }
+
+    #[test]
+    fn no_title_gets_a_name_in_the_ingest_folder() {
+        let it = TestFiles::new("ingest");
+        it.files.make_folder("folder").unwrap();
+        it.write("folder/file", b"text").unwrap();
+        it.files.make_folder("empty").unwrap();
+        for (from, to) in [
+            ("folder", ".ingest/folder"),
+            ("empty", ".ingest/empty"),
+            ("folder", ".ingest/.hidden"),
+            ("folder/file", ".ingest/file"),
+        ] {
+            it.fails(it.files.rename(from, to, false), Errno::EINVAL);
+        }
+        it.fails(it.files.make_folder(".ingest/folder"), Errno::EINVAL);
+        // A command can give such a name; from there it can be taken back.
+        it.files.store().rename("folder/file", ".ingest/deep/file").unwrap();
+        it.fails(it.files.rename("empty", ".ingest/deep/empty", false), Errno::EINVAL);
+        it.fails(it.files.make_folder(".ingest/deep/folder"), Errno::EINVAL);
+        it.fails(it.write(".ingest/deep/new", b""), Errno::EINVAL);
+        it.files.rename(".ingest/deep", "deep", false).unwrap();
+        assert_eq!(it.read("deep/file").unwrap(), b"text");
+    }
+
+    #[test]
+    fn files_that_waited_in_vain_are_named_once() {
+        let it = TestFiles::new("lost");
+        it.files.tell_lost();
+        it.write("file", b"text").unwrap();
+        it.write(".ingest/.a.mp4", b"text").unwrap();
+        it.write(".ingest/.b", b"").unwrap();
+        it.files.tell_lost();
+        it.files.tell_lost();
+        let lost = "unmounted: what waited in .ingest is lost: .ingest/.a.mp4, .ingest/.b";
+        assert_eq!(it.take_told(), [lost]);
+        assert_eq!(it.names(".ingest"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_to_be_said_on_a_title_is_one_line() {
+        let it = TestFiles::new("notes");
+        it.write("news", b"text").unwrap();
+        let title = it.files.store().titles().remove(0);
+        let said = |left_out: &[&str], notes: &[&str]| {
+            let [left_out, notes] =
+                [left_out, notes].map(|of| of.iter().map(|it| (*it).to_owned()).collect());
+            noted(&IngestReport { title: title.clone(), left_out, notes })
+        };
+        assert_eq!(said(&[], &[]), None);
+        let whole = said(&["data stream 2", "data stream 3"], &["begins late", "FFmpeg: a\nb"]);
+        let wanted = "news: left out: data stream 2, data stream 3; begins late; FFmpeg: a b";
+        assert_eq!(whole.unwrap(), wanted);
+    }
+}

@@ -33,6 +33,7 @@ mod titles_fs;
 use connection::FuseConnection;
 use files::StoreFiles;
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use std::fmt;
@@ -127,7 +128,9 @@ pub struct StoreMount {
     session: BackgroundSession,
     files: Arc<StoreFiles>,
     at: PathBuf,
-    /// Whether this process has unmounted it: what is mounted there now belongs to others.
+    /// The device number of the file system.
+    device: u64,
+    /// Whether it was unmounted: what is mounted there now belongs to others.
     is_off: AtomicBool,
     connection: FuseConnection,
 }
@@ -171,13 +174,26 @@ impl StoreMount {
         let about = rustix::fs::stat(at).map_err(|error| refused(error.into()))?;
         read_ahead(about.st_dev);
         let connection = FuseConnection::new(device, rustix::fs::minor(about.st_dev));
-        let is_off = AtomicBool::new(false);
-        Ok(Self { session, files, at: at.to_owned(), is_off, connection })
+        let (device, is_off) = (about.st_dev, AtomicBool::new(false));
+        Ok(Self { session, files, at: at.to_owned(), device, is_off, connection })
     }
 
     /// Whether it is still mounted; another program may unmount it.
     pub fn is_mounted(&self) -> bool {
         !self.session.guard.is_finished()
+    }
+
+    /// The device number of the file system, which [`is_on`] knows it by.
+    pub fn device(&self) -> u64 {
+        self.device
+    }
+
+    /// Whether it is what programs find at its directory. If not, it leaves that alone from now on.
+    pub fn is_in_place(&self) -> bool {
+        let is_off = self.is_off.load(Ordering::Relaxed);
+        let is_in_place = !is_off && self.is_mounted() && is_on(&self.at, self.device);
+        self.is_off.store(!is_in_place, Ordering::Relaxed);
+        is_in_place
     }
 
     /// Whether programs can still use it. After [`StoreMount::unmount`] those that use a copy of it
@@ -205,7 +221,9 @@ impl StoreMount {
             detach(&self.at)?;
             self.is_off.store(true, Ordering::Relaxed);
         }
-        self.connection.abort()
+        self.connection.abort()?;
+        self.tell_lost();
+        Ok(())
     }
 
     fn take_off(&self, how: UnmountFlags) -> io::Result<()> {
@@ -216,13 +234,24 @@ impl StoreMount {
         Ok(())
     }
 
-    /// Waits until the last request is answered, and what was written is in the store.
+    /// Waits until the last request is answered, and what was written is in the store. What has
+    /// waited in the ingest folder in vain is told.
     pub fn join(self) {
         // An error of the connection to the kernel ends it, too.
-        let _ = self.session.join();
+        let Self { session, files, .. } = self;
+        let _ = session.join();
         // The kernel does not wait for the answer to a last close.
-        while Arc::strong_count(&self.files) > 1 {
+        while Arc::strong_count(&files) > 1 {
             std::thread::sleep(LOOK_AGAIN);
+        }
+        files.tell_lost();
+    }
+
+    /// Tells which files have waited in the ingest folder in vain, once it is over: nobody can
+    /// give them their names any more. Each is told once.
+    pub fn tell_lost(&self) {
+        if !self.is_connected() {
+            self.files.tell_lost();
         }
     }
 }
@@ -274,8 +303,18 @@ fn helper(at: &Path, detach: bool) -> io::Result<()> {
     }
 }
 
+/// Whether the file system with this device number is what programs find at a directory. Asks the
+/// kernel only, and not the file system, which may be slow.
+pub fn is_on(at: &Path, device: u64) -> bool {
+    let about = statx(CWD, at, AtFlags::STATX_DONT_SYNC, StatxFlags::empty());
+    about.is_ok_and(|it| rustix::fs::makedev(it.stx_dev_major, it.stx_dev_minor) == device)
+}
+
 /// Refuses a directory that cannot be mounted on, or whose files would be hidden.
-fn refuse_unusable(at: &Path) -> Result<(), MountError> {
+///
+/// # Errors
+/// [`MountError::Directory`].
+pub fn refuse_unusable(at: &Path) -> Result<(), MountError> {
     let refused = |reason: String, hint| MountError::Directory { at: at.to_owned(), reason, hint };
     match std::fs::read_dir(at).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),

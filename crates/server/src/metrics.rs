@@ -403,7 +403,10 @@ impl Scrape {
         out.counter("mount_reserved_bytes", help, bytes)?;
         let missed = readers.missed.load(Ordering::Relaxed);
         let help = "Bytes of mounted files with a reserved rate that were read without it";
-        out.counter("mount_unreserved_bytes", help, missed)
+        out.counter("mount_unreserved_bytes", help, missed)?;
+        let unmounted = readers.unmounted.load(Ordering::Relaxed);
+        let help = "Mounts of stores that have ended without the server's doing";
+        out.counter("mounts_lost", help, unmounted)
     }
 
     fn channels(&self, out: &mut Out<'_, '_>) -> fmt::Result {

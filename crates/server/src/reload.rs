@@ -203,7 +203,7 @@ pub(crate) struct Reloader {
 }
 
 impl Reloader {
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 

@@ -38,6 +38,7 @@ use crate::log::Log;
 use crate::membership::Membership;
 use crate::messages::{CoreHandle, Event, WorkerHandle, WorkerMessage};
 use crate::missing_stores::{self, MissingStore};
+use crate::mount_log::MountLog;
 use crate::mount_reads::MountReaders;
 use crate::node_records;
 use crate::opener::{self, Opener};
@@ -246,6 +247,11 @@ impl Server {
     /// store is open as long as its owner is kept.
     pub fn title_owners(&self) -> &[(PathBuf, Arc<dyn TitleOwner>)] {
         &self.title_owners
+    }
+
+    /// The log for what the mounts of the stores have to tell.
+    pub fn mount_log(&self) -> MountLog {
+        MountLog::new(self.reloader().shared())
     }
 
     /// Notes on this start for people, one line each: calibrations made, guarantees chosen.

@@ -26,7 +26,7 @@ use std::thread;
 use std::time::Duration;
 use units::{Hinted, Moment, SlotIndex};
 
-/// Counts reads at reserved rates, for the metrics.
+/// Counts what the metrics have of mounts: reads at reserved rates, for the most part.
 #[derive(Debug, Default)]
 pub(crate) struct ReaderCounters {
     /// Files with a reservation now.
@@ -37,6 +37,8 @@ pub(crate) struct ReaderCounters {
     pub(crate) bytes: AtomicU64,
     /// Bytes read without the reservation that their file had.
     pub(crate) missed: AtomicU64,
+    /// Mounts that have ended without the server's doing.
+    pub(crate) unmounted: AtomicU64,
 }
 
 /// State that all threads of a server read.

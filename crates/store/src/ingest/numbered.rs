@@ -96,7 +96,8 @@ impl NumberedPictures {
     /// Finds the pictures of a pattern.
     pub(super) fn find(pattern: &Path, rate: PictureRate) -> Result<Self, Reason> {
         let name = NumberedName::of(pattern).ok_or_else(|| {
-            let hint = "name numbered pictures, such as shot.%06d.dpx, or leave --fps out";
+            let hint = "name numbered pictures, such as shot.%06d.dpx, of 19 digits at most, or \
+                        leave --fps out";
             Reason::new("its name has no place for a number", hint)
         })?;
         let folder = pattern.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -195,7 +196,8 @@ impl NumberedName {
         let name = pattern.file_name()?.to_str()?;
         name.match_indices('%').find_map(|(at, _)| {
             let (digits, after) = name[at + 1..].split_once('d')?;
-            let is_count = digits.len() <= 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+            let is_count =
+                digits.len() <= "019".len() && digits.bytes().all(|byte| byte.is_ascii_digit());
             let digits = if digits.is_empty() { 1 } else { digits.parse().ok()? };
             let (before, after) = (name[..at].to_owned(), after.to_owned());
             (is_count && digits <= MOST_DIGITS).then_some(Self { before, digits, after })
@@ -264,8 +266,8 @@ const MOST_A_SECOND: u32 = 1000;
 /// The most pictures of a title: eleven hours of film, and as many as a mount numbers.
 const MOST_PICTURES: usize = 999_999;
 
-/// The digits of a number, and the last number, in FFmpeg.
-const MOST_DIGITS: usize = 10;
+/// The digits of a number, zeros in front included, and the last number, in FFmpeg.
+const MOST_DIGITS: usize = 19;
 const LAST: u32 = i32::MAX as u32;
 
 /// The gaps that an error names.
@@ -306,13 +308,17 @@ mod tests {
             ("a%b_%3d.png", "a%b_007.png", Some(7), Some("a%b")),
             ("%04d.exr", "0001.exr", Some(1), None),
             ("%04d.exr", "9999999999.exr", None, None),
+            ("%010d.png", "0000000001.png", Some(1), None),
+            ("%010d.png", "2147483648.png", None, None),
+            ("a.%019d.png", "a.0000000000000000240.png", Some(240), Some("a")),
+            ("a.%019d.png", "a.000000000000000240.png", None, Some("a")),
         ] {
             let path = Path::new("/shots").join(pattern);
             let name = NumberedName::of(&path).expect(pattern);
             assert_eq!(name.number(file), number, "{pattern} {file}");
             assert_eq!(title_of(&path).as_deref(), title, "{pattern}");
         }
-        for pattern in ["shot.dpx", "100%.dpx", "%s.dpx", "%-5d.png", "%11d.png", "%099d.png"] {
+        for pattern in ["shot.dpx", "100%.dpx", "%s.dpx", "%-5d.png", "%020d.png", "%099d.png"] {
             assert_eq!(NumberedName::of(Path::new(pattern)), None, "{pattern}");
         }
     }

@@ -5,13 +5,13 @@ use crate::args::stores::MountArgs;
 use crate::args::viewing::ServeArgs;
 use crate::failure::{Code, Failure};
 use crate::out;
-use mount::{StoreMount, StoreMountOptions, detach, take_off_dead};
+use mount::{StoreMount, StoreMountOptions, detach, is_on, refuse_unusable, take_off_dead};
 use serde_json::json;
-use server::Server;
+use server::{MountLog, Server};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -85,8 +85,9 @@ fn tell(args: &MountArgs, titles: u64) {
     ));
 }
 
-/// The directories on which a server's stores are mounted now.
-type MountPoints = Arc<Mutex<BTreeSet<PathBuf>>>;
+/// The directories on which a server's stores are mounted now, with the device number of each
+/// mount.
+pub(crate) type MountPoints = Arc<Mutex<BTreeMap<PathBuf, u64>>>;
 
 /// Stops a server with mounted stores: the flag is set by the first signal, and a second one ends
 /// the process, with nothing mounted that it leaves behind.
@@ -107,7 +108,7 @@ impl MountedStop {
         let wait = move || {
             for _ in &mut signals {
                 if told.swap(true, Ordering::Relaxed) {
-                    for at in locked(&mounted).iter() {
+                    for at in locked(&mounted).keys() {
                         // There is no further remedy.
                         let _ = detach(at);
                     }
@@ -123,12 +124,57 @@ impl MountedStop {
     pub(crate) fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
     }
+
+    /// Where the stores are mounted, at any time.
+    pub(crate) fn points(&self) -> MountPoints {
+        Arc::clone(&self.points)
+    }
+}
+
+/// The directory of a store's mount in the directory of `--mount`.
+fn place_of(store: &Path, directory: &Path) -> PathBuf {
+    directory.join(store.file_name().unwrap_or_default())
+}
+
+/// Makes the directory of a mount, without what a killed server has left there: one is to start
+/// again without help.
+fn make_place(at: &Path) -> Result<(), Failure> {
+    take_off_dead(at);
+    std::fs::create_dir_all(at).map_err(|error| {
+        Failure::new(format!("cannot make {}: {error}", at.display()))
+            .hint("name a directory for --mount in which this user may make others")
+    })
+}
+
+/// Refuses a restart after which a store could not be mounted. `points`: where they are now; the
+/// restart unmounts them.
+pub(crate) fn refuse_unmountable(args: &ServeArgs, points: &MountPoints) -> Result<(), Failure> {
+    let Some(directory) = &args.mount else { return Ok(()) };
+    for at in args.stores.iter().map(|store| place_of(store, directory)) {
+        let device = locked(points).get(&at).copied();
+        if device.is_some_and(|device| is_on(&at, device)) {
+            continue;
+        }
+        make_place(&at)?;
+        refuse_unusable(&at)?;
+    }
+    Ok(())
 }
 
 /// The mounted stores of a server.
 pub(crate) struct ServedMounts {
-    mounts: Vec<(PathBuf, StoreMount)>,
+    mounts: Vec<ServedMount>,
     points: MountPoints,
+    log: MountLog,
+}
+
+/// A mounted store of a server.
+struct ServedMount {
+    store: PathBuf,
+    at: PathBuf,
+    mount: StoreMount,
+    /// Whether another program has unmounted it. Copies of it may still be used.
+    is_gone: bool,
 }
 
 impl ServedMounts {
@@ -142,33 +188,55 @@ impl ServedMounts {
         // On the way out with an error, those that are mounted by then are unmounted.
         let (mut mounts, points) = (Vec::new(), MountPoints::default());
         let points = stop.map_or(points, |stop| Arc::clone(&stop.points));
-        let Some(directory) = &args.mount else { return Ok(Self { mounts, points }) };
+        let log = server.mount_log();
+        let Some(directory) = &args.mount else { return Ok(Self { mounts, points, log }) };
         for (store, owner) in server.title_owners() {
-            let at = directory.join(store.file_name().unwrap_or_default());
-            // A server that was killed is to start again without help.
-            take_off_dead(&at);
-            std::fs::create_dir_all(&at).map_err(|error| {
-                Failure::new(format!("cannot make {}: {error}", at.display()))
-                    .hint("name a directory for --mount in which this user may make others")
-            })?;
+            let at = place_of(store, directory);
+            make_place(&at)?;
+            let (logged, named) = (log.clone(), store.clone());
             let options = StoreMountOptions {
                 read_only: false,
                 spool: PathBuf::from(SPOOL),
                 rate: args.mount_rate,
-                tell: Arc::new(out::note),
+                tell: Arc::new(move |text: &str| {
+                    out::note(text);
+                    logged.note(&named, text);
+                }),
             };
             let mount = StoreMount::start(Arc::clone(owner), &at, options)?;
-            locked(&points).insert(at.clone());
+            locked(&points).insert(at.clone(), mount.device());
             out::note(&format!("{} is mounted on {}", store.display(), at.display()));
-            mounts.push((at, mount));
+            mounts.push(ServedMount { store: store.clone(), at, mount, is_gone: false });
         }
-        Ok(Self { mounts, points })
+        Ok(Self { mounts, points, log })
+    }
+
+    /// Tells of those that another program has unmounted since the last call.
+    pub(crate) fn tell_unmounted(&mut self) {
+        for ServedMount { store, at, mount, is_gone } in &mut self.mounts {
+            if *is_gone {
+                mount.tell_lost();
+                continue;
+            }
+            if mount.is_in_place() {
+                continue;
+            }
+            *is_gone = true;
+            locked(&self.points).remove(at);
+            let (name, directory) = (store.display(), at.display());
+            out::note(&format!(
+                "{name} is not mounted on {directory} any more: another program has unmounted it. \
+                 Files that are copied there now are not in the store; a restart in place mounts it \
+                 again, if the directory is empty then"
+            ));
+            self.log.unmounted(store, at);
+        }
     }
 
     /// Unmounts them when the programs that use them have ended, at the latest after `patience`.
     pub(crate) fn end(self, patience: Duration) {
         let end = Instant::now() + patience;
-        for (at, mount) in self.mounts {
+        for ServedMount { at, mount, .. } in self.mounts {
             loop {
                 let here = mount.unmount();
                 if here.is_ok() && !mount.is_connected() {

@@ -2,7 +2,7 @@
 //! SIGUSR2 lets the program start anew in its place.
 
 use crate::args::viewing::ServeArgs;
-use crate::commands::mount::{MountedStop, ServedMounts};
+use crate::commands::mount::{MountPoints, MountedStop, ServedMounts, refuse_unmountable};
 use crate::failure::Failure;
 use crate::successor::Successor;
 use crate::{config_file, limits, out};
@@ -49,7 +49,9 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     };
     let successor = Successor::of_this_process()?;
     limits::raise_open_files();
-    let mut server = begin(args, &config, &successor)?;
+    let points = mounted.as_ref().map_or_else(MountPoints::default, MountedStop::points);
+    let next = NextProgram { successor, points };
+    let mut server = begin(args, &config, &next)?;
     let mut mounts = ServedMounts::start(&server, args, mounted.as_ref())?;
     while !stop.load(Ordering::Relaxed) && server.is_running() {
         if reload.swap(false, Ordering::Relaxed) {
@@ -71,9 +73,10 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         }
         if server.is_to_restart() {
             mounts.end(BEFORE_A_RESTART);
-            server = replace(server, &config, &successor)?;
+            server = replace(server, &config, &next)?;
             mounts = ServedMounts::start(&server, args, mounted.as_ref())?;
         }
+        mounts.tell_unmounted();
         server.take_notices().iter().for_each(|line| out::note(line));
         std::thread::sleep(LOOK_FOR_SIGNALS);
     }
@@ -96,7 +99,7 @@ fn noted(signal: i32) -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// Starts the server, in the place of the one before it if there was one in this process.
-fn begin(args: &ServeArgs, config: &ServerConfig, next: &Successor) -> Result<Server, Failure> {
+fn begin(args: &ServeArgs, config: &ServerConfig, next: &NextProgram) -> Result<Server, Failure> {
     let Some(before) = Handover::inherited()? else {
         let server = prepared(Server::start(config.clone())?, next);
         tell(args, config, &server);
@@ -111,19 +114,35 @@ fn begin(args: &ServeArgs, config: &ServerConfig, next: &Successor) -> Result<Se
 }
 
 /// A server that can read its configuration again, and be replaced.
-fn prepared(server: Server, next: &Successor) -> Server {
+fn prepared(server: Server, next: &NextProgram) -> Server {
     server.reads_again_from(|| Ok(config(&config_file::serve_again()?)));
     let next = next.clone();
     server.checks_successor_by(move || next.check());
     server
 }
 
+/// What a restart in place leads to.
+#[derive(Clone)]
+struct NextProgram {
+    successor: Successor,
+    /// Where the stores are mounted until then.
+    points: MountPoints,
+}
+
+impl NextProgram {
+    /// The reason for which this program must go on, if there is one.
+    fn check(&self) -> Result<(), Reason> {
+        self.successor.check()?;
+        Ok(refuse_unmountable(&config_file::serve_again()?, &self.points)?)
+    }
+}
+
 /// Executes the program anew in this process. Where that fails, this one goes on with the
 /// configuration that the other was to have.
-fn replace(server: Server, config: &ServerConfig, next: &Successor) -> Result<Server, Failure> {
+fn replace(server: Server, config: &ServerConfig, next: &NextProgram) -> Result<Server, Failure> {
     out::note("restarting: connections wait until the program has begun anew");
     let handover = server.hand_over()?;
-    let why = next.execute(&handover);
+    let why = next.successor.execute(&handover);
     out::note(&format!("the program could not be started, and this one goes on: {why}"));
     let again = config_file::serve_again().map(|args| self::config(&args));
     let config = again.unwrap_or_else(|_| config.clone());

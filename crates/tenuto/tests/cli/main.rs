@@ -20,6 +20,7 @@ mod mounted;
 mod mounted_copies;
 mod mounted_errors;
 mod mounted_growing;
+mod mounted_ingest;
 mod mounted_nfs;
 mod mounted_random;
 mod mounted_rate;

@@ -72,7 +72,7 @@ impl Mounted {
         self.at.join(name).to_str().expect("UTF-8").to_owned()
     }
 
-    fn names(&self, folder: &str) -> Vec<String> {
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.at.join(folder)).expect("a folder");
         let mut names: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -6,6 +6,8 @@
 use crate::mounted::{LeftMount, Mounted, noise, run};
 use crate::program::{TestDir, program};
 use crate::served::restarted;
+use rustix::mount::UnmountFlags;
+use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
@@ -94,4 +96,54 @@ fn a_server_restarts_and_stops_though_its_mount_has_a_copy() {
                 the copy get errors from now on";
     assert_eq!(said.matches(told).count(), 2, "{said}");
     dir.ok("check a.store --scrub");
+}
+
+/// A server goes on when somebody unmounts its store, and says so. A restart that could not mount
+/// it again is refused.
+#[test]
+fn a_store_that_is_unmounted_by_others_is_told_and_ends_no_session() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = with_a_title();
+    let (at, _left) = (dir.path("mnt/a.store"), LeftMount(dir.path("mnt/a.store")));
+    let mut command = program(&dir.path(""));
+    command.stderr(Stdio::piped());
+    let mut server = dir.serve_by(command, "--mount mnt --grace 1s --access-log log");
+    let file = at.join("a.bin");
+    until("it is mounted soon after the start", || file.exists());
+    fs::write(at.join(".ingest/.waits"), "text").unwrap();
+    until("it is unmounted", || rustix::mount::unmount(&at, UnmountFlags::empty()).is_ok());
+    let event = |name: &str| {
+        let log = String::from_utf8(dir.read("log")).unwrap();
+        let mut lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.find(|line| line["event"] == name)
+    };
+    until("it is told", || event("unmounted").is_some() && event("mount-note").is_some());
+    let told = event("unmounted").unwrap();
+    assert_eq!((&told["store"], &told["directory"]), (&"a.store".into(), &"mnt/a.store".into()));
+    let lost = event("mount-note").unwrap()["note"].to_string();
+    assert!(lost.contains("what waited in .ingest is lost: .ingest/.waits"), "{lost}");
+    let metrics = run(&["curl", "-sf", &format!("{}/metrics", server.origin)]);
+    assert!(metrics.contains("\ntenuto_mounts_lost_total 1\n"), "{metrics}");
+    // What is copied there now would be hidden.
+    fs::write(&file, "beneath").unwrap();
+    let why = restarted(&dir, &server, "not-restarted")["error"].to_string();
+    assert!(why.contains("cannot mount on mnt/a.store: it is not empty"), "{why}");
+    run(&["curl", "-sf", "-o", "/dev/null", &format!("{}/metrics", server.origin)]);
+    fs::remove_file(&file).unwrap();
+    restarted(&dir, &server, "restarted");
+    until("it is mounted again", || file.exists());
+    // A restart of a server whose mount is in place is as ever.
+    fs::write(dir.path("log"), "").unwrap();
+    restarted(&dir, &server, "restarted");
+    until("it is mounted again", || file.exists());
+    run(&["kill", "-TERM", &server.child.id().to_string()]);
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    let mut said = String::new();
+    server.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let told = "a.store is not mounted on mnt/a.store any more: another program has unmounted it";
+    assert_eq!(said.matches(told).count(), 1, "{said}");
+    // At a start it is an error.
+    fs::write(&file, "beneath").unwrap();
+    let run = dir.run("serve a.store --listen 127.0.0.1:0 --mount mnt");
+    assert!(run.code == Some(1) && run.err.contains("it is not empty"), "{}", run.err);
 }

@@ -112,7 +112,7 @@ const POSIX: [Row; 41] = [
 ];
 
 /// What a store has not: the table "What does not apply" of the guide.
-const NOT_APPLICABLE: [Row; 12] = [
+const NOT_APPLICABLE: [Row; 13] = [
     ("a hard link", |it| fs::hard_link(it.at("file"), it.at("x")), Errno::PERM),
     ("a symbolic link", |it| std::os::unix::fs::symlink(it.at("file"), it.at("x")), Errno::PERM),
     (
@@ -151,6 +151,7 @@ const NOT_APPLICABLE: [Row; 12] = [
     ("a long path", |it| fs::create_dir(it.at("full").join("p".repeat(251))), Errno::NAMETOOLONG),
     ("a folder in .ingest", |it| fs::create_dir(it.at(".ingest/folder")), Errno::INVAL),
     ("a title into .ingest", |it| it.rename("file", ".ingest/file"), Errno::INVAL),
+    ("a folder into .ingest", |it| it.rename("full", ".ingest/full"), Errno::INVAL),
     ("removing .ingest", |it| fs::remove_dir(it.at(".ingest")), Errno::BUSY),
 ];
 
@@ -241,7 +242,8 @@ fn a_copy_for_which_the_spool_has_no_room_leaves_nothing() {
         let said = String::from_utf8_lossy(&copied.stderr);
         assert!(!copied.status.success() && said.contains("No space left"), "{name}: {said}");
         let names = || {
-            let names = fs::read_dir(mounted.path("")).unwrap();
+            let folders = ["", ".ingest"].map(|it| fs::read_dir(mounted.path(it)).unwrap());
+            let names = folders.into_iter().flatten();
             names.map(|name| name.unwrap().file_name()).collect::<Vec<_>>()
         };
         // The kernel releases a file some time after its close.
