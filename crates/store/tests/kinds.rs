@@ -336,6 +336,45 @@ fn numbered_pictures_are_one_title_or_the_reason_is_told() {
     refused(whole, Some("25"), missing);
 }
 
+#[test]
+fn numbered_pictures_without_their_end_are_damaged() {
+    let dir = TempDir::new("kinds-cut-pictures");
+    let store = dir.store();
+    let source = "-f lavfi -i testsrc2=size=160x90:rate=25:duration=0.12";
+    for (name, words) in [
+        ("a.%d.dpx", "-pix_fmt gbrp10be"),
+        ("b.%d.exr", "-pix_fmt gbrpf32le -compression none"),
+        ("c.%d.exr", "-pix_fmt gbrpf32le -compression zip16"),
+        ("d.%d.png", ""),
+        ("e.%d.jpg", ""),
+        ("f.%d.jp2", "-c:v jpeg2000"),
+    ] {
+        dir.ffmpeg(&format!("{source} {words}"), name);
+        let pattern = dir.file(name);
+        let options = |allow_damaged| IngestOptions {
+            name: Some(format!("{name} {allow_damaged}")),
+            fps: Some("25".parse().unwrap()),
+            allow_damaged,
+            ..IngestOptions::default()
+        };
+        let whole = take_with(&store, &pattern, &options(true)).unwrap();
+        assert!(whole.notes.is_empty(), "{name}: {whole:?}");
+        let second = dir.file(&name.replace("%d", "2"));
+        let file = std::fs::OpenOptions::new().write(true).open(&second).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 40).unwrap();
+        let error = take_with(&store, &pattern, &options(false)).unwrap_err().one_line();
+        let told =
+            format!("the end of 1 picture is missing, the first is {}", name.replace("%d", "2"));
+        assert!(error.contains(&told) && error.contains("--allow-damaged"), "{name}: {error}");
+    }
+    // A picture of another format under the name of this one.
+    std::fs::copy(dir.file("b.1.exr"), dir.file("a.2.dpx")).unwrap();
+    let options = IngestOptions { fps: Some("25".parse().unwrap()), ..IngestOptions::default() };
+    let error = take_with(&store, &dir.file("a.%d.dpx"), &options).unwrap_err().one_line();
+    let told = "a.1.dpx has 160x90 in DPX, a.2.dpx has 160x90 in OpenEXR";
+    assert!(error.contains(told), "{error}");
+}
+
 /// A transport stream with the payload of these PIDs scrambled.
 fn scrambled(stream: &[u8], pids: &[u16]) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(1);

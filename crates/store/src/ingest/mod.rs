@@ -27,6 +27,7 @@ mod matroska;
 mod metadata;
 mod numbered;
 mod parts;
+mod picture_end;
 mod picture_size;
 mod plan;
 mod probe;

@@ -6,10 +6,11 @@
 //! ```
 //!
 //! The demuxer is the only one that reads files beside the one that it was given: those whose names
-//! the user has given with a pattern. Pictures are not decoded: one that is damaged behind its head
-//! is kept as it is.
+//! the user has given with a pattern. Pictures are not decoded: one that is damaged between its
+//! head and its end is kept as it is.
 
-use super::picture_size::{PictureSize, picture_size};
+use super::picture_end::is_cut;
+use super::picture_size::{PictureFormat, PictureSize, part, picture_size};
 use super::probe::local;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -160,33 +161,77 @@ impl NumberedPictures {
         words
     }
 
-    /// The reason for which the pictures are no title, if two differ in their size, or one has
-    /// none. `goes_on` is asked between them.
-    pub(super) fn differing<E>(
+    /// Looks at all pictures. `Err` within: why they are no title, if two differ in their size or
+    /// format. `goes_on` is asked between them.
+    pub(super) fn look<E>(
         &self,
         mut goes_on: impl FnMut() -> Result<(), E>,
-    ) -> Result<Option<Reason>, E> {
-        let mut before: Option<(String, Option<PictureSize>)> = None;
+    ) -> Result<Result<CutPictures, Reason>, E> {
+        let mut before: Option<(String, Look)> = None;
+        let mut cut = CutPictures::default();
         for number in self.first..=self.first + (self.count - 1) {
             goes_on()?;
             let name = self.name.with(number);
-            let size = File::open(self.folder.join(&name)).ok().and_then(|it| picture_size(&it));
+            let file = File::open(self.folder.join(&name)).ok();
+            let look = Look::at(file.as_ref());
             match &before {
-                Some((first, wanted)) if *wanted != size => {
-                    let shown = |size: &Option<PictureSize>| {
-                        size.map_or("no size".to_owned(), |size| size.to_string())
-                    };
-                    let (wanted, size) = (shown(wanted), shown(&size));
-                    return Ok(Some(Reason::new(
-                        format!("its pictures differ: {first} has {wanted}, {name} has {size}"),
-                        "ingest those of one size as one title",
+                Some((first, wanted)) if *wanted != look => {
+                    let (wanted, look) = (wanted.beside(&look), look.beside(wanted));
+                    return Ok(Err(Reason::new(
+                        format!("its pictures differ: {first} has {wanted}, {name} has {look}"),
+                        "ingest those of one size and format as one title",
                     )));
                 }
                 Some(_) => {}
-                None => before = Some((name, size)),
+                None => before = Some((name.clone(), look)),
+            }
+            if file.is_some_and(|file| is_cut(&file)) {
+                cut.count += 1;
+                cut.first.get_or_insert(name);
             }
         }
-        Ok(None)
+        Ok(Ok(cut))
+    }
+}
+
+/// Pictures of which the end of the file is missing.
+#[derive(Debug, Default)]
+pub(super) struct CutPictures {
+    count: u32,
+    /// The name of the first.
+    first: Option<String>,
+}
+
+impl CutPictures {
+    /// What is missing, if anything is.
+    pub(super) fn missing(&self) -> Option<String> {
+        let first = self.first.as_ref()?;
+        let (count, pictures) = (self.count, if self.count == 1 { "picture" } else { "pictures" });
+        Some(format!("the end of {count} {pictures} is missing, the first is {first}"))
+    }
+}
+
+/// What a picture's head tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Look {
+    size: Option<PictureSize>,
+    format: Option<PictureFormat>,
+}
+
+impl Look {
+    fn at(file: Option<&File>) -> Self {
+        let head = file.and_then(|file| part(file, 0, 16));
+        let format = head.and_then(|head| PictureFormat::of_head(&head));
+        Self { size: file.and_then(picture_size), format }
+    }
+
+    /// What it has that the other has not, in words.
+    fn beside(&self, other: &Self) -> String {
+        let Some(size) = self.size else { return "no size".to_owned() };
+        match self.format {
+            Some(format) if other.size == self.size => format!("{size} in {}", format.name()),
+            _ => size.to_string(),
+        }
     }
 }
 

@@ -5,6 +5,43 @@ use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+/// A format of pictures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PictureFormat {
+    Png,
+    Dpx,
+    OpenExr,
+    Jpeg,
+    Jpeg2000,
+    Tiff,
+}
+
+impl PictureFormat {
+    /// The format of a file that begins so; of boxes those of JPEG 2000 are the only ones.
+    pub(super) fn of_head(head: &[u8]) -> Option<Self> {
+        match head {
+            [0x89, b'P', b'N', b'G', ..] => Some(Self::Png),
+            [b'S', b'D', b'P', b'X', ..] | [b'X', b'P', b'D', b'S', ..] => Some(Self::Dpx),
+            [0x76, 0x2f, 0x31, 0x01, ..] => Some(Self::OpenExr),
+            [0xff, 0xd8, ..] => Some(Self::Jpeg),
+            [0xff, 0x4f, 0xff, 0x51, ..] => Some(Self::Jpeg2000),
+            [b'I', b'I', 42, 0, ..] | [b'M', b'M', 0, 42, ..] => Some(Self::Tiff),
+            _ => (head.get(4..8)? == b"jP  ").then_some(Self::Jpeg2000),
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Png => "PNG",
+            Self::Dpx => "DPX",
+            Self::OpenExr => "OpenEXR",
+            Self::Jpeg => "JPEG",
+            Self::Jpeg2000 => "JPEG 2000",
+            Self::Tiff => "TIFF",
+        }
+    }
+}
+
 /// Width and height in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PictureSize {
@@ -30,7 +67,7 @@ pub(super) fn picture_size(file: &File) -> Option<PictureSize> {
 }
 
 /// The bytes of a part of a file; fewer at its end.
-fn part(file: &File, at: u64, length: usize) -> Option<Vec<u8>> {
+pub(super) fn part(file: &File, at: u64, length: usize) -> Option<Vec<u8>> {
     let (mut bytes, mut got) = (vec![0; length], 0);
     while got < length {
         match file.read_at(&mut bytes[got..], at + got as u64).ok()? {
@@ -122,11 +159,11 @@ fn of_tiff(head: &[u8], directory: &[u8]) -> Option<PictureSize> {
     Some(PictureSize { width: side(TIFF_WIDTH)?, height: side(TIFF_HEIGHT)? })
 }
 
-fn big(head: &[u8], at: usize) -> Option<u32> {
+pub(super) fn big(head: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*head.get(at..)?.first_chunk()?))
 }
 
-fn little(head: &[u8], at: usize) -> Option<u32> {
+pub(super) fn little(head: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*head.get(at..)?.first_chunk()?))
 }
 

@@ -1,6 +1,7 @@
 //! Ingest of media through FFmpeg: probe, remux into a pipe, parse, write, seal.
 
 use super::fragments::StreamIngest;
+use super::numbered::CutPictures;
 use super::plan::{RemuxPlan, SelectedStream};
 use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
@@ -24,12 +25,13 @@ pub(super) fn ingest(
     if job.size == 0 {
         return Err(job.refused("it is empty"));
     }
+    let mut cut = CutPictures::default();
     if let Some(pictures) = job.pictures.take() {
-        let differing = pictures.differing(|| job.tell("probing", 0))?;
+        let look = pictures.look(|| job.tell("probing", 0))?;
         job.pictures = Some(pictures);
-        if let Some(reason) = differing {
-            return Err(job.refused(reason));
-        }
+        cut = look.map_err(|reason| job.refused(reason))?;
+        // Before all of them are copied.
+        damage_notes(job, "", &Vec::from_iter(cut.missing()))?;
     }
     let file = job.file;
     let found = probe(job, file)?;
@@ -86,6 +88,7 @@ pub(super) fn ingest(
             missing.push(format!("FFmpeg reads {there} of {} pictures", pictures.count));
         }
     }
+    missing.extend(cut.missing());
     if unreadable > 0 {
         missing.push(format!("{unreadable} audio packets cannot be read"));
     }
