@@ -5,7 +5,7 @@
 //! boundaries. Audio without video, and audio that continues after it, is cut by time.
 
 use super::cuts::nearest_cuts;
-use super::timeline::{Timeline, nearest, ticks};
+use super::timeline::{Timeline, nearest, shown_until, ticks};
 use crate::{LduIndex, TrackIndex, TrackKind};
 use std::ops::Range;
 use std::time::Duration;
@@ -78,21 +78,13 @@ impl Segments {
         track: &TrackIndex,
         line: &Timeline,
     ) {
-        let shown_until = |ldu: crate::Ldu| {
-            let delay = match track.description.kind {
-                TrackKind::Video => i64::from(ldu.composition_offset),
-                _ => 0,
-            };
-            let decoded_until = ticks(ldu.decode_time).saturating_add(i64::from(ldu.duration));
-            line.time(line.place(decoded_until.saturating_add(delay)))
-        };
         if self.parts.is_empty() && !firsts.is_empty() {
             self.times.push(MediaTime::ZERO);
             self.cuts.push(0);
         }
         let after = firsts.iter().copied().skip(1).chain([end]);
         for (&first, after) in firsts.iter().zip(after) {
-            let last = track.ldus.range(first..after).map(shown_until).max();
+            let last = shown_until(track, first..after).map(|end| line.time(line.place(end)));
             self.times.push(last.unwrap_or_default().max(self.end()));
             self.parts.push(LduRun { ldus: first..after, earlier: 0 });
             self.cuts.push(self.parts.len());
