@@ -36,6 +36,7 @@ pub use packaging::{
     PacketWriter, PushedLdu, SettledSegments, Slice, TextForm, TransportCounters, TransportPush,
     TransportUnit, uuid,
 };
+pub use language::language_code;
 pub use shared_list::SharedList;
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;

@@ -2,12 +2,15 @@
 
 use super::fragments::StreamIngest;
 use super::plan::{RemuxPlan, SelectedStream};
-use super::probe::{ProbeOutput, ProbedStream, input, probe};
+use super::probe::{ProbeOutput, ProbedStream, input, probe, tag};
 use super::process::{Process, last_words, tail};
 use super::text::{self, FoundTexts, TextStream};
 use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions, thumbnails};
 use crate::{StoreError, TitleWriter};
-use media::{BadStream, Edit, FragmentError, LduIndex, TextTrack, TrackDescription};
+use media::{
+    BadStream, Edit, FragmentError, LduIndex, TextTrack, TrackDescription,
+    language_code,
+};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::Path;
@@ -79,6 +82,7 @@ pub(super) fn ingest(
     if plan.ends.is_some() {
         end_with_the_edits(&found, &plan, &mut tracks);
     }
+    let unknown = name_languages(&found, &plan, &mut tracks);
     let mut missing = damage::missing(&found, &plan, &tracks, job.file);
     if let Some(pictures) = &job.pictures {
         let there = tracks.first().map_or(0, |(_, ldus)| ldus.len());
@@ -94,6 +98,7 @@ pub(super) fn ingest(
         notes.push(LATE_START.to_owned());
     }
     notes.extend(damage::early_end(&tracks));
+    notes.extend(unknown);
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
     if !texts.said.is_empty() {
         notes.push(format!("FFmpeg's message on its subtitles: {}", texts.said));
@@ -159,6 +164,33 @@ fn end_with_the_edits(
             _ => track.edits.push(Edit { duration, media_time: Some(0) }),
         }
     }
+}
+
+/// Gives tracks the languages that their streams name by tags that FFmpeg's muxers do not know; the
+/// notes are on those that nobody knows.
+fn name_languages(
+    found: &ProbeOutput,
+    plan: &RemuxPlan,
+    tracks: &mut [(TrackDescription, LduIndex)],
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (taken, (track, _)) in plan.streams.iter().zip(tracks) {
+        let stream = found.streams.iter().find(|s| taken.file == 0 && s.index == taken.index);
+        let Some(language) = stream.and_then(|stream| tag(&stream.tags, "language")) else {
+            continue;
+        };
+        if track.language != "und" || language == "und" {
+            continue;
+        }
+        match language_code(language) {
+            Some(code) => track.language = code,
+            None => notes.push(format!(
+                "the language \"{language}\" of stream {} is no code of ISO 639 and is left out",
+                taken.index
+            )),
+        }
+    }
+    notes
 }
 
 /// The notes on what is wrong with a file; an error if it is damaged and that is not allowed.
