@@ -8,7 +8,7 @@ use super::text::{self, FoundTexts, TextStream};
 use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions, thumbnails};
 use crate::{StoreError, TitleWriter};
 use media::{
-    BadStream, Edit, FragmentError, LduIndex, TextTrack, TrackDescription,
+    BadStream, Edit, FragmentError, LduIndex, SoundPurposes, TextTrack, TrackDescription,
     language_code,
 };
 use std::ffi::OsString;
@@ -83,6 +83,7 @@ pub(super) fn ingest(
         end_with_the_edits(&found, &plan, &mut tracks);
     }
     let unknown = name_languages(&found, &plan, &mut tracks);
+    mark_purposes(&found, &plan, &mut tracks);
     let mut missing = damage::missing(&found, &plan, &tracks, job.file);
     if let Some(pictures) = &job.pictures {
         let there = tracks.first().map_or(0, |(_, ldus)| ldus.len());
@@ -191,6 +192,25 @@ fn name_languages(
         }
     }
     notes
+}
+
+/// Marks what the sounds of the title's own file are for.
+fn mark_purposes(
+    found: &ProbeOutput,
+    plan: &RemuxPlan,
+    tracks: &mut [(TrackDescription, LduIndex)],
+) {
+    let taken = plan.streams.iter().zip(tracks);
+    for (taken, (track, _)) in taken.filter(|(taken, _)| taken.file == 0 && !taken.video) {
+        let stream = found.streams.iter().find(|stream| stream.index == taken.index);
+        let Some(marks) = stream.map(|stream| &stream.disposition) else { continue };
+        track.purposes = SoundPurposes {
+            visual_impaired: marks.visual_impaired != 0,
+            hearing_impaired: marks.hearing_impaired != 0,
+            comment: marks.comment != 0,
+            dub: marks.dub != 0,
+        };
+    }
 }
 
 /// The notes on what is wrong with a file; an error if it is damaged and that is not allowed.
