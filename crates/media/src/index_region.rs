@@ -16,7 +16,10 @@
 //!   0  tag      u32          12  CRC-32C  u32, of the 12 bytes before and the payload
 //!   4  length   u64          16  payload
 //!
-//! description: kind u8, default u8, timescale u32, width u32, height u32, sample rate u32,
+//! Version 5 has purposes of sound, and is written only for titles that have such sound.
+//!
+//! description: kind u8, flags u8 (1 default; of sound 2 visual impaired, 4 hearing impaired,
+//!              8 comment, 16 dub), timescale u32, width u32, height u32, sample rate u32,
 //!              channels u16, matrix 9 × i32, language, title, codec, sample entry (each u32 length
 //!              and bytes), edits u32, per edit: duration i64 ns (-1: to the end),
 //!              has media time u8, media time i64
@@ -28,7 +31,8 @@
 use crate::ldu_coding::{self, IMPOSSIBLE};
 use crate::subsamples::SubsampleMap;
 use crate::title::{
-    CHECKSUM_SPAN, Edit, LduIndex, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
+    CHECKSUM_SPAN, Edit, LduIndex, SoundPurposes, TitleIndex, TitleKind, TrackDescription,
+    TrackIndex, TrackKind,
 };
 use crate::{Checksums, TextTrack, Thumbnails};
 use units::{Decoder, Encoder, Malformed, MediaTime, Timescale};
@@ -41,8 +45,8 @@ pub enum IndexError {
     NotAnIndex,
     /// The region was written by a program of another version.
     #[error(
-        "index region of version {0}, and this program reads version {VERSION}: use the program \
-         that wrote it, or ingest the title again"
+        "index region of version {0}, and this program reads versions {VERSION} and \
+         {VERSION_WITH_PURPOSES}: use the program that wrote it, or ingest the title again"
     )]
     Version(u16),
     /// There are fewer bytes than the header declares.
@@ -106,7 +110,9 @@ impl TitleIndex {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Encoder::default();
         out.bytes(&MAGIC);
-        out.u16(VERSION);
+        let none = SoundPurposes::default();
+        let has_purposes = self.tracks.iter().any(|track| track.description.purposes != none);
+        out.u16(if has_purposes { VERSION_WITH_PURPOSES } else { VERSION });
         out.u8(match self.kind {
             TitleKind::Media => KIND_MEDIA,
             TitleKind::File => KIND_FILE,
@@ -199,7 +205,15 @@ fn encode_description(track: &TrackDescription, out: &mut Encoder) {
         TrackKind::Audio => 1,
         TrackKind::File => 2,
     });
-    out.u8(u8::from(track.default));
+    let SoundPurposes { visual_impaired, hearing_impaired, comment, dub } = track.purposes;
+    let flags = [
+        (track.default, DEFAULT),
+        (visual_impaired, VISUAL_IMPAIRED),
+        (hearing_impaired, HEARING_IMPAIRED),
+        (comment, COMMENT),
+        (dub, DUB),
+    ];
+    out.u8(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
     out.u32(track.timescale.0);
     out.u32(track.width);
     out.u32(track.height);
@@ -259,7 +273,7 @@ fn decode_header(bytes: &[u8]) -> Result<Header<'_>, IndexError> {
     if reader.u32().map_err(malformed)? != checksum(&header[..28]) {
         return Err(IndexError::Checksum(Section::Header));
     }
-    if version != VERSION {
+    if !matches!(version, VERSION | VERSION_WITH_PURPOSES) {
         return Err(IndexError::Version(version));
     }
     let kind = match kind {
@@ -326,7 +340,10 @@ fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malf
         2 => TrackKind::File,
         _ => return Err(IMPOSSIBLE),
     };
-    let default = decode_bool(reader)?;
+    let flags = reader.u8()?;
+    if flags & !(DEFAULT | VISUAL_IMPAIRED | HEARING_IMPAIRED | COMMENT | DUB) != 0 {
+        return Err(IMPOSSIBLE);
+    }
     let timescale = Timescale(reader.u32()?);
     let (width, height) = (reader.u32()?, reader.u32()?);
     let (sample_rate, channels) = (reader.u32()?, reader.u16()?);
@@ -354,7 +371,13 @@ fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malf
         sample_rate,
         channels,
         edits: edits?,
-        default,
+        default: flags & DEFAULT != 0,
+        purposes: SoundPurposes {
+            visual_impaired: flags & VISUAL_IMPAIRED != 0,
+            hearing_impaired: flags & HEARING_IMPAIRED != 0,
+            comment: flags & COMMENT != 0,
+            dub: flags & DUB != 0,
+        },
     })
 }
 
@@ -391,6 +414,12 @@ fn decode_checksums(reader: &mut Decoder<'_>) -> Result<(u64, Checksums), Malfor
 
 const MAGIC: [u8; 8] = *b"TENUTOIX";
 const VERSION: u16 = 4;
+const VERSION_WITH_PURPOSES: u16 = 5;
+const DEFAULT: u8 = 1;
+const VISUAL_IMPAIRED: u8 = 2;
+const HEARING_IMPAIRED: u8 = 4;
+const COMMENT: u8 = 8;
+const DUB: u8 = 16;
 const HEADER_LEN: usize = 32;
 const SECTION_LEN: usize = 16;
 const EDIT_LEN: usize = 17;

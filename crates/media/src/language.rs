@@ -45,6 +45,17 @@ pub(crate) fn name(language: &str) -> Option<&str> {
     Some(language_names::find(language).map_or(tag, |found| found.name))
 }
 
+/// The ISO 639-2 code of a language that a container names by a tag of BCP 47 or a two-letter code:
+/// `por` for `pt-BR`; `None` if it is neither.
+pub fn language_code(tag: &str) -> Option<String> {
+    let first = tag.trim().split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
+    let is_code = |code: &str| code.len() == 3 && code.bytes().all(|it| it.is_ascii_lowercase());
+    match language_names::find(&first) {
+        Some(found) => Some(found.terminology.to_owned()),
+        None => is_code(&first).then_some(first),
+    }
+}
+
 /// Codes below this are Macintosh languages (QuickTime File Format, Language Code Values).
 const MACINTOSH_LIMIT: u16 = 0x400;
 const MACINTOSH_UNSPECIFIED: u16 = 0x7fff;
@@ -64,6 +75,14 @@ const MACINTOSH: [&str; 95] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_of_containers_become_codes() {
+        let codes = ["en", "pt", "zh", "iw", "pt-BR", "zh_Hant-TW", "EN", "mul", "gsw", "ger"];
+        let codes = codes.map(|tag| language_code(tag).unwrap());
+        assert_eq!(codes, ["eng", "por", "zho", "heb", "por", "zho", "eng", "mul", "gsw", "deu"]);
+        assert_eq!(["", "english", "x-klingon", "q", "qq"].map(language_code), [const { None }; 5]);
+    }
 
     #[test]
     fn languages_of_both_families_are_converted() {

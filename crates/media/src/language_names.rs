@@ -9,18 +9,26 @@ pub(crate) struct Language {
     /// The ISO 639-1 code if there is one, else the terminology code of ISO 639-2: the shortest
     /// code, as BCP 47 requires.
     pub(crate) tag: &'static str,
+    /// The terminology code of ISO 639-2.
+    pub(crate) terminology: &'static str,
     /// The English name.
     pub(crate) name: &'static str,
 }
 
 /// The language of an ISO 639-2 code, terminology or bibliographic, or of a two-letter code.
 pub(crate) fn find(code: &str) -> Option<Language> {
-    // A withdrawn code that Macintosh files still have.
-    let code = if code == "mol" { "ron" } else { code };
+    // Withdrawn codes that files still have.
+    let code = match code {
+        "mol" => "ron",
+        "iw" => "heb",
+        "in" => "ind",
+        "ji" => "yid",
+        code => code,
+    };
     let known = |codes: &[&str; 3]| !code.is_empty() && codes.contains(&code);
     let row = LANGUAGES.iter().find(|(a, b, c, _)| known(&[a, b, c]))?;
     let (terminology, _, short, name) = *row;
-    Some(Language { tag: if short.is_empty() { terminology } else { short }, name })
+    Some(Language { tag: if short.is_empty() { terminology } else { short }, terminology, name })
 }
 
 /// Terminology code, bibliographic code where it differs, two-letter code, name.
@@ -142,12 +150,14 @@ mod tests {
             ("deu", "de", "German"),
             ("alb", "sq", "Albanian"),
             ("mol", "ro", "Romanian"),
+            ("iw", "he", "Hebrew"),
             ("ell", "el", "Greek"),
             ("nob", "nb", "Norwegian Bokmål"),
             ("gsw", "gsw", "Swiss German"),
             ("yue", "yue", "Cantonese"),
         ] {
-            assert_eq!(find(code), Some(Language { tag, name }), "{code}");
+            let found = find(code).map(|found| (found.tag, found.name));
+            assert_eq!(found, Some((tag, name)), "{code}");
         }
         for unknown in ["", "und", "qaa", "english"] {
             assert_eq!(find(unknown), None, "{unknown}");

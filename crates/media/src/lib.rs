@@ -28,6 +28,7 @@ mod title;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink, LatmTracks};
 pub use index_part::IndexPart;
 pub use index_region::{IndexError, Section, checksum};
+pub use language::language_code;
 pub use packaging::{
     Body, ChainWriter, ChainedSegment, CipherBlock, CipherWriter, ConstantRate, ContentKey,
     ContentSteering, CueClock, DrmSystem, Encryption, EncryptionScheme, Excerpt, ExcerptError,
@@ -40,6 +41,6 @@ pub use shared_list::SharedList;
 pub use text::{Cue, TextDescription, TextError, TextTrack};
 pub use thumbnails::Thumbnails;
 pub use title::{
-    CHECKSUM_SPAN, Checksums, Edit, Ldu, LduIndex, TitleIndex, TitleKind, TrackDescription,
-    TrackIndex, TrackKind,
+    CHECKSUM_SPAN, Checksums, Edit, Ldu, LduIndex, SoundPurposes, TitleIndex, TitleKind,
+    TrackDescription, TrackIndex, TrackKind,
 };

@@ -73,6 +73,21 @@ pub struct TrackDescription {
     pub edits: Vec<Edit>,
     /// Whether players should select it by default.
     pub default: bool,
+    /// What sound is for, beside what every viewer hears.
+    pub purposes: SoundPurposes,
+}
+
+/// What a track of sound is for. None: for every viewer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SoundPurposes {
+    /// Whether it describes the pictures, for viewers who do not see them.
+    pub visual_impaired: bool,
+    /// Whether its speech is easier to understand, for viewers who hear badly.
+    pub hearing_impaired: bool,
+    /// Whether it is a commentary.
+    pub comment: bool,
+    /// Whether it is a translation that is spoken over or instead of the original.
+    pub dub: bool,
 }
 
 impl TrackDescription {
@@ -92,6 +107,7 @@ impl TrackDescription {
             channels: 0,
             edits: Vec::new(),
             default: true,
+            purposes: SoundPurposes::default(),
         }
     }
 

@@ -9,7 +9,7 @@ mod clips;
 mod temp_dir;
 
 use clips::{give, take, take_with};
-use media::TitleKind;
+use media::{SoundPurposes, TitleKind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -292,6 +292,50 @@ fn text_tracks_are_what_ffmpeg_converts_them_to() {
         }
     }
     assert!(store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap().is_clean());
+}
+
+#[test]
+fn languages_that_mp4_has_no_place_for_become_codes() {
+    let dir = TempDir::new("languages");
+    let store = dir.store();
+    let tags = ["en", "pt-BR", "zh", "iw", "mul", "x-mine", "fre"];
+    let mut words = String::from("-map 0:v -c:v libx264 -c:a aac");
+    for (number, tag) in tags.iter().enumerate() {
+        words += &format!(" -map 1:a -metadata:s:a:{number} language={tag}");
+    }
+    let source = dir.clip("languages.mkv", &words);
+    let report = take(&store, &source).unwrap();
+    let index = store.index(report.title.id).unwrap();
+    let found: Vec<&str> =
+        index.tracks.iter().skip(1).map(|track| track.description.language.as_str()).collect();
+    assert_eq!(found, ["eng", "por", "zho", "heb", "mul", "und", "fre"]);
+    let note = "the language \"x-mine\" of stream 6 is no code of ISO 639 and is left out";
+    assert_eq!(report.notes, [note]);
+}
+
+#[test]
+fn the_purposes_of_sound_are_kept() {
+    let dir = TempDir::new("purposes");
+    let store = dir.store();
+    let marks = ["default", "visual_impaired", "hearing_impaired", "comment", "dub+comment"];
+    let mut words = String::from("-map 0:v -c:v libx264 -c:a aac");
+    for (number, mark) in marks.iter().enumerate() {
+        words += &format!(" -map 1:a -disposition:a:{number} {mark}");
+    }
+    let source = dir.clip("purposes.mkv", &words);
+    let report = take(&store, &source).unwrap();
+    let index = store.index(report.title.id).unwrap();
+    let found: Vec<SoundPurposes> =
+        index.tracks.iter().skip(1).map(|track| track.description.purposes).collect();
+    let none = SoundPurposes::default();
+    let expected = [
+        none,
+        SoundPurposes { visual_impaired: true, ..none },
+        SoundPurposes { hearing_impaired: true, ..none },
+        SoundPurposes { comment: true, ..none },
+        SoundPurposes { comment: true, dub: true, ..none },
+    ];
+    assert_eq!(found, expected);
 }
 
 fn described(text: &media::TextTrack) -> String {

@@ -18,7 +18,7 @@ use super::error::{BadStream, malformed};
 use super::fragment::{Defaults, TrackState};
 use crate::boxes::{be_u16, be_u32, boxes, find};
 use crate::codec::{SampleEntry, is_one_box};
-use crate::{Edit, TrackDescription, TrackKind, language};
+use crate::{Edit, SoundPurposes, TrackDescription, TrackKind, language};
 use mp4_atom::{Decode, Elst, FourCC, Mvhd, Tkhd, Trex};
 use units::{MediaTime, Timescale};
 
@@ -120,6 +120,8 @@ fn read_track(
         channels: if sound { entry.channels().unwrap_or(1) } else { 0 },
         edits,
         default: header.enabled,
+        // The header has none; `ingest` asks the container of the source.
+        purposes: SoundPurposes::default(),
     };
     Ok(TrackState::new(header.track_id, number, description, latm))
 }

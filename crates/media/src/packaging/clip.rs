@@ -17,7 +17,7 @@
 
 use super::excerpt::{Excerpt, Groups};
 use super::partition;
-use super::timeline::{Timeline, nearest, ticks};
+use super::timeline::{self, REORDERED, Timeline, nearest, shown, ticks};
 use crate::{Edit, TrackIndex, TrackKind};
 use std::ops::Range;
 use std::time::Duration;
@@ -79,11 +79,17 @@ impl Clip {
         line: &Timeline,
         ldus: Range<usize>,
     ) -> MediaTime {
-        let ends = track.ldus.range(ldus).map(|ldu| {
-            let end = ticks(ldu.decode_time).saturating_add(i64::from(ldu.duration));
-            line.place(end.saturating_add(i64::from(ldu.composition_offset)))
-        });
-        line.time(ends.max().unwrap_or(0))
+        let behind = ldus.end..track.ldus.len().min(ldus.end.saturating_add(REORDERED));
+        if behind.is_empty() {
+            return line.time(timeline::shown_until(track, ldus).map_or(0, |end| line.place(end)));
+        }
+        let last = track.ldus.range(ldus.clone()).map(|ldu| shown(track, &ldu)).max();
+        let next = track.ldus.range(behind).map(|ldu| shown(track, &ldu));
+        let next = next.filter(|next| last.is_some_and(|last| *next > last)).min();
+        // The duration of a reordered picture may be a pause before it.
+        let ends = track.ldus.range(ldus).map(|ldu| shown(track, &ldu) + i64::from(ldu.duration));
+        let end = ends.max().map(|end| next.map_or(end, |next| end.min(next)));
+        line.time(end.map_or(0, |end| line.place(end)))
     }
 
     /// The LDUs of a track that a decoder needs to show the part exactly.

@@ -209,17 +209,26 @@ impl Packaging {
             if chosen.iter().any(|&group| groups.is_open(group, track)) {
                 return Err(ExcerptError::OpenGroups);
             }
-            let mut at = MediaTime::ZERO;
+            let delay = delay(track, line);
+            let mut at = 0;
             let parts = chosen.into_iter().map(|group| {
                 let ldus = groups.firsts[group]..groups.firsts[group + 1];
-                let begins =
-                    if group == 0 { MediaTime::ZERO } else { earliest(track, line, ldus.start) };
-                let earlier = nearest(begins, line.scale) - nearest(at, line.scale);
-                let length = groups.begins[group + 1] - groups.begins[group];
-                at = at + length;
-                (LduRun { ldus, earlier }, length)
+                let shown = groups.shown_from(group, track, line)..groups.begins[group + 1];
+                let shown = nearest(shown.start, line.scale)..nearest(shown.end, line.scale);
+                let length = (shown.end - shown.start).max(0);
+                let mut run = LduRun::new(ldus, shown.start - delay - at);
+                let from = shown.start - delay - line.wait;
+                run.decode_within(&track.ldus, from..from + length);
+                let length = line.time(at + length) - line.time(at);
+                at += nearest(length, line.scale);
+                (run, length)
             });
-            all[i] = Segments::of_parts(parts.collect(), self.target_time());
+            let mut parts: Vec<(LduRun, MediaTime)> = parts.collect();
+            // By this all pictures are shown late.
+            if let Some((_, length)) = parts.last_mut() {
+                *length = *length + line.time(delay);
+            }
+            all[i] = Segments::of_parts(parts, self.target_time());
         }
         Ok(all)
     }
@@ -296,10 +305,24 @@ impl Groups {
         first..end.max(first + 1).min(begins.len())
     }
 
+    /// When the first picture of a group is shown: in the first group that of the title.
+    fn shown_from(&self, group: usize, track: &TrackIndex, line: &Timeline) -> MediaTime {
+        let first = || (0..self.firsts[1]).map(|ldu| line.begins(track, ldu)).min();
+        let first = (group == 0).then(first).flatten().map(|at| at.max(MediaTime::ZERO));
+        first.unwrap_or(self.begins[group])
+    }
+
     /// Whether any picture of a group is shown before the one that can be decoded independently.
     fn is_open(&self, group: usize, track: &TrackIndex) -> bool {
         group > 0 && segments::has_leading(track, self.firsts[group]..self.firsts[group + 1])
     }
+}
+
+/// The ticks by which the first picture of a track is shown after it is decoded, beyond what the
+/// edit list hides: none, unless the edit list was lost.
+fn delay(track: &TrackIndex, line: &Timeline) -> i64 {
+    let first = track.ldus.range(0..1.min(track.ldus.len())).next();
+    first.map_or(0, |first| i64::from(first.composition_offset) - line.media_start).max(0)
 }
 
 /// The presentation time of an LDU, or its decode time if that is earlier: segments have no
@@ -312,3 +335,159 @@ fn earliest(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
 /// The tolerance between tracks: they count in their own ticks, so that one time may differ by
 /// this.
 const NEARLY: MediaTime = MediaTime(1_000_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packaging::PackagingOptions;
+    use crate::{Checksums, Edit, LduIndex, TitleIndex, TitleKind, TrackDescription};
+    use std::sync::Arc;
+    use units::Timescale;
+
+    const PICTURE: i64 = 40;
+
+    /// A title of pictures with these times in ms, in groups of four, stored I P B B, shown
+    /// I B B P. They are decoded `delay` pictures ahead, as encoders do it: at the time at which
+    /// the one so many pictures before is shown. The edit list hides the delay, and waits.
+    fn title(shown: &[i64], delay: usize, wait: i64) -> Packaging {
+        let before = shown[delay] - shown[0];
+        let decoded: Vec<i64> = (0..shown.len())
+            .map(|i| match i.checked_sub(delay) {
+                Some(earlier) => shown[earlier],
+                None => shown[i] - before,
+            })
+            .collect();
+        let mut ldus = LduIndex::default();
+        for i in 0..shown.len() {
+            let stored = (i / 4 * 4 + [0, 3, 1, 2][i % 4]).min(shown.len() - 1);
+            let next = decoded.get(i + 1).copied().unwrap_or(decoded[i] + PICTURE);
+            let duration = u32::try_from(next - decoded[i]).unwrap();
+            let offset = i32::try_from(shown[stored] - decoded[i]).unwrap();
+            ldus.push(10, duration, offset, i % 4 == 0, false);
+        }
+        let waits = Edit { duration: Some(MediaTime(wait * 1_000_000)), media_time: None };
+        let shows = Edit { duration: None, media_time: Some(shown[0] - decoded[0]) };
+        let description = TrackDescription {
+            edits: if wait > 0 { vec![waits, shows] } else { vec![shows] },
+            ..TrackDescription::plain(TrackKind::Video, Timescale(1000))
+        };
+        let data_len = ldus.data_len();
+        let track =
+            TrackIndex { description, data_len, ldus, checksums: Checksums::from(vec![0; 1]) };
+        let index = TitleIndex {
+            kind: TitleKind::Media,
+            tracks: vec![track],
+            texts: Vec::new(),
+            thumbnails: None,
+        };
+        let segment = Duration::from_millis(100);
+        let options = PackagingOptions { segment, ..PackagingOptions::default() };
+        Packaging::new(Arc::new(index), &options).unwrap()
+    }
+
+    /// Pictures at 25 per second, with a pause of this many ms before each of these.
+    fn pauses(pictures: usize, pauses: &[(usize, i64)]) -> Vec<i64> {
+        let mut at = 0;
+        let times = (0..pictures).map(|i| {
+            let (_, pause) = pauses.iter().find(|(before, _)| *before == i).unwrap_or(&(0, 0));
+            let shown = at + pause;
+            at = shown + PICTURE;
+            shown
+        });
+        times.collect()
+    }
+
+    /// The groups that an excerpt plays, in words: when it decodes them, and when it shows each of
+    /// their pictures, in order, in ms.
+    fn played(title: &Packaging, wanted: &Excerpt) -> Vec<(Range<i64>, Vec<i64>)> {
+        let excerpt = title.excerpt(wanted).unwrap();
+        let (track, line) = (&excerpt.index.tracks[0], &excerpt.segment_lines[0]);
+        let group = |run: &LduRun| {
+            let ldus: Vec<crate::Ldu> = run.range(&track.ldus).collect();
+            let begins = |at: u64| ticks(at) + line.wait - run.earlier;
+            let last = ldus.last().unwrap();
+            let decoded =
+                begins(ldus[0].decode_time)..begins(last.decode_time + u64::from(last.duration));
+            let shown = ldus.iter().map(|ldu| {
+                line.place(ticks(ldu.decode_time) + i64::from(ldu.composition_offset)) - run.earlier
+            });
+            let mut shown: Vec<i64> = shown.collect();
+            shown.sort_unstable();
+            (decoded, shown)
+        };
+        excerpt.segments(0).runs().iter().map(group).collect()
+    }
+
+    fn backwards() -> Excerpt {
+        Excerpt { backwards: true, ..Excerpt::default() }
+    }
+
+    #[test]
+    fn groups_follow_one_another_whatever_pauses_their_pictures_have() {
+        let steady = title(&pauses(12, &[]), 1, 0);
+        let expected = [
+            (0..160, vec![0, 40, 80, 120]),
+            (160..320, vec![160, 200, 240, 280]),
+            (320..480, vec![320, 360, 400, 440]),
+        ];
+        assert_eq!(played(&steady, &backwards()), expected);
+        // A pause before the second group is the time of the first.
+        let between = title(&pauses(12, &[(4, 6000)]), 1, 0);
+        let expected = [
+            (0..160, vec![0, 40, 80, 120]),
+            (160..320, vec![160, 200, 240, 280]),
+            (320..6480, vec![320, 360, 400, 440]),
+        ];
+        assert_eq!(played(&between, &backwards()), expected);
+        // Pauses within the groups stay there.
+        let within = title(&pauses(12, &[(2, 1000), (7, 2000), (9, 500)]), 1, 0);
+        let expected = [
+            (0..660, vec![0, 540, 580, 620]),
+            (660..2820, vec![660, 700, 740, 2780]),
+            (2820..3980, vec![2820, 2860, 3900, 3940]),
+        ];
+        assert_eq!(played(&within, &backwards()), expected);
+        let skip = Excerpt { skip: 1, ..Excerpt::default() };
+        let expected =
+            [(0..1160, vec![0, 40, 1080, 1120]), (1160..1820, vec![1160, 1700, 1740, 1780])];
+        assert_eq!(played(&within, &skip), expected);
+    }
+
+    #[test]
+    fn an_initial_wait_is_not_shown_between_groups() {
+        let late = title(&pauses(8, &[]), 1, 3000);
+        let expected = [(0..160, vec![0, 40, 80, 120]), (160..320, vec![160, 200, 240, 280])];
+        assert_eq!(played(&late, &backwards()), expected);
+        assert_eq!(late.excerpt(&backwards()).unwrap().duration(), Duration::from_millis(320));
+    }
+
+    #[test]
+    fn decoding_never_goes_back_and_no_picture_is_lost() {
+        for seed in 0..300 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let pictures = random.usize(3..10) * 4;
+            let delay = random.usize(1..4);
+            let mut breaks: Vec<(usize, i64)> = Vec::new();
+            for _ in 0..random.usize(0..4) {
+                breaks.push((random.usize(1..pictures), random.i64(1..9000)));
+            }
+            let times = pauses(pictures, &breaks);
+            let title = title(&times, delay, random.i64(0..2) * 3000);
+            let skip = random.u32(0..2);
+            let wanted = Excerpt { skip, backwards: random.bool(), ..Excerpt::default() };
+            let groups = played(&title, &wanted);
+            if !wanted.backwards && skip == 0 {
+                continue;
+            }
+            let mut at = 0;
+            for (decoded, shown) in &groups {
+                assert_eq!((decoded.start, shown[0]), (at, at), "{seed}: {wanted:?} {times:?}");
+                assert!(shown[3] < decoded.end, "{seed}: {wanted:?} {times:?}");
+                at = decoded.end;
+            }
+            let length = title.excerpt(&wanted).unwrap().duration();
+            let all = Duration::from_millis(at.unsigned_abs());
+            assert_eq!(length, all, "{seed}: {wanted:?} {times:?}");
+        }
+    }
+}

@@ -28,7 +28,8 @@ use super::encryption::TrackCipher;
 use super::media_segment;
 use super::rates::Rates;
 use super::segments::{Segments, data, micros};
-use super::timeline::{Timeline, nearest, ticks};
+use super::timeline::{Timeline, nearest, shown};
+use crate::codec::SampleEntry;
 use crate::{TrackIndex, TrackKind};
 use std::ops::Range;
 use units::MediaTime;
@@ -140,26 +141,71 @@ impl IFrames {
 
 /// The key frames at which closed groups begin, and when they are shown. The key frame of an open
 /// group, which has pictures that are shown before it, need not begin a new count of pictures: a
-/// decoder that has not seen those between may show it out of order.
+/// decoder that has not seen those between may show it out of order. Where H.264 and HEVC have such
+/// groups, the others may begin with such a key frame as well (x264 writes recovery points alone,
+/// and no IDR pictures), and there are none.
 fn closed_groups(track: &TrackIndex, line: &Timeline, ldus: Range<usize>) -> Vec<(usize, i64)> {
+    let kind = SampleEntry(&track.description.sample_entry).kind();
+    let counts_on = matches!(&kind, b"avc1" | b"avc3" | b"hvc1" | b"hev1" | b"dvh1" | b"dvhe");
+    let searched = if counts_on { 0..track.ldus.len() } else { ldus.clone() };
     let mut groups: Vec<(usize, i64)> = Vec::new();
     let mut is_open = false;
     let mut shown_first = i64::MIN;
-    for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus)) {
-        let shown = ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset));
-        let at = line.place(shown);
+    for (i, ldu) in searched.clone().zip(track.ldus.range(searched)) {
+        let at = line.place(shown(track, &ldu));
         if ldu.sync {
             (is_open, shown_first) = (false, at);
             groups.push((i, at));
         } else if at < shown_first && !is_open && groups.len() > 1 {
             // Before the first group nothing is missing.
+            if counts_on {
+                return Vec::new();
+            }
             is_open = true;
             groups.pop();
         }
     }
+    groups.retain(|(i, _)| ldus.contains(i));
     groups
 }
 
 /// The usual distance between two listed I-frames. At eight times the normal speed it is eight
 /// pictures in a second; more are hardly told apart.
 const DISTANCE_SECONDS: i64 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Checksums, LduIndex, TrackDescription};
+    use units::Timescale;
+
+    /// The key frames of closed groups of a track of this codec, among those of groups of four
+    /// pictures that are open (stored I B B P, shown B B I P) or closed.
+    fn closed(kind: &[u8; 4], groups: &[bool]) -> Vec<usize> {
+        let mut ldus = LduIndex::default();
+        for is_open in groups {
+            let offsets = if *is_open { [80, 0, 0, 40] } else { [40, 120, 0, 0] };
+            (0..4).for_each(|i| ldus.push(1, 40, offsets[i], i == 0, false));
+        }
+        let sample_entry = [&[0, 0, 0, 8], &kind[..]].concat();
+        let description = TrackDescription {
+            sample_entry,
+            ..TrackDescription::plain(TrackKind::Video, Timescale(1000))
+        };
+        let data_len = ldus.data_len();
+        let track = TrackIndex { description, ldus, data_len, checksums: Checksums::default() };
+        let all = 0..track.ldus.len();
+        let found = closed_groups(&track, &Timeline::new(&track), all);
+        found.into_iter().map(|(ldu, _)| ldu / 4).collect()
+    }
+
+    #[test]
+    fn groups_beside_open_ones_are_listed_only_where_key_frames_begin_a_count() {
+        assert_eq!(closed(b"avc1", &[false, false, false]), [0, 1, 2]);
+        // What the first group is decoded from is not missed.
+        assert_eq!(closed(b"avc1", &[true, false, false]), [0, 1, 2]);
+        assert_eq!(closed(b"avc1", &[false, true, false, false]), [0; 0]);
+        assert_eq!(closed(b"hvc1", &[false, false, true]), [0; 0]);
+        assert_eq!(closed(b"mp4v", &[false, true, false, false]), [0, 2, 3]);
+    }
+}

@@ -29,7 +29,7 @@ use super::{
     track_boxes,
 };
 use crate::codec::{Colours, SampleEntry};
-use crate::{TextDescription, Thumbnails, TrackIndex, TrackKind};
+use crate::{SoundPurposes, TextDescription, Thumbnails, TrackIndex, TrackKind};
 use std::fmt::Write;
 use std::ops::Range;
 use std::time::Duration;
@@ -464,14 +464,20 @@ fn described_audio(text: &mut String, packaging: &Packaging, audio: u16) {
     if !title.is_empty() {
         line(text, format_args!("<Label>{}</Label>", escape(&title)));
     }
+    let SoundPurposes { visual_impaired, hearing_impaired, comment, dub } = track.purposes;
+    // The purposes by TV-Anytime: for the visually impaired, for the hard of hearing.
+    for (_, value) in [(visual_impaired, 1), (hearing_impaired, 2)].iter().filter(|it| it.0) {
+        property(text, "Accessibility", "urn:tva:metadata:cs:AudioPurposeCS:2007", value);
+    }
+    let roles = "urn:mpeg:dash:role:2011";
     let main = Some(audio) == packaging.default_audio();
-    line(
-        text,
-        format_args!(
-            "<Role schemeIdUri=\"urn:mpeg:dash:role:2011\" value=\"{}\"/>",
-            if main { "main" } else { "alternate" }
-        ),
-    );
+    let named = [(comment, "commentary"), (dub, "dub"), (main, "main")];
+    for (_, role) in named.iter().filter(|it| it.0) {
+        property(text, "Role", roles, role);
+    }
+    if !(comment || dub || main) {
+        property(text, "Role", roles, "alternate");
+    }
 }
 
 /// `ChannelConfiguration` by ISO/IEC 23091-3 of the usual layout with this many channels: mono,

@@ -322,9 +322,9 @@ pub(super) fn segment_size(
 fn size(index: &LduIndex, part: &LduRun, cipher: Option<&TrackCipher>) -> u64 {
     let bytes = data(index, part.ldus.clone());
     let payload = bytes.end - bytes.start;
-    let shape = Shape::of(index, part.ldus.clone());
+    let shape = Shape::of(index, part);
     let info = info_bytes(index, part.ldus.clone(), cipher);
-    shape.moof_bytes(index, part.ldus.clone()) + info + mdat_header_bytes(payload) + payload
+    shape.moof_bytes(index, part) + info + mdat_header_bytes(payload) + payload
 }
 
 /// The bytes of what a fragment states of the encryption of these LDUs.
@@ -356,11 +356,10 @@ fn write_fragment(
     data_offset: i32,
     info: Option<&AuxiliaryInfo>,
 ) -> Vec<u8> {
-    let ldus = part.ldus.clone();
-    let first = track.ldus.get(ldus.start);
+    let first = part.first(&track.ldus);
     let decode_time =
         ticks(first.decode_time).saturating_add(line.wait).saturating_sub(part.earlier);
-    let shape = Shape::of(&track.ldus, ldus.clone());
+    let shape = Shape::of(&track.ldus, part);
     let header = Tfhd {
         track_id,
         default_sample_duration: shape.duration,
@@ -369,7 +368,7 @@ fn write_fragment(
         default_base_is_moof: true,
         ..Tfhd::default()
     };
-    let samples = shape.samples(&track.ldus, ldus);
+    let samples = shape.samples(&track.ldus, part);
     let run = Trun { data_offset: Some(data_offset), samples };
     // `tfdt` has no negative times: what would be decoded before zero begins at zero.
     let decode_time = u64::try_from(decode_time).unwrap_or(0);
@@ -417,10 +416,10 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(index: &LduIndex, ldus: Range<usize>) -> Self {
-        let first = index.get(ldus.start);
+    fn of(index: &LduIndex, part: &LduRun) -> Self {
+        let first = part.first(index);
         // The second LDU has the common flags: often only the first one is a key frame.
-        let flags = flags(&index.get((ldus.start + 1).min(ldus.end - 1)));
+        let flags = flags(&index.get((part.ldus.start + 1).min(part.ldus.end - 1)));
         let mut shape = Self {
             duration: Some(first.duration),
             size: Some(first.size),
@@ -428,7 +427,7 @@ impl Shape {
             flags_are_common: true,
             composed: false,
         };
-        for (i, ldu) in index.range(ldus).enumerate() {
+        for (i, ldu) in part.range(index).enumerate() {
             shape.duration = shape.duration.filter(|&duration| duration == ldu.duration);
             shape.size = shape.size.filter(|&size| size == ldu.size);
             shape.flags_are_common &= i == 0 || self::flags(&ldu) == flags;
@@ -438,26 +437,26 @@ impl Shape {
     }
 
     /// The flags of the first LDU where only they differ from the common ones.
-    fn first_flags(&self, index: &LduIndex, ldus: &Range<usize>) -> Option<u32> {
-        Some(flags(&index.get(ldus.start)))
+    fn first_flags(&self, index: &LduIndex, part: &LduRun) -> Option<u32> {
+        Some(flags(&index.get(part.ldus.start)))
             .filter(|&first| self.flags_are_common && first != self.flags)
     }
 
     /// The size of the `moof` of these LDUs.
-    fn moof_bytes(&self, index: &LduIndex, ldus: Range<usize>) -> u64 {
+    fn moof_bytes(&self, index: &LduIndex, part: &LduRun) -> u64 {
         let defaults = u64::from(self.duration.is_some()) + u64::from(self.size.is_some());
-        let first_flags = u64::from(self.first_flags(index, &ldus).is_some());
+        let first_flags = u64::from(self.first_flags(index, part).is_some());
         let fields = (2 - defaults) + u64::from(!self.flags_are_common) + u64::from(self.composed);
-        MOOF_BYTES + 4 * (defaults + first_flags) + 4 * fields * ldus.len() as u64
+        MOOF_BYTES + 4 * (defaults + first_flags) + 4 * fields * part.ldus.len() as u64
     }
 
-    fn samples(&self, index: &LduIndex, ldus: Range<usize>) -> TrunSamples {
-        let first_flags = self.first_flags(index, &ldus);
+    fn samples(&self, index: &LduIndex, part: &LduRun) -> TrunSamples {
+        let first_flags = self.first_flags(index, part);
         // All values are in the `tfhd` then: a `trun` of constant size, whatever the number of
         // LDUs.
         let nothing_differs = self.duration.is_some() && self.size.is_some() && !self.composed;
         if nothing_differs && self.flags_are_common {
-            let count = u32::try_from(ldus.len()).expect("an index has fewer LDUs");
+            let count = u32::try_from(part.ldus.len()).expect("an index has fewer LDUs");
             return TrunSamples::Inherited { count, first_flags };
         }
         let entry = |(i, ldu): (usize, Ldu)| TrunEntry {
@@ -470,7 +469,7 @@ impl Shape {
             },
             cts: Some(i64::from(ldu.composition_offset)).filter(|_| self.composed),
         };
-        TrunSamples::Explicit(index.range(ldus).enumerate().map(entry).collect())
+        TrunSamples::Explicit(part.range(index).enumerate().map(entry).collect())
     }
 }
 

@@ -17,7 +17,7 @@ use super::growing::Growth;
 use super::iframes::IFrames;
 use super::rates::Rates;
 use super::{Links, Packaging, TextForm, encryption, imsc, picture};
-use crate::{TextDescription, Thumbnails, TrackDescription, TrackKind, language};
+use crate::{SoundPurposes, TextDescription, Thumbnails, TrackDescription, TrackKind, language};
 use std::fmt::Write;
 
 /// The multivariant playlist for the given video tracks with all audio tracks; without video
@@ -247,11 +247,42 @@ fn rendition(
     if let Some(tag) = language_tag(track) {
         let _ = write!(attributes, ",LANGUAGE=\"{tag}\"");
     }
-    let _ = write!(attributes, ",DEFAULT={},AUTOSELECT=YES", yes(is_default));
+    let auto = is_default || is_chosen(packaging, group, audio);
+    let _ = write!(attributes, ",DEFAULT={},AUTOSELECT={}", yes(is_default), yes(auto));
+    if let Some(characteristics) = characteristics(track) {
+        let _ = write!(attributes, ",CHARACTERISTICS=\"{characteristics}\"");
+    }
     if track.channels > 0 {
         let _ = write!(attributes, ",CHANNELS=\"{}\"", track.channels);
     }
     line(text, format_args!("#EXT-X-MEDIA:{attributes},URI=\"{folder}{audio}.m3u8{query}\""));
+}
+
+/// Whether a player may choose a sound of a group by its viewer's language and needs: the default
+/// one or the first of each language and purpose (4.3.4.1.1), and no commentary.
+pub(super) fn is_chosen(packaging: &Packaging, group: &[u16], audio: u16) -> bool {
+    let kind = |audio: u16| {
+        let track = packaging.description(audio);
+        (language::tag(&track.language), track.purposes)
+    };
+    let default = packaging.default_audio().filter(|default| group.contains(default));
+    let mut candidates = default.into_iter().chain(group.iter().copied());
+    let is_first = candidates.find(|&it| kind(it) == kind(audio)) == Some(audio);
+    is_first && !packaging.description(audio).purposes.comment
+}
+
+/// The value of `CHARACTERISTICS` of a sound; `None` of one for every viewer.
+pub(super) fn characteristics(track: &TrackDescription) -> Option<&'static str> {
+    let SoundPurposes { visual_impaired, hearing_impaired, .. } = track.purposes;
+    match (visual_impaired, hearing_impaired) {
+        (true, true) => Some(
+            "public.accessibility.describes-video,\
+             public.accessibility.enhances-speech-intelligibility",
+        ),
+        (true, false) => Some("public.accessibility.describes-video"),
+        (false, true) => Some("public.accessibility.enhances-speech-intelligibility"),
+        (false, false) => None,
+    }
 }
 
 /// Writes the text tracks as renditions of one group.
@@ -304,11 +335,19 @@ fn names(labels: impl Iterator<Item = String>) -> Vec<String> {
     names
 }
 
-/// The name of a sound track in menus: its title, else its language.
+/// The name of a sound track in menus: its title, else its language and what it is for.
 fn label(track: &TrackDescription) -> String {
-    let label =
-        quotable(&track.title).or_else(|| language::name(&track.language).and_then(quotable));
-    label.unwrap_or_else(|| "Audio".to_owned())
+    let named = || {
+        let name = language::name(&track.language).and_then(quotable);
+        let what = match track.purposes {
+            SoundPurposes { comment: true, .. } => " (commentary)",
+            SoundPurposes { visual_impaired: true, .. } => " (audio description)",
+            SoundPurposes { hearing_impaired: true, .. } => " (clear speech)",
+            _ => "",
+        };
+        name.unwrap_or_else(|| "Audio".to_owned()) + what
+    };
+    quotable(&track.title).unwrap_or_else(named)
 }
 
 /// The name of a text track in menus: its title, else its language and what it is for.

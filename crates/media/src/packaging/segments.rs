@@ -5,8 +5,8 @@
 //! boundaries. Audio without video, and audio that continues after it, is cut by time.
 
 use super::cuts::nearest_cuts;
-use super::timeline::{Timeline, nearest, ticks};
-use crate::{LduIndex, TrackIndex, TrackKind};
+use super::timeline::{Timeline, nearest, shown_until, ticks};
+use crate::{Ldu, LduIndex, TrackIndex, TrackKind};
 use std::ops::Range;
 use std::time::Duration;
 use units::MediaTime;
@@ -28,6 +28,62 @@ pub(super) struct LduRun {
     pub(super) ldus: Range<usize>,
     /// The ticks by which it is played earlier than in the whole title (later, if negative).
     pub(super) earlier: i64,
+    /// The track's decode times within which it is decoded, where those of the whole title would
+    /// overlap with the run before or after it, or leave a gap.
+    pub(super) decoded: Option<Range<i64>>,
+}
+
+impl LduRun {
+    /// LDUs with the decode times of the whole title.
+    pub(super) fn new(ldus: Range<usize>, earlier: i64) -> Self {
+        Self { ldus, earlier, decoded: None }
+    }
+
+    /// Bounds the decode times, in ticks of the track, where they do not fill these bounds.
+    pub(super) fn decode_within(&mut self, index: &LduIndex, bounds: Range<i64>) {
+        let begins = ticks(index.begin(self.ldus.start));
+        let fits = begins >= bounds.start && ticks(index.begin(self.ldus.end)) == bounds.end;
+        self.decoded = (!fits).then_some(bounds);
+    }
+
+    /// The LDUs, with the decode times at which they are played: later ones move as little as
+    /// the range allows, and the last one goes on until its end. The presentation times stay.
+    pub(super) fn range<'a>(&self, index: &'a LduIndex) -> impl Iterator<Item = Ldu> + use<'a> {
+        let mut left = self.ldus.len();
+        let within = self.decoded.clone().map(|within| {
+            let late = ticks(index.begin(self.ldus.start)).saturating_sub(within.start).max(0);
+            (within, late)
+        });
+        let mut at = within.as_ref().map_or(0, |(within, _)| within.start.max(0));
+        index.range(self.ldus.clone()).map(move |ldu| {
+            let Some((within, late)) = &within else { return ldu };
+            let next = ticks(ldu.decode_time).saturating_add(ldu.duration.into());
+            left -= 1;
+            // Each has at least one tick.
+            let latest = within.end.saturating_sub(i64::try_from(left).unwrap_or(i64::MAX));
+            let next = if left == 0 { latest } else { next.saturating_sub(*late).min(latest) };
+            let next = next.max(at.saturating_add(1));
+            let shown = ticks(ldu.decode_time).saturating_add(ldu.composition_offset.into());
+            let moved = Ldu {
+                decode_time: at.unsigned_abs(),
+                duration: u32::try_from(next - at).unwrap_or(u32::MAX),
+                composition_offset: clamped(shown.saturating_sub(at)),
+                ..ldu
+            };
+            at = next;
+            moved
+        })
+    }
+
+    /// The first LDU, with the decode time at which it is played.
+    pub(super) fn first(&self, index: &LduIndex) -> Ldu {
+        self.range(index).next().expect("a run has an LDU")
+    }
+}
+
+/// An offset as `trun` has it.
+fn clamped(ticks: i64) -> i32 {
+    i32::try_from(ticks).unwrap_or(if ticks < 0 { i32::MIN } else { i32::MAX })
 }
 
 impl Segments {
@@ -44,7 +100,7 @@ impl Segments {
         let earlier = nearest(from, line.scale);
         let after = firsts.iter().copied().skip(1).chain([end]);
         let parts: Vec<LduRun> =
-            firsts.iter().zip(after).map(|(&a, b)| LduRun { ldus: a..b, earlier }).collect();
+            firsts.iter().zip(after).map(|(&a, b)| LduRun::new(a..b, earlier)).collect();
         let mut times: Vec<MediaTime> = Vec::with_capacity(firsts.len() + 1);
         for (number, &first) in firsts.iter().enumerate() {
             // LDUs before the first presented one belong to the first segment.
@@ -78,23 +134,15 @@ impl Segments {
         track: &TrackIndex,
         line: &Timeline,
     ) {
-        let shown_until = |ldu: crate::Ldu| {
-            let delay = match track.description.kind {
-                TrackKind::Video => i64::from(ldu.composition_offset),
-                _ => 0,
-            };
-            let decoded_until = ticks(ldu.decode_time).saturating_add(i64::from(ldu.duration));
-            line.time(line.place(decoded_until.saturating_add(delay)))
-        };
         if self.parts.is_empty() && !firsts.is_empty() {
             self.times.push(MediaTime::ZERO);
             self.cuts.push(0);
         }
         let after = firsts.iter().copied().skip(1).chain([end]);
         for (&first, after) in firsts.iter().zip(after) {
-            let last = track.ldus.range(first..after).map(shown_until).max();
+            let last = shown_until(track, first..after).map(|end| line.time(line.place(end)));
             self.times.push(last.unwrap_or_default().max(self.end()));
-            self.parts.push(LduRun { ldus: first..after, earlier: 0 });
+            self.parts.push(LduRun::new(first..after, 0));
             self.cuts.push(self.parts.len());
         }
     }
@@ -275,8 +323,7 @@ pub(super) fn are_independent(segments: &Segments, track: &TrackIndex) -> bool {
 
 /// Whether any of these LDUs is shown before the first one.
 pub(super) fn has_leading(track: &TrackIndex, ldus: Range<usize>) -> bool {
-    let shown =
-        |ldu: crate::Ldu| ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset));
+    let shown = |ldu: Ldu| ticks(ldu.decode_time).saturating_add(i64::from(ldu.composition_offset));
     let first = shown(track.ldus.get(ldus.start));
     track.ldus.range(ldus).any(|ldu| shown(ldu) < first)
 }

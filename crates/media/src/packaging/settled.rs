@@ -14,7 +14,7 @@ use super::cuts::{final_cuts, growing_cuts};
 use super::growing::Growth;
 use super::picture::DensestSecond;
 use super::segments::{Segments, target_ticks};
-use super::timeline::{REORDERED, Timeline, longest_preroll, shown_until, ticks};
+use super::timeline::{REORDERED, Timeline, longest_preroll, shown, ticks};
 use super::{
     CutTrack, Packaging, PackagingError, PackagingOptions, manifest, media_segment, partition,
 };
@@ -37,7 +37,9 @@ struct SettledTrack {
     segments: Segments,
     boundaries: Vec<u64>,
     sizes: Vec<u64>,
-    /// The latest time of the track until which a settled LDU is shown.
+    /// When the last shown one of the settled LDUs is shown, in ticks of the track.
+    last_shown: Option<i64>,
+    /// Until when.
     shown_until: Option<i64>,
     frame_rate: DensestSecond,
     /// The key frames of video from the end of the settled segments on, and the LDUs among which
@@ -193,7 +195,10 @@ impl SettledTrack {
         manifest::continue_boundaries(&mut self.boundaries, track, line, &self.segments);
         let size = |number| media_segment::segment_size(&track.ldus, &self.segments, number, None);
         self.sizes.extend((self.sizes.len()..self.segments.count()).map(size));
-        self.shown_until = self.shown_until.max(shown_until(track, new));
+        let shown = track.ldus.range(new).map(|ldu| shown(track, &ldu)).max();
+        self.last_shown = self.last_shown.max(shown);
+        let length = until.checked_sub(1).map_or(0, |last| track.ldus.duration(last));
+        self.shown_until = self.last_shown.map(|at| at.saturating_add(length.into()));
         self.frame_rate.extend(track, until);
     }
 }

@@ -8,7 +8,7 @@
 //! FFmpeg's remux leaves at most two edits: a wait, then one that runs from `media_start`. For
 //! longer lists segments use the first two; a progressive file has the whole list.
 
-use crate::{TrackDescription, TrackIndex, TrackKind};
+use crate::{Ldu, TrackDescription, TrackIndex, TrackKind};
 use std::ops::Range;
 use units::{MediaTime, Timescale};
 
@@ -88,23 +88,26 @@ impl Timeline {
     /// differ only by the edit list there.
     pub(super) fn begins(&self, track: &TrackIndex, i: usize) -> MediaTime {
         let ldu = track.ldus.get(i);
-        let shown = match track.description.kind {
-            TrackKind::Video => i64::from(ldu.composition_offset),
-            _ => 0,
-        };
-        self.time(self.place(ticks(ldu.decode_time).saturating_add(shown)))
+        self.time(self.place(shown(track, &ldu)))
     }
 }
 
-/// The latest time of a track, in ticks, until which one of these LDUs is shown; `None` of
-/// no LDUs.
+/// The time of a track, in ticks, until which the last shown one of these LDUs is shown; `None` of
+/// no LDUs. The stored durations are those between decode times: that of a reordered picture may
+/// be a pause which comes before it. Only the last decoded one has that of a picture.
 pub(super) fn shown_until(track: &TrackIndex, ldus: Range<usize>) -> Option<i64> {
-    let until = |ldu: crate::Ldu| {
-        ticks(ldu.decode_time)
-            .saturating_add(i64::from(ldu.duration))
-            .saturating_add(i64::from(ldu.composition_offset))
+    let length = track.ldus.duration(ldus.end.checked_sub(1)?);
+    let last = track.ldus.range(ldus).map(|ldu| shown(track, &ldu)).max()?;
+    Some(last.saturating_add(length.into()))
+}
+
+/// When an LDU is shown, in ticks of the track: pictures later than they are decoded.
+pub(super) fn shown(track: &TrackIndex, ldu: &Ldu) -> i64 {
+    let delay = match track.description.kind {
+        TrackKind::Video => i64::from(ldu.composition_offset),
+        _ => 0,
     };
-    track.ldus.range(ldus).map(until).max()
+    ticks(ldu.decode_time).saturating_add(delay)
 }
 
 /// The time by which all tracks begin later in segments than in the title: that of the longest
@@ -129,4 +132,32 @@ pub(super) fn nearest(time: MediaTime, scale: Timescale) -> i64 {
     // `div_euclid` rounds to the same side before zero as after it.
     let ticks = (i128::from(time.0) * i128::from(scale.0) + half).div_euclid(1_000_000_000);
     i64::try_from(ticks).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Checksums, LduIndex};
+
+    /// The end of a track of pictures by duration and composition offset.
+    fn end(ldus: &[(u32, i32)]) -> i64 {
+        let mut index = LduIndex::default();
+        ldus.iter().for_each(|(duration, offset)| index.push(1, *duration, *offset, true, false));
+        let description = TrackDescription::plain(TrackKind::Video, Timescale(1000));
+        let data_len = index.data_len();
+        let track =
+            TrackIndex { description, data_len, ldus: index, checksums: Checksums::default() };
+        Timeline::new(&track).end
+    }
+
+    #[test]
+    fn a_track_ends_with_its_last_shown_picture() {
+        // Stored I P B B, shown I B B P.
+        assert_eq!(end(&[(40, 40), (40, 120), (40, 0), (40, 0)]), 200);
+        // The pause before the last two is the duration of the key frame, as it is decoded then.
+        let paused = [(40, 40), (40, 40), (40_000, 40_000), (40, 40)];
+        assert_eq!(end(&paused), 40_160);
+        assert_eq!(end(&[(40, 0), (90, 0)]), 130);
+        assert_eq!(end(&[]), 0);
+    }
 }

@@ -272,6 +272,60 @@ fn assert_same_sound(
     assert!(error <= allowed * power, "{what}: sound differs by {:.4}", error / power);
 }
 
+/// Titles with pauses and reordered pictures, and one whose pictures begin late.
+const PAUSES: &[(&str, &str)] = &[
+    (
+        "pause.mp4",
+        "-f lavfi -i testsrc2=s=160x90:r=25:d=6 -f lavfi -i sine=r=48000:d=6 \
+         -vf select=lt(t\\,2)+gt(t\\,4) -fps_mode vfr -c:v libx264 -bf 2 -g 25 -c:a aac",
+    ),
+    (
+        "dropped.mp4",
+        "-f lavfi -i testsrc2=s=160x90:r=25:d=6 \
+         -vf select=not(mod(n\\,7)*lt(mod(n\\,50)\\,20)) -fps_mode vfr -c:v libx264 -bf 2 -g 50",
+    ),
+    (
+        "late.mp4",
+        "-f lavfi -i sine=r=48000:d=5 -itsoffset 2 -f lavfi -i testsrc2=s=160x90:r=25:d=3 \
+         -map 1:v -map 0:a -fps_mode vfr -c:v libx264 -bf 2 -g 25 -c:a aac",
+    ),
+];
+
+#[test]
+fn pauses_lose_no_pictures_where_groups_come_in_another_order() {
+    for (name, words) in PAUSES {
+        let folder = Folder::new(&format!("pauses-{name}"));
+        let title = read(&remux(&clip(&folder, name, words), "mp4", ""), 1 << 16);
+        let ldus = &title.index.tracks[0].ldus;
+        let packaging = title.packaging(ms(1000));
+        let groups: Vec<usize> =
+            (0..ldus.len()).filter(|&i| ldus.get(i).sync).chain([ldus.len()]).collect();
+        let pictures = |group: usize| groups[group + 1] - groups[group];
+        let count = groups.len() - 1;
+        for (skip, backwards) in [(0, true), (1, false), (1, true)] {
+            let what = format!("{name}: skip {skip}, {backwards}");
+            let wanted = Excerpt { skip, backwards, ..Excerpt::default() };
+            let excerpt = packaging.excerpt(&wanted).expect(&what);
+            let folder = folder.within(&format!("{skip}-{backwards}"));
+            let decoded = from_first_picture(decode(&title.write_hls(&excerpt, &folder)));
+            let mut shown: Vec<usize> = (0..count).step_by(skip as usize + 1).collect();
+            if backwards {
+                shown.reverse();
+            }
+            let all: usize = shown.iter().map(|&group| pictures(group)).sum();
+            assert_eq!(decoded[0].len(), all, "{what}");
+            assert!(decoded[0].windows(2).all(|pair| pair[0].0 < pair[1].0), "{what}");
+            let last = decoded[0].last().unwrap().0;
+            let length = excerpt.duration().as_secs_f64();
+            assert!(last < length, "{what}: {last} of {length}");
+            // Groups are played in their own time.
+            assert!(length < packaging.duration().as_secs_f64() + 0.1, "{what}: {length}");
+            let rate = excerpt.lowest_constant_rate(0).unwrap();
+            assert!(rate.0 < 20_000_000, "{what}: {rate:?}");
+        }
+    }
+}
+
 #[test]
 fn impossible_excerpts_are_refused() {
     let folder = Folder::new("no-excerpts");

@@ -2,8 +2,8 @@
 
 use crate::footage::{Folder, Title, make, read, remux};
 use media::{
-    CHECKSUM_SPAN, Edit, IndexError, LduIndex, TextDescription, TextTrack, Thumbnails, TitleIndex,
-    TitleKind, TrackDescription, TrackIndex, TrackKind, checksum,
+    CHECKSUM_SPAN, Edit, IndexError, LduIndex, SoundPurposes, TextDescription, TextTrack,
+    Thumbnails, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind, checksum,
 };
 use units::{MediaTime, Timescale};
 
@@ -25,6 +25,7 @@ fn description(kind: TrackKind) -> TrackDescription {
             Edit { duration: None, media_time: Some(7200) },
         ],
         default: true,
+        purposes: SoundPurposes::default(),
     }
 }
 
@@ -92,6 +93,28 @@ fn any_index_survives_encoding() {
     for seed in 0..300 {
         let index = any_index(seed, 700);
         assert_eq!(TitleIndex::decode(&index.encode()).as_ref(), Ok(&index), "seed {seed}");
+    }
+}
+
+#[test]
+fn purposes_of_sound_are_another_version_that_older_programs_refuse() {
+    let version = |index: &TitleIndex| u16::from_le_bytes([index.encode()[8], index.encode()[9]]);
+    let mut index = any_index(5, 60);
+    assert_eq!(version(&index), 4);
+    let none = SoundPurposes::default();
+    for purposes in [
+        SoundPurposes { visual_impaired: true, ..none },
+        SoundPurposes { hearing_impaired: true, ..none },
+        SoundPurposes { comment: true, ..none },
+        SoundPurposes { dub: true, ..none },
+        SoundPurposes { visual_impaired: true, hearing_impaired: true, comment: true, dub: true },
+    ] {
+        for default in [false, true] {
+            index.tracks[0].description.purposes = purposes;
+            index.tracks[0].description.default = default;
+            assert_eq!(version(&index), 5);
+            assert_eq!(TitleIndex::decode(&index.encode()).as_ref(), Ok(&index), "{purposes:?}");
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use m3u8_rs::{MasterPlaylist, MediaPlaylist};
 use media::{
     Body, CHECKSUM_SPAN, ContentSteering, GrowingFile, Growth, Ldu, LduIndex, Links,
     NoSegmentIndex, Packaging, PackagingError, PackagingOptions, SettledSegments, Slice,
-    TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
+    SoundPurposes, TitleIndex, TitleKind, TrackDescription, TrackIndex, TrackKind,
 };
 use shiguredo_mp4::demux::{Fmp4SegmentDemuxer, Input, Mp4FileDemuxer, Sample};
 use std::sync::Arc;
@@ -354,6 +354,60 @@ fn due_times_in_a_progressive_file_are_when_the_second_begins() {
     assert_eq!(due[..8], [0, 0, 0, 1000, 1000, 2000, 2000, 2000]);
     assert_eq!(due.len(), 25);
     assert_eq!(packaging.due_progressive(&[1], 0, 10_000), Vec::<u32>::new());
+}
+
+#[test]
+fn players_choose_sound_by_what_it_is_for() {
+    let none = SoundPurposes::default();
+    let rows = [
+        none,
+        SoundPurposes { visual_impaired: true, ..none },
+        SoundPurposes { hearing_impaired: true, ..none },
+        SoundPurposes { comment: true, ..none },
+        SoundPurposes { dub: true, ..none },
+        none,
+    ];
+    let sounds = rows.iter().enumerate().map(|(number, purposes)| {
+        let mut track = sound(300);
+        track.description.language = "eng".to_owned();
+        track.description.default = number == 0;
+        track.description.purposes = *purposes;
+        track
+    });
+    let tracks = [pictures(150, |_| 5000)].into_iter().chain(sounds).collect();
+    let packaging = package(tracks, 2 * SECOND);
+    let told = packaging.multivariant_playlist(&[0], "");
+    let told: Vec<&str> = told
+        .lines()
+        .filter_map(|line| line.split_once("NAME=")?.1.split_once(",CHANNELS").map(|it| it.0))
+        .collect();
+    let clear = "public.accessibility.enhances-speech-intelligibility";
+    assert_eq!(
+        told,
+        [
+            "\"English\",LANGUAGE=\"en\",DEFAULT=YES,AUTOSELECT=YES".to_owned(),
+            "\"English (audio description)\",LANGUAGE=\"en\",DEFAULT=NO,AUTOSELECT=YES,\
+             CHARACTERISTICS=\"public.accessibility.describes-video\""
+                .to_owned(),
+            format!(
+                "\"English (clear speech)\",LANGUAGE=\"en\",DEFAULT=NO,AUTOSELECT=YES,\
+                 CHARACTERISTICS=\"{clear}\""
+            ),
+            "\"English (commentary)\",LANGUAGE=\"en\",DEFAULT=NO,AUTOSELECT=NO".to_owned(),
+            "\"English 2\",LANGUAGE=\"en\",DEFAULT=NO,AUTOSELECT=YES".to_owned(),
+            "\"English 3\",LANGUAGE=\"en\",DEFAULT=NO,AUTOSELECT=NO".to_owned(),
+        ]
+    );
+    let mpd = packaging.dash_manifest(&[0], "");
+    let marks: Vec<&str> = mpd
+        .lines()
+        .filter(|line| line.contains("<Role") || line.contains("<Accessibility"))
+        .filter_map(|line| line.split_once("value=\"")?.1.split_once('"').map(|it| it.0))
+        .collect();
+    assert_eq!(
+        marks,
+        ["main", "1", "alternate", "2", "alternate", "commentary", "dub", "alternate"]
+    );
 }
 
 #[test]

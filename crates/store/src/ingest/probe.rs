@@ -113,6 +113,9 @@ pub(super) struct StreamDisposition {
     pub(super) still_image: u8,
     pub(super) forced: u8,
     pub(super) hearing_impaired: u8,
+    pub(super) visual_impaired: u8,
+    pub(super) comment: u8,
+    pub(super) dub: u8,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -292,7 +295,8 @@ const ASK: &[&str] = &[
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\
      stream=index,id,codec_type,codec_name,codec_tag_string,bit_rate,start_time,duration,\
      duration_ts,nb_frames,has_b_frames,pix_fmt,width,height,r_frame_rate,time_base,sample_rate,channels,bits_per_raw_sample:\
-     stream_disposition=default,attached_pic,timed_thumbnails,still_image,forced,hearing_impaired:\
+     stream_disposition=default,attached_pic,timed_thumbnails,still_image,forced,hearing_impaired,\
+     visual_impaired,comment,dub:\
      stream_tags=language,enc_key_id,alpha_mode,title,artist,album,album_artist,composer,performer,comment,\
      description,synopsis,lyrics,date,genre,copyright,publisher,encoded_by,track,disc,show,\
      season_number,episode_id,episode_sort,network,location,time_reference,timecode:\

@@ -76,23 +76,26 @@ pub(super) fn lowest_rate(bursts: &[(i64, u64)]) -> BitRate {
         *(if room(middle) < without { &mut too_low } else { &mut enough }) = middle;
     }
     // A round number is easier to ask for.
-    BitRate(enough.next_multiple_of(1000))
+    BitRate(enough.checked_next_multiple_of(1000).unwrap_or(enough))
 }
 
 /// The lowest rate for these packets alone. From the mean rate on, each further one is that of the
-/// interval in which packets waited longest.
+/// interval in which packets waited longest. A burst never becomes due before the one in front of
+/// it.
 fn rate_without_clock(bursts: &[(i64, u64)]) -> BitRate {
     let most = i128::from(u64::try_from(ConstantRate::LONGEST_WAIT.as_nanos()).unwrap_or(0));
     let mut rate = BitRate(1);
     for _ in 0..MOST_ROUNDS {
         let (mut start, mut packets) = (0, 0);
         let (mut longest, mut needed) = (most, 0);
+        let mut latest = i64::MIN;
         for &(at, count) in bursts {
-            let at = i128::from(at);
+            latest = latest.max(at);
+            let at = i128::from(latest);
             if packets == 0 || at >= start + nanoseconds(packets, rate) {
                 (start, packets) = (at, 0);
             }
-            packets += count;
+            packets = packets.saturating_add(count);
             let wait = start + nanoseconds(packets, rate) - at;
             if wait > longest {
                 let bits = i128::from(packets) * PACKET_BITS.cast_signed() * 1_000_000_000;
@@ -103,7 +106,7 @@ fn rate_without_clock(bursts: &[(i64, u64)]) -> BitRate {
         if needed == 0 {
             break;
         }
-        rate = BitRate(u64::try_from(needed).unwrap_or(u64::MAX).max(rate.0 + 1));
+        rate = BitRate(u64::try_from(needed).unwrap_or(u64::MAX).max(rate.0.saturating_add(1)));
     }
     rate
 }
@@ -281,6 +284,14 @@ mod tests {
         }
         packet.resize(PACKET, number);
         packet
+    }
+
+    #[test]
+    fn the_lowest_rate_is_that_of_bursts_in_order_whatever_their_times() {
+        let in_order = lowest_rate(&[(0, 10), (1_000_000_000, 900), (1_000_000_000, 40)]);
+        assert_eq!(lowest_rate(&[(0, 10), (1_000_000_000, 900), (-9_000_000_000, 40)]), in_order);
+        let most = [(i64::MIN, u64::MAX), (i64::MAX, u64::MAX), (0, u64::MAX)];
+        assert!(lowest_rate(&most).0 > in_order.0);
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Rendition {
         let segments = packaging.segments(self.tracks[0]);
         let source = source(packaging, self.tracks[0]);
         let firsts = (0..segments.count()).filter_map(|number| segments.parts(number)?.first());
-        self.starts = firsts.map(|run| source.decoded(run.ldus.start, run.earlier)).collect();
+        self.starts = firsts.map(|run| source.begins(run)).collect();
         let Some(&sound) = self.tracks.get(1) else {
             return self.segments.extend(self.starts.iter().map(|_| PlannedSegment::new(0..0)));
         };
@@ -181,7 +181,7 @@ impl Rendition {
             let within = all[first..].iter().take_while(|run| run.ldus.start < wanted.end);
             let cut = |run: &LduRun| LduRun {
                 ldus: run.ldus.start.max(wanted.start)..run.ldus.end.min(wanted.end),
-                earlier: run.earlier,
+                ..run.clone()
             };
             runs.push(within.map(cut).collect());
         }

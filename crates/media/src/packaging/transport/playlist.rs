@@ -14,8 +14,8 @@ use super::plan::Rendition;
 use crate::TrackKind;
 use crate::packaging::encryption::key_address;
 use crate::packaging::playlist::{
-    audio_names, codec, language_tag, line, list_end, picture_attributes, playback_start,
-    write_segments,
+    audio_names, characteristics, codec, is_chosen, language_tag, line, list_end,
+    picture_attributes, playback_start, write_segments,
 };
 use crate::packaging::rates::Rates;
 use crate::packaging::{Links, Packaging};
@@ -39,7 +39,7 @@ pub(super) fn multivariant(packaging: &Packaging, wanted: &[u16], links: Links<'
     let all_independent = leads.iter().all(|&track| packaging.is_independent(track));
     let mut text = head(if group.is_empty() { 3 } else { 4 }, all_independent);
     for (&sound, name) in group.iter().zip(audio_names(packaging, &group)) {
-        rendition(&mut text, packaging, sound, &name, links);
+        rendition(&mut text, packaging, &group, sound, &name, links);
     }
     for lead in leads {
         variant(&mut text, packaging, lead, &group, links);
@@ -95,6 +95,7 @@ fn head(version: u32, independent: bool) -> String {
 fn rendition(
     text: &mut String,
     packaging: &Packaging,
+    group: &[u16],
     sound: u16,
     name: &str,
     Links { folder, query, .. }: Links<'_>,
@@ -106,7 +107,11 @@ fn rendition(
         let _ = write!(attributes, ",LANGUAGE=\"{tag}\"");
     }
     let default = if is_default { "YES" } else { "NO" };
-    let _ = write!(attributes, ",DEFAULT={default},AUTOSELECT=YES");
+    let auto = if is_default || is_chosen(packaging, group, sound) { "YES" } else { "NO" };
+    let _ = write!(attributes, ",DEFAULT={default},AUTOSELECT={auto}");
+    if let Some(characteristics) = characteristics(track) {
+        let _ = write!(attributes, ",CHARACTERISTICS=\"{characteristics}\"");
+    }
     if !is_default {
         let _ = write!(attributes, ",URI=\"{folder}{sound}-ts.m3u8{query}\"");
     }

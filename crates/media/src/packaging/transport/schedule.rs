@@ -61,6 +61,11 @@ impl RenditionTrack<'_> {
         self.clock(self.track.ldus.get(ldu).decode_time, earlier)
     }
 
+    /// The decode time of the first LDU of a run on the clock.
+    pub(super) fn begins(&self, run: &LduRun) -> i64 {
+        self.clock(run.first(&self.track.ldus).decode_time, run.earlier)
+    }
+
     fn clock(&self, decode_time: u64, earlier: i64) -> i64 {
         let at = self.line.place(ticks(decode_time)).saturating_sub(earlier);
         to_clock(at, self.line.scale)
@@ -68,7 +73,7 @@ impl RenditionTrack<'_> {
 
     /// The PES packets of a run of LDUs. LDUs without bytes are left out: they show nothing new.
     fn units(&self, stream: usize, run: LduRun) -> impl Iterator<Item = Unit> + '_ {
-        let numbered = run.ldus.clone().zip(self.track.ldus.range(run.ldus.clone()));
+        let numbered = run.ldus.clone().zip(run.range(&self.track.ldus));
         let mut ldus = numbered.filter(|(_, ldu)| ldu.size > 0).peekable();
         let mut begins_run = true;
         std::iter::from_fn(move || {
