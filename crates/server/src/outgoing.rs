@@ -19,7 +19,9 @@ pub(crate) fn parse_address(url: &str) -> Result<Uri, &'static str> {
     if !has_host || uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
         return Err("has no host, or a password");
     }
-    if uri.port_u16().is_none() && uri.authority().map(|it| it.as_str()) != uri.host() {
+    if uri.port_u16().is_none()
+        && uri.authority().map(ureq::http::uri::Authority::as_str) != uri.host()
+    {
         return Err("has a port that is no number from 1 to 65535");
     }
     Ok(uri)

@@ -124,7 +124,7 @@ impl RtspHandler {
         };
         let plain = parameter("token");
         let token =
-            plain.as_ref().map(|token| format!("token={}", utf8_percent_encode(&token, ESCAPED)));
+            plain.as_ref().map(|token| format!("token={}", utf8_percent_encode(token, ESCAPED)));
         // A player that has lost its node goes on from here, so that this is reserved.
         let start = value(request, &RANGE).and_then(range).and_then(|range| range.start);
         let ticket = parameter("ticket");

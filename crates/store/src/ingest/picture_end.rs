@@ -1,6 +1,6 @@
-//! Whether the end of a picture's file is missing, as after a copy that was cut short: by the length
-//! that DPX has in its head, the offsets of OpenEXR, and the marks at the end of PNG, JPEG and
-//! JPEG 2000. Nothing is decoded; of TIFF, and of tiles and parts of OpenEXR, nothing is known.
+//! Whether the end of a picture's file is missing, as after a copy that was cut short: by the
+//! length that DPX has in its head, the offsets of OpenEXR, and the marks at the end of PNG, JPEG
+//! and JPEG 2000. Nothing is decoded; of TIFF, and of tiles and parts of OpenEXR, nothing is known.
 
 use super::picture_size::{PictureFormat, big, little, part};
 use std::fs::File;
