@@ -9,7 +9,9 @@
 //! ```
 //! A picture belongs to the part if its time, rounded to the millisecond, is at or after the start
 //! and before the stop, so that parts that follow each other have each picture once. The times of
-//! the first picture of the part and of the first one behind it are the bounds of all tracks.
+//! the first picture of the part and of the first one behind it are the bounds of all tracks. Where
+//! that one is later by more than a tenth of a second, a picture is shown for long, and the bound
+//! is the position itself, within that picture.
 //!
 //! What is decoded and not shown is hidden by the edit list of a file. Segments have no means for
 //! it: players on Media Source Extensions show all that they are given, or nothing until the next
@@ -26,7 +28,7 @@ use units::MediaTime;
 /// The bounds of a part of a title, on the timelines with which it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clip {
-    /// When the first picture of the part is shown.
+    /// When the first picture of the part is shown, or the part begins within a longer one.
     pub(super) start: MediaTime,
     /// When the first picture behind the part is shown; `None`: the part goes to the end.
     pub(super) stop: Option<MediaTime>,
@@ -48,13 +50,19 @@ impl Clip {
             asked
         } else {
             let reached = times().filter(|at| !is_before(*at, asked)).min();
-            // The last picture is shown until the sound ends.
-            reached.or(times().max()).unwrap_or_default()
+            // The last picture is shown until the sound ends, which may be long after it.
+            let nearest = match reached {
+                Some(at) => Some(at).filter(|at| !is_before(asked + LONG, *at)),
+                None => times().max().filter(|at| !is_before(*at + LONG, asked)),
+            };
+            nearest.unwrap_or(asked)
         };
         let stop = wanted.stop.map(|stop| {
             let stop = time(stop);
             let behind = |at: &MediaTime| !is_before(*at, stop) && *at > start.max(first);
-            times().filter(behind).min().unwrap_or(stop.max(start + MediaTime(1)))
+            let reached = times().filter(behind).min();
+            let reached = reached.filter(|at| !is_before(stop + LONG, *at));
+            reached.unwrap_or(stop.max(start + MediaTime(1)))
         });
         Self { start, stop }
     }
@@ -142,6 +150,8 @@ pub(super) fn time(at: Duration) -> MediaTime {
     MediaTime(i64::try_from(at.as_nanos()).unwrap_or(i64::MAX))
 }
 
+/// The time after a position within which a picture is waited for: that of ten pictures a second.
+const LONG: MediaTime = MediaTime(100_000_000);
 const HALF_A_MILLISECOND: MediaTime = MediaTime(500_000);
 /// The sound that is decoded before the first that is heard: 80 ms for Opus (RFC 7845, 4.6), one
 /// packet of AAC, and the bit reservoir of MP3.
@@ -204,6 +214,31 @@ mod tests {
         assert_eq!(row(200, Some(201)), ((200, Some(240)), (4..7, 80, 40), (6..13, 4480, 40)));
         // Within the last picture.
         assert_eq!(row(310, Some(320)), ((280, Some(320)), (4..8, 160, 40), (10..16, 4224, 40)));
+    }
+
+    #[test]
+    fn a_picture_that_is_shown_for_long_is_cut_where_the_part_is() {
+        // Shown at 0, 40, 2040 and 2080 ms; the sound is 3.2 s long.
+        let pictures = [(40, 0), (2000, 0), (40, 0), (40, 0)];
+        let pictures = track(TrackKind::Video, 1000, 0, &pictures);
+        let sound = track(TrackKind::Audio, 48_000, 0, &[(1024, 0); 150]);
+        let line = Timeline::new(&pictures);
+        let clip = |start: u64, stop: u64| {
+            let ms = Duration::from_millis;
+            let wanted = Excerpt { start: ms(start), stop: Some(ms(stop)), ..Excerpt::default() };
+            let clip = Clip::of(&pictures, &line, &wanted);
+            let bounds = (milliseconds(clip.start), clip.stop.map(milliseconds));
+            let shown = clip.edits(&pictures, &line, &clip.ldus(&pictures, &line));
+            let shown = shown.first().map(|edit| milliseconds(edit.duration.unwrap()));
+            let (_, _, heard) = cut(&clip, &sound);
+            (bounds, shown, heard)
+        };
+        assert_eq!(clip(1000, 1500), ((1000, Some(1500)), Some(500), 500));
+        assert_eq!(clip(500, 2050), ((500, Some(2080)), Some(1580), 1580));
+        // The next picture is near.
+        assert_eq!(clip(1950, 2050), ((2040, Some(2080)), Some(40), 40));
+        // Behind the last picture there is sound alone.
+        assert_eq!(clip(2700, 3000), ((2700, Some(3000)), None, 300));
     }
 
     #[test]

@@ -521,7 +521,12 @@ impl Packaging {
         };
         let i = usize::from(track);
         let (stored, line) = (&self.index.tracks[i], &self.lines[i]);
-        let chunks = progressive::chunks(stored, line, clip.ldus(stored, line)).into_iter();
+        let ldus = clip.ldus(stored, line);
+        // A track of which nothing is shown is not in the file.
+        if clip.edits(stored, line, &ldus).is_empty() {
+            return Vec::new();
+        }
+        let chunks = progressive::chunks(stored, line, ldus).into_iter();
         let due = |chunk: &progressive::Chunk| millis(progressive::due(chunk) - clip.start);
         chunks.map(|chunk| (chunk.bytes.clone(), due(&chunk))).collect()
     }
