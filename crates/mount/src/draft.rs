@@ -179,11 +179,7 @@ impl Draft {
         remove: &dyn Fn(&str) -> Result<(), StoreError>,
     ) -> Result<Option<IngestReport>, StoreError> {
         // Held until it is a title: it is sealed once, and a rename waits.
-        let mut state = locked(&self.state);
-        if state.is_gone {
-            return Ok(None);
-        }
-        self.seal_locked(&mut state, owner, remove).map(Some)
+        self.seal_locked(&mut locked(&self.state), owner, remove)
     }
 
     /// Makes a title of the file as [`Draft::seal`] does, under another name and perhaps of another
@@ -195,9 +191,6 @@ impl Draft {
         remove: &dyn Fn(&str) -> Result<(), StoreError>,
     ) -> Result<Option<IngestReport>, StoreError> {
         let mut state = locked(&self.state);
-        if state.is_gone {
-            return Ok(None);
-        }
         let before = (std::mem::replace(&mut state.name, name), state.becomes);
         state.becomes = becomes;
         let sealed = self.seal_locked(&mut state, owner, remove);
@@ -205,15 +198,19 @@ impl Draft {
             (state.name, state.becomes) = before;
             state.is_tried = false;
         }
-        sealed.map(Some)
+        sealed
     }
 
+    /// What [`Draft::seal`] does, of a file whose state is held.
     fn seal_locked(
         &self,
         state: &mut DraftState,
         owner: &dyn TitleOwner,
         remove: &dyn Fn(&str) -> Result<(), StoreError>,
-    ) -> Result<IngestReport, StoreError> {
+    ) -> Result<Option<IngestReport>, StoreError> {
+        if state.is_gone {
+            return Ok(None);
+        }
         let (store, io) = (owner.store(), owner.background_io());
         state.is_tried = true;
         if let Some(failed) = state.failed {
@@ -238,7 +235,7 @@ impl Draft {
             store.rename(&name, &state.name)?;
         }
         (state.title, state.is_changed, state.is_closed) = (Some(report.title.id), false, false);
-        Ok(report)
+        Ok(Some(report))
     }
 
     /// A name that no title has, for the time until the old title is removed.

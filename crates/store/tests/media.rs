@@ -9,15 +9,15 @@ mod clips;
 mod temp_dir;
 
 use clips::{give, take, take_with};
-use media::{SoundPurposes, TitleKind};
+use media::{SoundPurposes, TitleKind, TrackDescription};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{
-    CheckOptions, FormatOptions, IngestOptions, Store, StoreError, SubtitleFile, Unthrottled,
-    ingest,
+    CheckOptions, FormatOptions, IngestOptions, IngestReport, Store, StoreError, SubtitleFile,
+    Unthrottled, ingest,
 };
 use temp_dir::TempDir;
 use units::ByteCount;
@@ -294,20 +294,31 @@ fn text_tracks_are_what_ffmpeg_converts_them_to() {
     assert!(store.check(&CheckOptions { scrub: true }, &mut |_| {}).unwrap().is_clean());
 }
 
+/// Takes in a clip with a sound for each of these options of FFmpeg; returns what is known of the
+/// sounds.
+fn take_sounds(
+    dir: &TempDir,
+    store: &Store,
+    options: &[(&str, String)],
+) -> (IngestReport, Vec<TrackDescription>) {
+    let sounds = options.iter().enumerate();
+    let words =
+        sounds.map(|(number, (option, value))| format!(" -map 1:a -{option}:{number} {value}"));
+    let words = "-map 0:v -c:v libx264 -c:a aac".to_owned() + &words.collect::<String>();
+    let report = take(store, &dir.clip("sounds.mkv", &words)).unwrap();
+    let index = store.index(report.title.id).unwrap();
+    let sounds = index.tracks.iter().skip(1).map(|track| track.description.clone()).collect();
+    (report, sounds)
+}
+
 #[test]
 fn languages_that_mp4_has_no_place_for_become_codes() {
     let dir = TempDir::new("languages");
     let store = dir.store();
     let tags = ["en", "pt-BR", "zh", "iw", "mul", "x-mine", "fre"];
-    let mut words = String::from("-map 0:v -c:v libx264 -c:a aac");
-    for (number, tag) in tags.iter().enumerate() {
-        words += &format!(" -map 1:a -metadata:s:a:{number} language={tag}");
-    }
-    let source = dir.clip("languages.mkv", &words);
-    let report = take(&store, &source).unwrap();
-    let index = store.index(report.title.id).unwrap();
-    let found: Vec<&str> =
-        index.tracks.iter().skip(1).map(|track| track.description.language.as_str()).collect();
+    let words = tags.map(|tag| ("metadata:s:a", format!("language={tag}")));
+    let (report, sounds) = take_sounds(&dir, &store, &words);
+    let found: Vec<&str> = sounds.iter().map(|sound| sound.language.as_str()).collect();
     assert_eq!(found, ["eng", "por", "zho", "heb", "mul", "und", "fre"]);
     let note = "the language \"x-mine\" of stream 6 is no code of ISO 639 and is left out";
     assert_eq!(report.notes, [note]);
@@ -318,15 +329,9 @@ fn the_purposes_of_sound_are_kept() {
     let dir = TempDir::new("purposes");
     let store = dir.store();
     let marks = ["default", "visual_impaired", "hearing_impaired", "comment", "dub+comment"];
-    let mut words = String::from("-map 0:v -c:v libx264 -c:a aac");
-    for (number, mark) in marks.iter().enumerate() {
-        words += &format!(" -map 1:a -disposition:a:{number} {mark}");
-    }
-    let source = dir.clip("purposes.mkv", &words);
-    let report = take(&store, &source).unwrap();
-    let index = store.index(report.title.id).unwrap();
-    let found: Vec<SoundPurposes> =
-        index.tracks.iter().skip(1).map(|track| track.description.purposes).collect();
+    let words = marks.map(|mark| ("disposition:a", mark.to_owned()));
+    let (_, sounds) = take_sounds(&dir, &store, &words);
+    let found: Vec<SoundPurposes> = sounds.iter().map(|sound| sound.purposes).collect();
     let none = SoundPurposes::default();
     let expected = [
         none,

@@ -163,27 +163,27 @@ impl NumberedPictures {
 
     /// Looks at all pictures. `Err` within: why they are no title, if two differ in their size or
     /// format. `goes_on` is asked between them.
-    pub(super) fn look<E>(
+    pub(super) fn check_all<E>(
         &self,
         mut goes_on: impl FnMut() -> Result<(), E>,
     ) -> Result<Result<CutPictures, Reason>, E> {
-        let mut before: Option<(String, Look)> = None;
+        let mut before: Option<(String, PictureHead)> = None;
         let mut cut = CutPictures::default();
         for number in self.first..=self.first + (self.count - 1) {
             goes_on()?;
             let name = self.name.with(number);
             let file = File::open(self.folder.join(&name)).ok();
-            let look = Look::at(file.as_ref());
+            let head = PictureHead::of(file.as_ref());
             match &before {
-                Some((first, wanted)) if *wanted != look => {
-                    let (wanted, look) = (wanted.beside(&look), look.beside(wanted));
+                Some((first, wanted)) if *wanted != head => {
+                    let (wanted, head) = (wanted.beside(&head), head.beside(wanted));
                     return Ok(Err(Reason::new(
-                        format!("its pictures differ: {first} has {wanted}, {name} has {look}"),
+                        format!("its pictures differ: {first} has {wanted}, {name} has {head}"),
                         "ingest those of one size and format as one title",
                     )));
                 }
                 Some(_) => {}
-                None => before = Some((name.clone(), look)),
+                None => before = Some((name.clone(), head)),
             }
             if file.is_some_and(|file| is_cut(&file)) {
                 cut.count += 1;
@@ -213,13 +213,13 @@ impl CutPictures {
 
 /// What a picture's head tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Look {
+struct PictureHead {
     size: Option<PictureSize>,
     format: Option<PictureFormat>,
 }
 
-impl Look {
-    fn at(file: Option<&File>) -> Self {
+impl PictureHead {
+    fn of(file: Option<&File>) -> Self {
         let head = file.and_then(|file| part(file, 0, 16));
         let format = head.and_then(|head| PictureFormat::of_head(&head));
         Self { size: file.and_then(picture_size), format }
@@ -241,8 +241,7 @@ impl NumberedName {
         let name = pattern.file_name()?.to_str()?;
         name.match_indices('%').find_map(|(at, _)| {
             let (digits, after) = name[at + 1..].split_once('d')?;
-            let is_count =
-                digits.len() <= "019".len() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            let is_count = digits.len() <= 3 && digits.bytes().all(|byte| byte.is_ascii_digit());
             let digits = if digits.is_empty() { 1 } else { digits.parse().ok()? };
             let (before, after) = (name[..at].to_owned(), after.to_owned());
             (is_count && digits <= MOST_DIGITS).then_some(Self { before, digits, after })

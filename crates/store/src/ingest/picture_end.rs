@@ -10,10 +10,10 @@ pub(super) fn is_cut(file: &File) -> bool {
     let Ok(length) = file.metadata().map(|about| about.len()) else { return false };
     let Some(head) = part(file, 0, HEAD) else { return false };
     let tail = || part(file, length.saturating_sub(TAIL as u64), TAIL).unwrap_or_default();
-    let ends_with = |mark: &[u8]| tail().windows(mark.len()).any(|it| it == mark);
+    let has_mark = |mark: &[u8]| tail().windows(mark.len()).any(|it| it == mark);
     match PictureFormat::of_head(&head) {
-        Some(PictureFormat::Png) => !ends_with(b"IEND"),
-        Some(PictureFormat::Jpeg | PictureFormat::Jpeg2000) => !ends_with(b"\xff\xd9"),
+        Some(PictureFormat::Png) => !has_mark(b"IEND"),
+        Some(PictureFormat::Jpeg | PictureFormat::Jpeg2000) => !has_mark(b"\xff\xd9"),
         Some(PictureFormat::Dpx) => dpx_length(&head).is_some_and(|whole| whole > length),
         Some(PictureFormat::OpenExr) => last_chunk(&head, file).is_some_and(|end| end > length),
         Some(PictureFormat::Tiff) | None => false,

@@ -30,9 +30,9 @@ pub(super) fn ingest(
     }
     let mut cut = CutPictures::default();
     if let Some(pictures) = job.pictures.take() {
-        let look = pictures.look(|| job.tell("probing", 0))?;
+        let checked = pictures.check_all(|| job.tell("probing", 0))?;
         job.pictures = Some(pictures);
-        cut = look.map_err(|reason| job.refused(reason))?;
+        cut = checked.map_err(|reason| job.refused(reason))?;
         // Before all of them are copied.
         damage_notes(job, "", &Vec::from_iter(cut.missing()))?;
     }
