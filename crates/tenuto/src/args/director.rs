@@ -176,8 +176,8 @@ pub(crate) struct DirectorArgs {
     ///
     /// The key file that the nodes have as --tokens: /status and /metrics need a token of `tenuto
     /// token KEYS --operator`, /titles one that opens all titles. The file is read again when it
-    /// changes. Without it everybody who can connect sees them. Viewers' tokens are checked by the
-    /// nodes.
+    /// changes. Without it everybody who can connect sees them. A viewer needs a token that opens
+    /// the title, which the nodes check, too.
     #[arg(long, value_name = "KEYS")]
     pub(crate) tokens: Option<PathBuf>,
     /// Leave as much free as the viewers of any one node need.

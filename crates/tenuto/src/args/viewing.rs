@@ -315,7 +315,7 @@ pub(crate) struct TokenArgs {
     pub(crate) valid: Duration,
     /// The address of the client that may use the token.
     ///
-    /// Without it any client.
+    /// And the sessions that it begins. Without it any client.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) client: Option<IpAddr>,
     /// The height of the largest pictures that the token opens, in pixels.
