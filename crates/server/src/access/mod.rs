@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `exp` | the end of its validity, in seconds since 1970; required |
 //! | `nbf` | the beginning of its validity |
-//! | `aud` | if present, it has to be or contain `tenuto` |
+//! | `aud` | has to be or contain `tenuto`; a token of a secret key (HS) may be without it |
 //! | `title` | the title that it opens, or a list of titles; a name that ends with `*` is the beginning of names. Absent: every title |
 //! | `ip` | the address of the client that may use it, and the sessions that it begins |
 //! | `max_height` | the height of the largest pictures that it opens, in pixels; not for caches |
@@ -246,12 +246,19 @@ fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<Token
     validation.validate_exp = false;
     validation.required_spec_claims.clear();
     validation.set_audience(&[AUDIENCE]);
+    let is_of_secret =
+        matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
     let decoded = jsonwebtoken::decode::<Map<String, Value>>(token, key, &validation);
     let decoded = decoded.map_err(|error| match error.kind() {
         jsonwebtoken::errors::ErrorKind::InvalidAudience => "it is meant for another service",
         jsonwebtoken::errors::ErrorKind::Json(_) => "its claims are no JSON object",
         _ => "its signature is not by a key of this server",
     })?;
+    // Who has the private key of a public one signs for other services, too: an identity provider.
+    if !is_of_secret && !decoded.claims.contains_key("aud") {
+        return Err("its claim `aud` is missing, which a token of a public key needs: `tenuto`"
+            .to_owned());
+    }
     claims(decoded.claims)
 }
 

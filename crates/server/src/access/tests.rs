@@ -200,7 +200,7 @@ fn a_changed_token_is_denied_wherever_it_was_changed() {
 #[test]
 fn keys_of_an_identity_provider_verify_and_are_never_taken_for_secrets() {
     let random = SystemRandom::new();
-    let claims = json!({ "exp": NOW + 60 });
+    let claims = json!({ "exp": NOW + 60, "aud": ["account", "tenuto"] });
     let p256 = &ECDSA_P256_SHA256_FIXED_SIGNING;
     let pkcs8 = EcdsaKeyPair::generate_pkcs8(p256, &random).unwrap();
     let ec = EcdsaKeyPair::from_pkcs8(p256, pkcs8.as_ref(), &random).unwrap();
@@ -224,6 +224,17 @@ fn keys_of_an_identity_provider_verify_and_are_never_taken_for_secrets() {
     let input = signing_input(&json!({ "alg": "EdDSA", "kid": "ed" }), &claims);
     let token = format!("{input}.{}", BASE64.encode(ed.sign(input.as_bytes())));
     assert_eq!(check(&control, film, Some(&token)), "allowed");
+    // What the provider signs for its other services opens nothing.
+    for (claims, expected) in [
+        (json!({ "exp": NOW + 60 }), "401: its claim `aud` is missing"),
+        (json!({ "exp": NOW + 60, "aud": "account" }), "401: it is meant for another"),
+        (json!({ "exp": NOW + 60, "aud": null }), "401: its claim `aud` is null"),
+    ] {
+        let input = signing_input(&json!({ "alg": "EdDSA", "kid": "ed" }), &claims);
+        let token = format!("{input}.{}", BASE64.encode(ed.sign(input.as_bytes())));
+        let said = check(&control, film, Some(&token));
+        assert!(said.starts_with(expected), "{claims}: {said}");
+    }
 
     // The public key as the secret of an HMAC: everybody has it.
     for secret in [point, ed.public_key().as_ref()] {
@@ -265,7 +276,8 @@ fn each_signature_of_an_rsa_key_verifies_as_its_algorithm_and_no_other() {
         ("PS512", &RSA_PSS_SHA512),
     ];
     let signed = |key: &RsaKeyPair, name: &str, encoding| {
-        let input = signing_input(&json!({ "alg": name }), &json!({ "exp": NOW + 60 }));
+        let claims = json!({ "exp": NOW + 60, "aud": "tenuto" });
+        let input = signing_input(&json!({ "alg": name }), &claims);
         let mut signature = vec![0; key.public().modulus_len()];
         key.sign(encoding, &random, input.as_bytes(), &mut signature).unwrap();
         format!("{input}.{}", BASE64.encode(signature))
