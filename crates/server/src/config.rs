@@ -83,6 +83,8 @@ pub struct ServerConfig {
     pub mount: Option<PathBuf>,
     /// The rate at which files of the mounts are read, as far as it is admitted.
     pub mount_rate: Option<ReservedRate>,
+    /// The directory for the bytes of files that are being written to the mounts.
+    pub mount_spool: PathBuf,
     /// Where events are sent; `None`: nowhere.
     pub webhook: Option<WebhookTarget>,
     /// The collector that gets spans of sessions and lines of the log; `None`: none does.
@@ -275,6 +277,7 @@ impl Default for ServerConfig {
             ingest_from: Vec::new(),
             mount: None,
             mount_rate: None,
+            mount_spool: "/var/tmp".into(),
             webhook: None,
             otlp: None,
             cluster: None,

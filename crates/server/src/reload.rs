@@ -89,6 +89,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         ingest_from,
         mount,
         mount_rate,
+        mount_spool,
         webhook,
         otlp,
         cluster,
@@ -143,6 +144,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         of("ingest-from", Restart, ingest_from),
         of("mount", Restart, mount),
         of("mount-rate", Restart, mount_rate),
+        of("mount-spool", Restart, mount_spool),
         of("webhook", Restart, &url),
         of("webhook-secret", Restart, &secret),
         of("otlp", Restart, &otlp.as_ref().map(|to| &to.url)),
@@ -362,6 +364,7 @@ mod tests {
             ingest_from: vec!["https://".parse().unwrap()],
             mount: Some("m".into()),
             mount_rate: Some(store::ReservedRate::Title),
+            mount_spool: "s".into(),
             otlp: OtlpTarget::new(Some("o".to_owned()), TracedPart::ALL, |_| None),
             webhook: Some(WebhookTarget { url: "w".to_owned(), secret: Some("s".into()) }),
             cluster: Some(ClusterConfig {

@@ -198,6 +198,12 @@ pub(crate) struct ServeArgs {
     /// admitted is read without one.
     #[arg(long, value_name = "RATE", requires = "mount", value_parser = reserved_rate)]
     pub(crate) mount_rate: Option<ReservedRate>,
+    /// Directory for the bytes of files that are being written to the mounts.
+    ///
+    /// A file becomes a title when it is closed; until then its bytes are here. It needs room for
+    /// the files that are written at the same time.
+    #[arg(long, value_name = "DIRECTORY", requires = "mount", default_value = "/var/tmp")]
+    pub(crate) mount_spool: PathBuf,
     /// Send events to this address: ingests, slow and lost disks, late reads.
     ///
     /// JSON in a POST, over HTTP or HTTPS. docs/reference/webhooks.md lists the events.

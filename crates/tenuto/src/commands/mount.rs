@@ -20,9 +20,8 @@ use units::locked;
 
 pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
-    if !args.read_only && !args.spool.is_dir() {
-        let why = format!("--spool: {} is no directory", args.spool.display());
-        return Err(Failure::new(why).hint("name one with room for the files that are written"));
+    if !args.read_only {
+        refuse_no_spool("--spool", &args.spool)?;
     }
     // Before the mount: a signal meanwhile unmounts it right after.
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
@@ -150,6 +149,7 @@ fn make_place(at: &Path) -> Result<(), Failure> {
 /// restart unmounts them.
 pub(crate) fn refuse_unmountable(args: &ServeArgs, points: &MountPoints) -> Result<(), Failure> {
     let Some(directory) = &args.mount else { return Ok(()) };
+    refuse_no_served_spool(args)?;
     for at in args.stores.iter().map(|store| place_of(store, directory)) {
         let device = locked(points).get(&at).copied();
         if device.is_some_and(|device| is_on(&at, device)) {
@@ -196,7 +196,7 @@ impl ServedMounts {
             let (logged, named) = (log.clone(), store.clone());
             let options = StoreMountOptions {
                 read_only: false,
-                spool: PathBuf::from(SPOOL),
+                spool: args.mount_spool.clone(),
                 rate: args.mount_rate,
                 tell: Arc::new(move |text: &str| {
                     out::note(text);
@@ -269,8 +269,20 @@ impl ServedMounts {
     }
 }
 
-/// The directory for the bytes of files that are being written to a served store.
-const SPOOL: &str = "/var/tmp";
+/// Refuses a directory that is none for the bytes of files that are being written to the mounts of a
+/// server.
+pub(crate) fn refuse_no_served_spool(args: &ServeArgs) -> Result<(), Failure> {
+    args.mount.as_ref().map_or(Ok(()), |_| refuse_no_spool("--mount-spool", &args.mount_spool))
+}
+
+/// Refuses a directory that is none for the bytes of files that are being written.
+fn refuse_no_spool(option: &str, spool: &Path) -> Result<(), Failure> {
+    if spool.is_dir() {
+        return Ok(());
+    }
+    let why = format!("{option}: {} is no directory", spool.display());
+    Err(Failure::new(why).hint("name one with room for the files that are written"))
+}
 
 /// Time between two looks for signals.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);

@@ -2,7 +2,9 @@
 //! SIGUSR2 lets the program start anew in its place.
 
 use crate::args::viewing::ServeArgs;
-use crate::commands::mount::{MountPoints, MountedStop, ServedMounts, refuse_unmountable};
+use crate::commands::mount::{
+    MountPoints, MountedStop, ServedMounts, refuse_no_served_spool, refuse_unmountable,
+};
 use crate::failure::Failure;
 use crate::successor::Successor;
 use crate::{config_file, limits, out};
@@ -24,6 +26,7 @@ use units::{Hinted, Reason};
 pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
     // Kept, because the report names the stores after the server has taken its own copy.
     let config = config(args);
+    refuse_no_served_spool(args)?;
     if args.check_config {
         Server::check(&config)?.iter().for_each(|note| out::note(note));
         match args.report.json {
@@ -221,6 +224,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         ingest_from: args.ingest_from.clone(),
         mount: args.mount.clone(),
         mount_rate: args.mount_rate,
+        mount_spool: args.mount_spool.clone(),
         webhook: args.webhook.clone().map(|url| {
             let secret = args.webhook_secret.clone();
             WebhookTarget { url, secret }

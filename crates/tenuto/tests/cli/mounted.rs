@@ -527,14 +527,20 @@ fn a_served_store_is_mounted_beside_its_viewers() {
     dir.film("film.mp4");
     dir.ok("ingest a.store film.mp4 --title film");
     let _left = LeftMount(dir.path("mnt/a.store"));
-    let server = dir.serve("--mount mnt --grace 1s");
+    let refused = dir.run("serve a.store --mount mnt --mount-spool spool --check-config");
+    assert!(refused.err.starts_with("error: --mount-spool: spool is no directory"), "{refused:?}");
+    fs::create_dir(dir.path("spool")).unwrap();
+    let server = dir.serve("--mount mnt --mount-spool spool --grace 1s");
     let at = |name: &str| dir.path(&format!("mnt/a.store/{name}")).to_str().unwrap().to_owned();
     let start = std::time::Instant::now();
     while !Path::new(&at("film.mp4")).exists() {
         assert!(start.elapsed().as_secs() < 30, "it is mounted soon after the start");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    run(&["cp", dir.path("film.mp4").to_str().unwrap(), &at(".ingest/monday.mp4")]);
+    let mut written = fs::File::create(at(".ingest/monday.mp4")).unwrap();
+    written.write_all(&fs::read(dir.path("film.mp4")).unwrap()).unwrap();
+    assert_eq!(fs::read_dir(dir.path("spool")).unwrap().count(), 1);
+    drop(written);
     dir.ok("rename a.store film sunday");
     let fetched = dir.path("fetched.mp4");
     let fetched = fetched.to_str().unwrap();
