@@ -38,6 +38,7 @@ use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use std::fmt;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -125,7 +126,9 @@ impl Hinted for MountError {
 /// A mounted store. Dropped, it is unmounted, unless it is in use.
 #[derive(Debug)]
 pub struct StoreMount {
-    session: BackgroundSession,
+    /// Never dropped: the library would unmount whatever is at the directory, which is another mount
+    /// if this one has gone. What stays are two open files.
+    session: ManuallyDrop<BackgroundSession>,
     files: Arc<StoreFiles>,
     at: PathBuf,
     /// The device number of the file system.
@@ -170,7 +173,7 @@ impl StoreMount {
         let refused = |source| MountError::Mount { at: at.to_owned(), source };
         let session = Session::new(titles, at, &config).map_err(refused)?;
         let device = session.as_fd().try_clone_to_owned().map_err(refused)?;
-        let session = session.spawn().map_err(refused)?;
+        let session = ManuallyDrop::new(session.spawn().map_err(refused)?);
         let about = rustix::fs::stat(at).map_err(|error| refused(error.into()))?;
         read_ahead(about.st_dev);
         let connection = FuseConnection::new(device, rustix::fs::minor(about.st_dev));
@@ -190,10 +193,15 @@ impl StoreMount {
 
     /// Whether it is what programs find at its directory. If not, it leaves that alone from now on.
     pub fn is_in_place(&self) -> bool {
-        let is_off = self.is_off.load(Ordering::Relaxed);
-        let is_in_place = !is_off && self.is_mounted() && is_on(&self.at, self.device);
+        let is_in_place = self.is_found();
         self.is_off.store(!is_in_place, Ordering::Relaxed);
         is_in_place
+    }
+
+    /// Whether it is what programs find at its directory, and was not found missing before.
+    fn is_found(&self) -> bool {
+        let is_off = self.is_off.load(Ordering::Relaxed);
+        !is_off && self.is_mounted() && is_on(&self.at, self.device)
     }
 
     /// Whether programs can still use it. After [`StoreMount::unmount`] those that use a copy of it
@@ -217,7 +225,7 @@ impl StoreMount {
     /// That of the kernel. A user other than root cannot end it for those who have it open where
     /// `/sys/fs/fuse/connections` is not mounted.
     pub fn detach(&self) -> io::Result<()> {
-        if self.is_mounted() && !self.is_off.load(Ordering::Relaxed) {
+        if self.is_found() {
             detach(&self.at)?;
             self.is_off.store(true, Ordering::Relaxed);
         }
@@ -227,7 +235,7 @@ impl StoreMount {
     }
 
     fn take_off(&self, how: UnmountFlags) -> io::Result<()> {
-        if self.is_mounted() && !self.is_off.load(Ordering::Relaxed) {
+        if self.is_found() {
             take_off(&self.at, how)?;
             self.is_off.store(true, Ordering::Relaxed);
         }
@@ -237,14 +245,12 @@ impl StoreMount {
     /// Waits until the last request is answered, and what was written is in the store. What has
     /// waited in the ingest folder in vain is told.
     pub fn join(self) {
-        // An error of the connection to the kernel ends it, too.
-        let Self { session, files, .. } = self;
-        let _ = session.join();
-        // The kernel does not wait for the answer to a last close.
-        while Arc::strong_count(&files) > 1 {
+        // An error of the connection to the kernel ends it, too. The kernel does not wait for the
+        // answer to a last close.
+        while self.is_mounted() || Arc::strong_count(&self.files) > 1 {
             std::thread::sleep(LOOK_AGAIN);
         }
-        files.tell_lost();
+        self.files.tell_lost();
     }
 
     /// Tells which files have waited in the ingest folder in vain, once it is over: nobody can
@@ -253,6 +259,13 @@ impl StoreMount {
         if !self.is_connected() {
             self.files.tell_lost();
         }
+    }
+}
+
+impl Drop for StoreMount {
+    fn drop(&mut self) {
+        // Whoever wants to know has unmounted it before.
+        let _ = self.unmount();
     }
 }
 

@@ -147,3 +147,33 @@ fn a_store_that_is_unmounted_by_others_is_told_and_ends_no_session() {
     let run = dir.run("serve a.store --listen 127.0.0.1:0 --mount mnt");
     assert!(run.code == Some(1) && run.err.contains("it is not empty"), "{}", run.err);
 }
+
+#[test]
+fn a_directory_keeps_what_others_have_mounted_there() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = with_a_title();
+    let at = dir.path("mnt");
+    let at = at.to_str().unwrap();
+    fs::create_dir(at).unwrap();
+    let is_mounted = || fs::read_to_string("/proc/self/mountinfo").unwrap().contains(at);
+    let mount = || run(&["mount", "-t", "tmpfs", "none", at]);
+    // Below it before, and in its place since.
+    for is_below in [true, false] {
+        let _others = LeftMount(dir.path("mnt"));
+        if is_below {
+            mount();
+        }
+        let mut mounted = Mounted::start(&dir, "");
+        // A copy keeps it alive until the place belongs to others.
+        let (copy, _) = copy(&dir, "mnt", "copy");
+        if is_below {
+            mounted.signal();
+        } else {
+            run(&["umount", at]);
+            mount();
+        }
+        drop(copy);
+        assert_eq!(mounted.end().0, Some(0));
+        assert!(is_mounted(), "{is_below}");
+    }
+}
