@@ -126,8 +126,8 @@ impl Hinted for MountError {
 /// A mounted store. Dropped, it is unmounted, unless it is in use.
 #[derive(Debug)]
 pub struct StoreMount {
-    /// Never dropped: the library would unmount whatever is at the directory, which is another mount
-    /// if this one has gone. What stays are two open files.
+    /// Never dropped: the library would unmount whatever is at the directory, which is another
+    /// mount if this one has gone. What stays are two open files.
     session: ManuallyDrop<BackgroundSession>,
     files: Arc<StoreFiles>,
     at: PathBuf,

@@ -246,8 +246,7 @@ fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<Token
     validation.validate_exp = false;
     validation.required_spec_claims.clear();
     validation.set_audience(&[AUDIENCE]);
-    let is_of_secret =
-        matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
+    let is_of_secret = matches!(algorithm, Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512);
     let decoded = jsonwebtoken::decode::<Map<String, Value>>(token, key, &validation);
     let decoded = decoded.map_err(|error| match error.kind() {
         jsonwebtoken::errors::ErrorKind::InvalidAudience => "it is meant for another service",
@@ -256,8 +255,9 @@ fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<Token
     })?;
     // Who has the private key of a public one signs for other services, too: an identity provider.
     if !is_of_secret && !decoded.claims.contains_key("aud") {
-        return Err("its claim `aud` is missing, which a token of a public key needs: `tenuto`"
-            .to_owned());
+        return Err(
+            "its claim `aud` is missing, which a token of a public key needs: `tenuto`".to_owned()
+        );
     }
     claims(decoded.claims)
 }

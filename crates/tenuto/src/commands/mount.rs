@@ -269,8 +269,8 @@ impl ServedMounts {
     }
 }
 
-/// Refuses a directory that is none for the bytes of files that are being written to the mounts of a
-/// server.
+/// Refuses a directory that is none for the bytes of files that are being written to the mounts of
+/// a server.
 pub(crate) fn refuse_no_served_spool(args: &ServeArgs) -> Result<(), Failure> {
     args.mount.as_ref().map_or(Ok(()), |_| refuse_no_spool("--mount-spool", &args.mount_spool))
 }
