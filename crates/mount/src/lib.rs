@@ -20,6 +20,7 @@
 
 #![warn(missing_docs)]
 
+mod about;
 mod connection;
 mod draft;
 mod files;

@@ -4,8 +4,8 @@
 //! is renamed, which takes the number along. Some numbers stay when the kernel has forgotten them:
 //! clients of an NFS server name a file by its number long after they have looked it up.
 
+use crate::about::About;
 use crate::draft::Draft;
-use crate::files::About;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use store::TitleId;
@@ -55,8 +55,8 @@ const ROOT: u64 = 1;
 /// The most numbers that are kept when the kernel has forgotten them: some hundred bytes each.
 const REMEMBERED: usize = 65_536;
 
-impl Nodes {
-    pub(crate) fn new() -> Self {
+impl Default for Nodes {
+    fn default() -> Self {
         let root = Node { lookups: 1, ..Node::of("") };
         Self {
             nodes: [(ROOT, root)].into(),
@@ -65,7 +65,9 @@ impl Nodes {
             next: ROOT + 1,
         }
     }
+}
 
+impl Nodes {
     /// The number of a path that the kernel looks up.
     pub(crate) fn looked_up(&mut self, path: &str) -> u64 {
         let number = match self.numbers.get(path) {
@@ -184,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_number_follows_its_path_until_it_is_forgotten() {
-        let mut nodes = Nodes::new();
+        let mut nodes = Nodes::default();
         let [folder, file] = ["a", "a/b"].map(|path| nodes.looked_up(path));
         assert_eq!(nodes.looked_up("a/b"), file);
         nodes.rename("a", "c");
@@ -209,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_numbers_that_were_forgotten_last_are_remembered() {
-        let mut nodes = Nodes::new();
+        let mut nodes = Nodes::default();
         let [first, second, third] = ["a", "b", "c"].map(|path| nodes.looked_up(path));
         nodes.rename("b", "d");
         for number in [first, second, third] {

@@ -3,7 +3,8 @@
 //! Requests that may take long (a close that stores a file, a removal) are answered by threads of
 //! their own, so that reads of other files go on.
 
-use crate::files::{About, Caching, FileAccess, LONGEST_NAME, StoreFiles};
+use crate::about::About;
+use crate::files::{Caching, FileAccess, LONGEST_NAME, StoreFiles};
 use crate::reserved::IfReserved;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, INodeNo, InitFlags,

@@ -1,0 +1,201 @@
+//! What programs find in a mounted store, and what is told of their files.
+
+use super::handles::noted;
+use super::*;
+use std::path::{Path, PathBuf};
+use store::{FormatOptions, IngestReport, SoleOwner};
+use units::ByteCount;
+
+/// The files of a store of its own in a folder of its own, and what they tell people.
+struct TestFiles {
+    files: StoreFiles,
+    told: Arc<Mutex<Vec<String>>>,
+    folder: PathBuf,
+}
+
+impl TestFiles {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("tenuto-{name}-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let told = Arc::<Mutex<Vec<String>>>::default();
+        let files = StoreFiles::new(Self::owner(&folder), Self::options(&folder, &told));
+        Self { files, told, folder }
+    }
+
+    fn owner(folder: &Path) -> Arc<dyn TitleOwner> {
+        let path = folder.join("a.store");
+        let size = Some(ByteCount(SIZE));
+        Store::format(&path, &FormatOptions { size, ..<_>::default() }).unwrap();
+        Arc::new(SoleOwner(Store::open(&path).unwrap()))
+    }
+
+    fn options(folder: &Path, told: &Arc<Mutex<Vec<String>>>) -> StoreMountOptions {
+        let told = Arc::clone(told);
+        let tell = Arc::new(move |line: &str| locked(&told).push(line.to_owned()));
+        StoreMountOptions { read_only: false, spool: folder.to_owned(), rate: None, tell }
+    }
+
+    fn take_told(&self) -> Vec<String> {
+        std::mem::take(&mut locked(&self.told))
+    }
+
+    /// Writes a file at once, as a program that makes or empties it.
+    fn write(&self, path: &str, bytes: &[u8]) -> FsResult<()> {
+        let access = FileAccess { writes: true, truncates: true };
+        let (_, _, (handle, _)) = self.files.create(path, access, false)?;
+        let file = self.files.opened(handle)?;
+        if !bytes.is_empty() {
+            self.files.write(&file, 0, bytes)?;
+        }
+        let closed = self.files.flush(&file);
+        self.files.release(handle);
+        closed
+    }
+
+    fn read(&self, path: &str) -> FsResult<Vec<u8>> {
+        let (number, about) = self.files.look_up(path)?;
+        let (handle, _) = self.files.open(number, FileAccess::default())?;
+        let bytes = self
+            .files
+            .opened(handle)
+            .and_then(|file| self.files.read(&file, 0, usize::try_from(about.bytes).unwrap()));
+        self.files.release(handle);
+        bytes
+    }
+
+    fn names(&self, path: &str) -> Vec<String> {
+        self.files.list(path).into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[track_caller]
+    fn fails(&self, result: FsResult<()>, errno: Errno) {
+        assert_eq!(result.unwrap_err().code(), errno.code(), "{:?}", self.take_told());
+    }
+}
+
+impl Drop for TestFiles {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Bytes of a store for tests.
+const SIZE: u64 = 32 << 20;
+
+#[test]
+fn a_failed_rename_of_what_waits_changes_nothing() {
+    let it = TestFiles::new("rename");
+    it.write("h2.mp4", b"there").unwrap();
+    it.write("full", b"old").unwrap();
+    let text = b"no film".as_slice();
+    it.write(".ingest/.a.mp4", text).unwrap();
+    let long = format!(".ingest/{}", "n".repeat(256));
+    let large = vec![7; usize::try_from(SIZE).unwrap()];
+    it.write(".ingest/.large", &large).unwrap();
+    for (from, to, errno) in [
+        // No media; a name that no title can have; more than the store has room for, also in
+        // the place of a file.
+        (".ingest/.a.mp4", ".ingest/h3.mp4", Errno::EINVAL),
+        (".ingest/.a.mp4", long.as_str(), Errno::ENAMETOOLONG),
+        (".ingest/.a.mp4", ".ingest/folder/a.mp4", Errno::ENOENT),
+        (".ingest/.large", "large", Errno::ENOSPC),
+        (".ingest/.large", "full", Errno::ENOSPC),
+        (".ingest/.large", ".ingest/.a.mp4/x", Errno::ENOENT),
+    ] {
+        it.fails(it.files.rename(from, to, false), errno);
+        assert_eq!(it.names(".ingest"), [".a.mp4", ".large"], "{to}");
+        assert_eq!(it.names(""), [".ingest", "full", "h2.mp4"], "{to}");
+        assert!(it.read(".ingest/.a.mp4").unwrap() == text);
+        assert!(it.read(".ingest/.large").unwrap() == large);
+        assert_eq!(it.read("full").unwrap(), b"old");
+    }
+    // It waits on: under another name, then as a file in the place of another, then it is gone.
+    it.files.rename(".ingest/.a.mp4", ".ingest/.b.mp4", false).unwrap();
+    it.files.rename(".ingest/.b.mp4", "full", false).unwrap();
+    assert_eq!(it.read("full").unwrap(), text);
+    it.files.unlink(".ingest/.large").unwrap();
+    assert_eq!(it.names(".ingest"), [""; 0]);
+    assert_eq!(it.names(""), [".ingest", "full", "h2.mp4"]);
+    let titles = it.files.store().titles();
+    let named = |name: &str| titles.iter().filter(|title| title.name == name).count();
+    assert_eq!((titles.len(), named("full"), named("h2.mp4")), (2, 1, 1));
+}
+
+#[test]
+fn an_empty_file_waits_for_its_bytes() {
+    let it = TestFiles::new("empty");
+    it.write(".ingest/zero.mov", b"").unwrap();
+    assert_eq!(it.names(".ingest"), ["zero.mov"]);
+    assert_eq!(it.read(".ingest/zero.mov").unwrap(), b"");
+    // Once only: programs make a file, and write it when they have opened it again.
+    it.write(".ingest/zero.mov", b"").unwrap();
+    let told = it.take_told();
+    assert_eq!(told, [".ingest/zero.mov is empty: it waits until something is written to it"]);
+    it.files.rename(".ingest/zero.mov", ".ingest/one.mov", false).unwrap();
+    assert_eq!(it.names(".ingest"), ["one.mov"]);
+    // What is written is taken in at the close, or refused as ever.
+    it.fails(it.write(".ingest/one.mov", b"no film"), Errno::EINVAL);
+    assert_eq!(it.names(".ingest"), [""; 0]);
+    it.write(".ingest/one.mov", b"").unwrap();
+    it.files.unlink(".ingest/one.mov").unwrap();
+    assert_eq!(it.names(".ingest"), [""; 0]);
+    // Under a name outside it is an empty file title.
+    it.write(".ingest/zero.mov", b"").unwrap();
+    it.files.rename(".ingest/zero.mov", "empty", false).unwrap();
+    assert_eq!((it.names(".ingest").len(), it.read("empty").unwrap()), (0, Vec::new()));
+    assert_eq!(it.files.store().titles()[0].name, "empty");
+}
+
+#[test]
+fn no_title_gets_a_name_in_the_ingest_folder() {
+    let it = TestFiles::new("ingest");
+    it.files.make_folder("folder").unwrap();
+    it.write("folder/file", b"text").unwrap();
+    it.files.make_folder("empty").unwrap();
+    for (from, to) in [
+        ("folder", ".ingest/folder"),
+        ("empty", ".ingest/empty"),
+        ("folder", ".ingest/.hidden"),
+        ("folder/file", ".ingest/file"),
+    ] {
+        it.fails(it.files.rename(from, to, false), Errno::EINVAL);
+    }
+    it.fails(it.files.make_folder(".ingest/folder"), Errno::EINVAL);
+    // A command can give such a name; from there it can be taken back.
+    it.files.store().rename("folder/file", ".ingest/deep/file").unwrap();
+    it.fails(it.files.rename("empty", ".ingest/deep/empty", false), Errno::EINVAL);
+    it.fails(it.files.make_folder(".ingest/deep/folder"), Errno::EINVAL);
+    it.fails(it.write(".ingest/deep/new", b""), Errno::EINVAL);
+    it.files.rename(".ingest/deep", "deep", false).unwrap();
+    assert_eq!(it.read("deep/file").unwrap(), b"text");
+}
+
+#[test]
+fn files_that_waited_in_vain_are_named_once() {
+    let it = TestFiles::new("lost");
+    it.files.tell_lost();
+    it.write("file", b"text").unwrap();
+    it.write(".ingest/.a.mp4", b"text").unwrap();
+    it.write(".ingest/.b", b"").unwrap();
+    it.files.tell_lost();
+    it.files.tell_lost();
+    let lost = "unmounted: what waited in .ingest is lost: .ingest/.a.mp4, .ingest/.b";
+    assert_eq!(it.take_told(), [lost]);
+    assert_eq!(it.names(".ingest"), [""; 0]);
+}
+
+#[test]
+fn what_is_to_be_said_on_a_title_is_one_line() {
+    let it = TestFiles::new("notes");
+    it.write("news", b"text").unwrap();
+    let title = it.files.store().titles().remove(0);
+    let said = |left_out: &[&str], notes: &[&str]| {
+        let [left_out, notes] =
+            [left_out, notes].map(|of| of.iter().map(|it| (*it).to_owned()).collect());
+        noted(&IngestReport { title: title.clone(), left_out, notes })
+    };
+    assert_eq!(said(&[], &[]), None);
+    let whole = said(&["data stream 2", "data stream 3"], &["begins late", "FFmpeg: a\nb"]);
+    let wanted = "news: left out: data stream 2, data stream 3; begins late; FFmpeg: a b";
+    assert_eq!(whole.unwrap(), wanted);
+}
