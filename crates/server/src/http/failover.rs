@@ -10,8 +10,9 @@
 //! for the access token that the viewer showed at the other node; whether the viewer fits is
 //! decided as for any other.
 
-use super::answer::{ASK_EACH_TIME, Decision, key, not_found, not_permitted, open_title, play};
+use super::answer::{ASK_EACH_TIME, Decision, key, open_title, play};
 use super::authorize;
+use super::refusals::{not_found, not_permitted};
 use super::request::HttpRequest;
 use super::resource::{self, TitleResource};
 use super::response::Response;

@@ -26,6 +26,7 @@ mod parts;
 mod preflight;
 mod range;
 mod ranged;
+mod refusals;
 mod request;
 mod resource;
 mod response;
@@ -34,10 +35,10 @@ mod transfer;
 mod watch;
 mod worker;
 
-pub(crate) use answer::{not_admitted, not_opened, open_failed};
 pub(crate) use cmcd::Cmcd;
 pub(crate) use error_response::of as request_failed;
 pub(crate) use parts::PartRequest;
+pub(crate) use refusals::{not_admitted, not_opened, open_failed};
 #[cfg(test)]
 pub(crate) use request::parsed;
 pub(crate) use request::{HttpRequest, Method, SignedQuestion, bearer_token, without_token};

@@ -21,8 +21,9 @@
 //! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
 //! are, and never more than `--origin` at a time.
 
-use super::answer::{self, Decision, clear_file, no_transport, not_found, open_title};
+use super::answer::{self, Decision, clear_file, open_title};
 use super::ranged::{FOR_EVER, KeptBy, MediaBody, ranged};
+use super::refusals::{bad_parameter, no_on_demand, no_transport, not_found, rate_missing};
 use super::request::HttpRequest;
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
 use super::response::{Head, Response};
@@ -107,8 +108,8 @@ fn entry(
         Route::OnDemandManifest { text, .. } => Manifest::OnDemand(*text),
         Route::TransportFile { .. } => {
             let rate = playback_params::rate(&request.query);
-            let rate = rate.map_err(|why| answer::bad_parameter(&why))?;
-            let rate = rate.ok_or_else(|| answer::rate_missing(name, "origin"))?;
+            let rate = rate.map_err(|why| bad_parameter(&why))?;
+            let rate = rate.ok_or_else(|| rate_missing(name, "origin"))?;
             // Refused here, where nothing is kept for long.
             at_rate(name, title, rate)?;
             return Ok(file(&file_at_rate(rate)));
@@ -119,7 +120,7 @@ fn entry(
         planned(name, title)?;
     }
     if matches!(manifest, Manifest::OnDemand(_)) {
-        title.whole.packaging.on_demand().map_err(|why| answer::no_on_demand(name, &why))?;
+        title.whole.packaging.on_demand().map_err(|why| no_on_demand(name, &why))?;
     }
     let folder = format!("{}/", title.version);
     let (kind, text) = answer::manifest_text(

@@ -1,10 +1,10 @@
 //! Answers of the opener and the core to a waiting connection.
 
 use super::Worker;
-use crate::http::answer;
 use crate::http::coding::negotiated;
 use crate::http::connection::{ConnectionState, PendingAnswer};
 use crate::http::response::Response;
+use crate::http::{answer, not_admitted, not_opened};
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Event};
 use crate::sessions::{PlayerSession, TokenLookup};
@@ -22,7 +22,7 @@ impl Worker {
                 Err(why) => {
                     let segment = request.path.get(1).map_or("", String::as_str);
                     let name = segment.strip_suffix(".mp4").unwrap_or(segment);
-                    self.send_response(id, exchange, answer::not_opened(&self.shared, name, &why));
+                    self.send_response(id, exchange, not_opened(&self.shared, name, &why));
                 }
             },
             state => connection.state = state,
@@ -66,7 +66,7 @@ impl Worker {
                             self.answer(id, exchange, *request, Some(title));
                         }
                         Err(why) => {
-                            self.send_response(id, exchange, answer::not_admitted(&title, why));
+                            self.send_response(id, exchange, not_admitted(&title, why));
                         }
                     }
                     return;
@@ -75,7 +75,7 @@ impl Worker {
                     return match result {
                         Ok(session) => self.send_body(id, exchange, *media, &session),
                         Err(why) => {
-                            self.send_response(id, exchange, answer::not_admitted(&title, why));
+                            self.send_response(id, exchange, not_admitted(&title, why));
                         }
                     };
                 }
