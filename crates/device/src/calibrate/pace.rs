@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   a stretch    rounds of reads, one after another; each read's end counts from the begin
-//!   each         of the slowest stretch, the mean time of a read
+//!   each         of the slowest stretch, the mean time of a read; more than that if `once` were
+//!                longer than half a second and no read is
 //!   once         the most by which the reads of a stretch fell behind `each`
 //!   an outlier   one round without which `once` is a quarter or less, in all that was measured
 //! ```
@@ -109,9 +110,21 @@ impl Stretches {
             }
             sum.mean()
         };
-        let each = self.0.iter().map(each).max().unwrap_or(LEAST).max(LEAST);
-        let once = self.0.iter().map(|stretch| delay(stretch, each)).max().unwrap_or_default();
-        ReadPace { once, each }
+        let mean = self.0.iter().map(each).max().unwrap_or(LEAST).max(LEAST);
+        let once = |each| self.0.iter().map(|it| delay(it, each)).max().unwrap_or_default();
+        // Reads that were slow for a while are behind the mean by seconds in the end, with which no
+        // viewer could start in time. By a slower pace they are not behind.
+        let longest = self.longest();
+        let most = LONGEST_DELAY.max(longest * 2);
+        let (mut each, mut slower) = (mean, mean.max(longest));
+        if once(each) > most {
+            while slower - each > each / PACE_STEPS {
+                let between = (each + slower) / 2;
+                if once(between) > most { each = between } else { slower = between }
+            }
+            each = slower;
+        }
+        ReadPace { once: once(each), each }
     }
 
     /// The guarantee that was measured.
@@ -232,6 +245,12 @@ fn delay(stretch: &[ReadRound], each: Duration) -> Duration {
 /// No read takes less.
 const LEAST: Duration = Duration::from_nanos(1);
 
+/// How far reads may fall behind their pace, unless one read takes half as long: a slot.
+const LONGEST_DELAY: Duration = Duration::from_millis(500);
+
+/// Steps in which a slower pace is looked for, of a read's time.
+const PACE_STEPS: u32 = 256;
+
 /// The mean times of a read that a pause lasts, on a disk that works in bursts.
 pub(super) const PAUSE: u32 = 8;
 
@@ -272,6 +291,33 @@ mod tests {
         assert!(each.abs_diff(Duration::from_micros(2500)) < Duration::from_micros(10), "{each:?}");
         assert!((85..=105).contains(&once.as_millis()), "{once:?}");
         assert!(measured.suspect().is_none(), "it waits every time");
+    }
+
+    #[test]
+    fn a_disk_that_was_slow_for_a_while_has_that_pace_and_no_delay_of_seconds() {
+        // Half a minute of reads of 0.5 ms, half a minute of 0.6 ms, half a minute of 0.5 ms.
+        let round = |number: u64| {
+            let each = if (150..300).contains(&number) { 600 } else { 500 };
+            let ends: Vec<_> = (1..=400).map(|it| Duration::from_micros(it * each)).collect();
+            ReadRound { at: Duration::ZERO, took: *ends.last().unwrap(), ends }
+        };
+        let measured = Stretches(vec![(0..450).map(round).collect()]);
+        let ReadPace { once, each } = measured.pace();
+        assert!(once <= LONGEST_DELAY, "{once:?}");
+        assert!((585..=600).contains(&each.as_micros()), "{each:?}");
+        // It holds for any of the reads.
+        assert!(delay(&measured.0[0], each) <= once);
+    }
+
+    #[test]
+    fn a_disk_that_pauses_for_seconds_keeps_its_mean() {
+        // 100 ms of reads of 1 ms, then 3 s without one.
+        let end = |read: u64| Duration::from_millis(read / 100 * 3100 + read % 100 + 1);
+        let ends: Vec<_> = (0..2001).map(end).collect();
+        let took = *ends.last().unwrap();
+        let pace = Stretches(vec![vec![ReadRound { at: Duration::ZERO, took, ends }]]).pace();
+        assert!((30_900..=33_000).contains(&pace.each.as_micros()), "{pace:?}");
+        assert!((2900..=3100).contains(&pace.once.as_millis()), "{pace:?}");
     }
 
     #[test]

@@ -317,6 +317,7 @@ impl<'a> Procedure<'a> {
             known.min_read = known.min_read.min(run.min_read);
             known.longest_read = known.longest_read.max(run.longest_read);
             known.pace.once = known.pace.once.max(run.pace.once);
+            known.pace.each = known.pace.each.max(run.pace.each);
         }
         if kept {
             return Ok(format!("; the pace held for {}", units::show_duration(time)));
