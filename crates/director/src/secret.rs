@@ -13,10 +13,10 @@
 //! known stays.
 
 use crate::question::{SignedText, text_of_peer};
+use http_service::is_exposed;
 use ring::hmac;
 use std::fmt;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -197,8 +197,7 @@ fn read(path: &Path) -> Result<(Arc<[hmac::Key]>, Option<SystemTime>), SecretErr
     // Before its bytes: a change in between is found the next time.
     let changed = changed(path).map_err(failed)?;
     let bytes = std::fs::read(path).map_err(failed)?;
-    let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode();
-    if mode & OTHERS != 0 {
+    if is_exposed(&std::fs::metadata(path).map_err(failed)?) {
         return Err(SecretError::Exposed(path.to_owned()));
     }
     Ok((keys(&bytes)?, Some(changed)))
@@ -231,8 +230,6 @@ impl fmt::Debug for ClusterSecret {
 const WHOLE: usize = 32;
 /// Shortest secret: the length of the hash.
 const SHORTEST: usize = 32;
-/// The rights of all others.
-const OTHERS: u32 = 0o007;
 /// Time between looks at the file.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
@@ -305,7 +302,10 @@ mod tests {
         let missing = of().unwrap_err();
         assert!(missing.starts_with(&format!("{shown}: No such file")), "{missing}");
         std::fs::write(&path, SECRET).unwrap();
-        let set = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        let set = |mode| {
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+                .unwrap()
+        };
         set(0o604);
         let exposed = format!("{shown}: it can be read by other users; chmod 600 {shown}");
         assert_eq!(of(), Err(exposed));

@@ -11,6 +11,7 @@
 //! in one step; between the two, the key is not that of the certificate, and the old pair remains.
 
 use crate::file_version::FileVersion;
+use crate::secret_file::is_exposed;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,7 +20,6 @@ use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, ServerConfig};
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -153,8 +153,7 @@ impl CertificateFiles {
             let length = show::length(Duration::from_secs(left.unsigned_abs()).as_secs_f64());
             notes.push(format!("{certificate} expires in {length}; renew it"));
         }
-        let mode = fs::metadata(&files.key).map_or(0, |meta| meta.permissions().mode());
-        if mode & 0o007 != 0 {
+        if fs::metadata(&files.key).is_ok_and(|about| is_exposed(&about)) {
             let key = files.key.display();
             notes.push(format!("{key} can be read by every user of this machine; chmod 600 {key}"));
         }

@@ -21,6 +21,7 @@ mod console;
 mod file_version;
 mod request;
 mod response;
+mod secret_file;
 mod service;
 
 pub use accepting::{AcceptSetup, ConnectionHandler, ConnectionService, OpenConnections};
@@ -30,4 +31,5 @@ pub use console::console_file;
 pub use file_version::FileVersion;
 pub use request::HttpRequest;
 pub use response::{HttpResponse, status_words};
+pub use secret_file::is_exposed;
 pub use service::{HttpService, ServiceSetup};

@@ -29,6 +29,7 @@ mod speke;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use http_service::is_exposed;
 use media::{ContentKey, DrmSystem, Encryption, EncryptionScheme, HlsSignaling, KeyAccess};
 use ring::digest::{Context, SHA256};
 use s3::Signer;
@@ -36,7 +37,6 @@ use serde::Deserialize;
 use speke::{GivenKeys, KeyServer, KeyServerAccess};
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use units::Reason;
 
@@ -138,8 +138,8 @@ impl TitleKeyFile {
                 "name a file that the server may read",
             )
         };
-        let mode = fs::metadata(path).map_err(unreadable)?.mode();
-        if mode & 0o077 != 0 {
+        let about = fs::metadata(path).map_err(unreadable)?;
+        if is_exposed(&about) {
             let why = format!("{shown} holds secrets and can be read by other users");
             return Err(Reason::new(why, format!("chmod 600 {shown}")));
         }

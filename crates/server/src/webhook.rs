@@ -13,11 +13,11 @@ use crate::config::WebhookTarget;
 use crate::outgoing;
 use crate::shared::Shared;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use http_service::is_exposed;
 use ring::hmac;
 use serde_json::{Value, json};
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -160,8 +160,8 @@ fn agent(url: &str) -> Result<Agent, Reason> {
 fn key(path: &Path) -> Result<hmac::Key, Reason> {
     let about = || format!("--webhook-secret {}", path.display());
     let text = fs::read(path).map_err(|error| error.reason().about(about()))?;
-    let mode = fs::metadata(path).map_err(|error| error.reason().about(about()))?;
-    if mode.permissions().mode() & 0o077 != 0 {
+    let file = fs::metadata(path).map_err(|error| error.reason().about(about()))?;
+    if is_exposed(&file) {
         let hint = format!("chmod 600 {}", path.display());
         return Err(Reason::new("it can be read by other users", hint).about(about()));
     }

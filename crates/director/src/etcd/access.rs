@@ -9,11 +9,11 @@
 //! Where etcd has users, its gateway refuses certificates with a Common Name, which it does not
 //! take for a user. So a user needs a password. Files are read once, when the program starts.
 
+use http_service::is_exposed;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::Reason;
@@ -110,16 +110,12 @@ fn read(path: &Path, option: &str) -> Result<Vec<u8>, Reason> {
 /// Reads a file that is a secret of its owner, and perhaps of its group.
 fn read_own(path: &Path, option: &str) -> Result<Vec<u8>, Reason> {
     let bytes = read(path, option)?;
-    let mode = std::fs::metadata(path).map_or(0, |about| about.permissions().mode());
-    if mode & OTHERS != 0 {
+    if std::fs::metadata(path).is_ok_and(|about| is_exposed(&about)) {
         let why = format!("{option}: {}: it can be read by other users", path.display());
         return Err(Reason::new(why, format!("chmod 600 {}", path.display())));
     }
     Ok(bytes)
 }
-
-/// The rights of all others.
-const OTHERS: u32 = 0o007;
 
 #[cfg(test)]
 mod tests {
@@ -138,7 +134,8 @@ mod tests {
         ];
         for (text, mode, wanted) in rows {
             std::fs::write(&path, text).unwrap();
-            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+                .unwrap();
             let access = EtcdAccess { user: Some(path.clone()), ..EtcdAccess::default() };
             match (access.etcd_user(), wanted) {
                 (Ok(Some(user)), Ok(wanted)) => {

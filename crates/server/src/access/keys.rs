@@ -3,14 +3,14 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use http_service::FileVersion;
+use http_service::{FileVersion, is_exposed};
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -119,8 +119,8 @@ fn key_set(path: &Path) -> Result<(JwkSet, FileVersion), Reason> {
     let set: JwkSet = serde_json::from_slice(&text)
         .map_err(|error| unusable(path, &format!("it is no JSON Web Key Set ({error})")))?;
     let secret = |key: &Jwk| matches!(key.algorithm, AlgorithmParameters::OctetKey(_));
-    let mode = fs::metadata(path).map_err(io_error)?.mode();
-    if set.keys.iter().any(secret) && mode & 0o077 != 0 {
+    let about = fs::metadata(path).map_err(io_error)?;
+    if set.keys.iter().any(secret) && is_exposed(&about) {
         let path = path.display();
         let why = format!("{path} holds a secret and can be read by other users");
         return Err(Reason::new(why, format!("chmod 600 {path}")));

@@ -309,7 +309,7 @@ fn a_key_file_that_cannot_be_used_is_refused_with_the_reason() {
     let ours = secret_key();
     let mismatched = json!([{ "kty": "oct", "alg": "ES256", "k": ours["k"] }]);
     for (keys, mode, says) in [
-        (json!([ours.clone()]), 0o640, "can be read by other users"),
+        (json!([ours.clone()]), 0o644, "can be read by other users"),
         (json!([{ "kty": "RSA", "n": "wAE", "e": "AQAB" }]), 0o600, "fewer than 2048 bits"),
         (short, 0o600, "shorter than 32 bytes"),
         (mismatched, 0o600, "not for keys of its kind"),
@@ -318,6 +318,9 @@ fn a_key_file_that_cannot_be_used_is_refused_with_the_reason() {
         let said = of(keys, mode);
         assert!(said.contains(says), "{said}");
     }
+    // As Kubernetes mounts it for a program that is not root.
+    assert!(AccessControl::new(Some(&dir.key_file(&json!([secret_key()]), 0o440))).is_ok());
+    fs::remove_file(dir.0.join("keys.json")).unwrap();
     let empty = AccessControl::new(Some(&dir.key_file(&json!([]), 0o600))).unwrap();
     assert!(empty.opens_nothing());
     let token = hs256(SECRET, &json!({ "alg": "HS256" }), &json!({ "exp": NOW + 60 }));
