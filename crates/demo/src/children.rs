@@ -42,6 +42,18 @@ impl Call {
         self
     }
 
+    /// The program as another one runs it: that one, with these arguments, becomes it.
+    pub(crate) fn within<A: AsRef<OsStr>>(
+        mut self,
+        program: impl AsRef<OsStr>,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let own = std::mem::replace(&mut self.program, program.as_ref().to_owned());
+        let first = arguments.into_iter().map(|argument| argument.as_ref().to_owned());
+        self.arguments = first.chain([own]).chain(self.arguments).collect();
+        self
+    }
+
     /// Sets a variable of the program's environment.
     pub(crate) fn env(mut self, name: &'static str, value: &'static str) -> Self {
         self.environment.push((name, value));

@@ -57,7 +57,7 @@ impl Parts {
 
 fn drain_call(demo: &ClusterDemo, number: usize) -> Call {
     let call = demo.call("cluster").args(["drain", &format!("n{number}")]);
-    call.args(["--cluster", &members(), "--cluster-name", "demo"])
+    call.args(["--cluster", &members(demo), "--cluster-name", "demo"])
 }
 
 /// The time until a node has no viewers; `None`: it has some for too long.

@@ -34,7 +34,7 @@ impl ClusterDemo {
         // Viewers who come in the time of one film.
         let per_film = guaranteed * OFFERED / 100;
         let all = per_film * seconds / FILM_SECONDS;
-        let [first, second] = parts.directors();
+        let [first, second] = parts.directors(self);
         let (rtsp, third) = (all / RTSP_SHARE, all / 3);
         let (done, reserved) = (AtomicBool::new(false), Mutex::new(BTreeMap::new()));
         let parts = &*parts;
@@ -49,7 +49,7 @@ impl ClusterDemo {
             let rest = all - rtsp - third;
             let threads = [
                 play(first, RoundViewers::Http(rest), rest, "full"),
-                play(director_rtsp(1), RoundViewers::Rtsp(rtsp), rtsp, "full"),
+                play(director_rtsp(self, 1), RoundViewers::Rtsp(rtsp), rtsp, "full"),
                 play(second, RoundViewers::Http(third), third, "full-second"),
             ];
             let reports = threads.map(|thread| {

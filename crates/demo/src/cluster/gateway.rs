@@ -1,6 +1,7 @@
 //! The bucket of the cluster: a server of the S3 protocol (`versitygw`) with all titles, from which
 //! nodes are filled as the directors order. It is lost while they copy titles that are new.
 
+use super::network::GATEWAY;
 use super::parts::{TITLES, wait};
 use super::{ClusterDemo, Film};
 use crate::children::{Call, Problem, Running};
@@ -18,10 +19,11 @@ impl ClusterDemo {
         let bucket = self.bucket().join(BUCKET);
         std::fs::create_dir_all(&bucket)
             .map_err(|error| format!("cannot make {}: {error}", bucket.display()))?;
-        let call = Call::new(PROGRAM).args(["--port", ADDRESS, "--quiet", "posix"]);
+        let address = address(self);
+        let call = Call::new(PROGRAM).args(["--port", &address, "--quiet", "posix"]);
         let call = call.arg(self.bucket()).env("ROOT_ACCESS_KEY", KEY);
         let running = call.env("ROOT_SECRET_KEY", SECRET).start(&self.log("gateway"))?;
-        wait(self, "the server of the bucket answers", || TcpStream::connect(ADDRESS).is_ok())?;
+        wait(self, "the server of the bucket answers", || TcpStream::connect(&address).is_ok())?;
         Ok(running)
     }
 
@@ -41,7 +43,7 @@ impl ClusterDemo {
     ) -> Result<(), Problem> {
         let call = self.call("bucket").args(["push", &format!("s3://{BUCKET}")]);
         let call = call.arg(self.studio()).args(titles);
-        let call = with_keys(call.args(["--endpoint", &format!("http://{ADDRESS}")]));
+        let call = with_keys(call.args(["--endpoint", &format!("http://{}", address(self))]));
         call.output(&self.log("push"), &self.stop).map(drop)
     }
 
@@ -55,9 +57,14 @@ impl ClusterDemo {
 }
 
 /// A node or a director with the bucket.
-pub(super) fn with_bucket(call: Call) -> Call {
-    let (bucket, endpoint) = (format!("s3://{BUCKET}"), format!("http://{ADDRESS}"));
+pub(super) fn with_bucket(demo: &ClusterDemo, call: Call) -> Call {
+    let (bucket, endpoint) = (format!("s3://{BUCKET}"), format!("http://{}", address(demo)));
     with_keys(call.args(["--bucket", &bucket, "--bucket-endpoint", &endpoint]))
+}
+
+/// Where the server of the bucket listens.
+fn address(demo: &ClusterDemo) -> String {
+    format!("{}:7070", demo.network.address(GATEWAY))
 }
 
 fn with_keys(call: Call) -> Call {
@@ -71,7 +78,6 @@ pub(super) const NEW_TITLES: [&str; 2] = ["f", "g"];
 const STUDIO_SIZE: &str = "512MiB";
 
 const PROGRAM: &str = "versitygw";
-const ADDRESS: &str = "127.0.0.41:7070";
 const BUCKET: &str = "films";
 const KEY: &str = "key";
 const SECRET: &str = "a-secret-key";

@@ -11,18 +11,20 @@
 //!
 //! With `CLUSTER_FULL` more viewers come before than there are places ([`full`]).
 //!
-//! Without a server for the bucket, the titles are put on the nodes by hand. Nodes and etcd have
-//! loopback addresses of their own, as on several machines. All files lie under
+//! Without a server for the bucket, the titles are put on the nodes by hand. All have addresses of
+//! their own, as on several machines, and nodes their links ([`network`]). All files lie under
 //! `target/demo/cluster`. No process outlives the program, however it ends, unless KEEP=1.
 
 mod drain;
 mod full;
 mod gateway;
+mod network;
 mod parts;
 mod round;
 
 use crate::children::{self, Call, Problem, check};
 use gateway::NEW_TITLES;
+use network::ClusterNetwork;
 use parts::{Parts, TITLES};
 use round::{LossRound, table};
 use std::ops::RangeInclusive;
@@ -38,6 +40,7 @@ pub(crate) struct ClusterDemo {
     stop: Arc<AtomicBool>,
     /// Playing time of one round.
     seconds: u64,
+    network: ClusterNetwork,
 }
 
 /// Runs the rounds; whether every admitted viewer went on without a stall.
@@ -47,7 +50,8 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
     let full = number("CLUSTER_FULL", 0..=600, 0)?;
     let (tenuto, folder) = crate::enter(root, "target/demo/cluster")?;
     let stop = children::interrupts()?;
-    let mut demo = ClusterDemo { folder, tenuto, stop, seconds };
+    let network = ClusterNetwork::make(folder.join("network.log"))?;
+    let mut demo = ClusterDemo { folder, tenuto, stop, seconds, network };
     let begun = Instant::now();
     let (guaranteed, mut parts) = demo.start()?;
     // What four of the five nodes guarantee is there when one is lost.
@@ -95,7 +99,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
     }
     println!("{}", table(&rounds));
     if crate::setting("KEEP").is_some_and(|keep| keep != "0") {
-        println!("\n{}", parts.keep());
+        println!("\n{}", parts.keep(&mut demo));
     }
     Ok(rounds.iter().all(LossRound::is_undisturbed))
 }
@@ -196,6 +200,9 @@ impl ClusterDemo {
         }
         let parts = Parts::start(self, has_gateway)?;
         println!("copies: {}", parts.placement());
+        if let Some(links) = self.network.sentence() {
+            println!("{links}");
+        }
         let streams = parts.guaranteed(self)?;
         Ok((streams, parts))
     }
@@ -255,8 +262,8 @@ impl ClusterDemo {
         let before = parts.counted();
         let begun = Instant::now();
         let newcomers = (crowd / 10).max(1);
-        let [first, second] = parts.directors();
-        let first_rtsp = parts::director_rtsp(1);
+        let [first, second] = parts.directors(self);
+        let first_rtsp = parts::director_rtsp(self, 1);
         let by_rtsp = (crowd / RTSP_SHARE).max(1);
         std::thread::scope(|scope| {
             let play = |director, viewers| {

@@ -1,6 +1,7 @@
 //! The programs of the cluster: started, lost and started again.
 
 use super::gateway::{NEW_TITLES, with_bucket};
+use super::network::{FIRST_DIRECTOR, FIRST_MEMBER, FIRST_NODE};
 use super::{ClusterDemo, LOOK, Loss};
 use crate::children::{Call, Problem, Running, check};
 use crate::server::{Server, ask};
@@ -191,7 +192,7 @@ impl Parts {
                 *member = Some(etcd(demo, number)?);
             }
         }
-        wait(demo, "etcd has a leader", || leader().is_some())?;
+        wait(demo, "etcd has a leader", || leader(demo).is_some())?;
         let has_gateway = self.has_gateway();
         for (number, node) in (1..).zip(&mut self.nodes) {
             if node.is_none() {
@@ -246,8 +247,8 @@ impl Parts {
     }
 
     /// The addresses of the directors.
-    pub(super) fn directors(&self) -> [String; 2] {
-        [1, 2].map(|number| format!("http://{}", director_address(number)))
+    pub(super) fn directors(&self, demo: &ClusterDemo) -> [String; 2] {
+        [1, 2].map(|number| format!("http://{}", director_address(demo, number)))
     }
 
     /// What is counted so far.
@@ -266,7 +267,7 @@ impl Parts {
     pub(super) fn lose(&mut self, demo: &ClusterDemo, loss: Loss) -> Result<String, Problem> {
         check(&demo.stop)?;
         let number = match loss {
-            Loss::EtcdLeader => leader().ok_or("etcd has no leader")?,
+            Loss::EtcdLeader => leader(demo).ok_or("etcd has no leader")?,
             Loss::Node | Loss::Director | Loss::Gateway => 1,
             Loss::NodeInOrder => 2,
             Loss::Drained => return self.drain(demo),
@@ -316,7 +317,7 @@ impl Parts {
     }
 
     /// Leaves all of them running.
-    pub(super) fn keep(mut self) -> String {
+    pub(super) fn keep(mut self, demo: &mut ClusterDemo) -> String {
         let mut ids = Vec::new();
         for member in self.etcd.iter_mut().flatten() {
             member.keep();
@@ -328,8 +329,9 @@ impl Parts {
         }
         let servers = self.nodes.drain(..).chain(self.directors.drain(..)).flatten();
         ids.extend(servers.map(|server| server.keep().to_string()));
-        let at = format!("http://{}/t/hot/master.m3u8", director_address(1));
-        format!("The cluster goes on: {at}\nto end it: kill {}", ids.join(" "))
+        let links = demo.network.keep().map_or(String::new(), |links| format!("; {links}"));
+        let at = format!("http://{}/t/hot/master.m3u8", director_address(demo, 1));
+        format!("The cluster goes on: {at}\nto end it: kill {}{links}", ids.join(" "))
     }
 }
 
@@ -374,33 +376,34 @@ pub(super) fn wait(
     Ok(())
 }
 
-fn member_address(number: usize) -> String {
-    format!("127.0.0.{}:23790", 20 + number)
+fn member_address(demo: &ClusterDemo, number: usize) -> String {
+    format!("{}:23790", demo.network.address(FIRST_MEMBER + number))
 }
 
-fn director_address(number: usize) -> String {
-    format!("127.0.0.{}:8090", 30 + number)
+fn director_address(demo: &ClusterDemo, number: usize) -> String {
+    format!("{}:8090", demo.network.address(FIRST_DIRECTOR + number))
 }
 
 /// Where a director answers players of RTSP.
-pub(super) fn director_rtsp(number: usize) -> String {
-    format!("rtsp://127.0.0.{}:8554", 30 + number)
+pub(super) fn director_rtsp(demo: &ClusterDemo, number: usize) -> String {
+    format!("rtsp://{}:8554", demo.network.address(FIRST_DIRECTOR + number))
 }
 
 /// The member of etcd that leads the others.
-fn leader() -> Option<usize> {
+fn leader(demo: &ClusterDemo) -> Option<usize> {
     (1..=MEMBERS).find(|number| {
-        let status = ask(&member_address(*number), "POST", "/v3/maintenance/status", "{}");
+        let status = ask(&member_address(demo, *number), "POST", "/v3/maintenance/status", "{}");
         let Ok(status) = status else { return false };
         status["leader"].is_string() && status["leader"] == status["header"]["member_id"]
     })
 }
 
 fn etcd(demo: &ClusterDemo, number: usize) -> Result<Running, Problem> {
-    let peer = |number: usize| format!("http://127.0.0.{}:23800", 20 + number);
+    let peer =
+        |number: usize| format!("http://{}:23800", demo.network.address(FIRST_MEMBER + number));
     let members: Vec<String> =
         (1..=MEMBERS).map(|number| format!("e{number}={}", peer(number))).collect();
-    let here = format!("http://{}", member_address(number));
+    let here = format!("http://{}", member_address(demo, number));
     let call = Call::new("etcd")
         .args(["--name", &format!("e{number}"), "--data-dir"])
         .arg(demo.folder.join(format!("etcd{number}")))
@@ -412,20 +415,21 @@ fn etcd(demo: &ClusterDemo, number: usize) -> Result<Running, Problem> {
 }
 
 /// The addresses of all members of etcd.
-pub(super) fn members() -> String {
-    let all = (1..=MEMBERS).map(|number| format!("http://{}", member_address(number)));
+pub(super) fn members(demo: &ClusterDemo) -> String {
+    let all = (1..=MEMBERS).map(|number| format!("http://{}", member_address(demo, number)));
     all.collect::<Vec<_>>().join(",")
 }
 
 /// The options that nodes and directors have in common.
 fn in_cluster(demo: &ClusterDemo, call: Call) -> Call {
-    call.args(["--cluster", &members(), "--cluster-name", "demo", "--cluster-secret"])
+    call.args(["--cluster", &members(demo), "--cluster-name", "demo", "--cluster-secret"])
         .arg(demo.folder.join("cluster.secret"))
         .arg("--json")
 }
 
 fn node_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
-    let address = format!("127.0.0.{}:8080", 10 + number);
+    let host = demo.network.address(FIRST_NODE + number);
+    let address = format!("{host}:8080");
     let rack = if number % 2 == 1 { "r1" } else { "r2" };
     let call = demo
         .call("serve")
@@ -433,18 +437,19 @@ fn node_call(demo: &ClusterDemo, number: usize, has_gateway: bool) -> Call {
         .args(["--listen", &address, "--node-address", &format!("http://{address}")])
         .args(["--node", &format!("n{number}"), "--rack", rack])
         .args(["--as-disk", "st39183w", "--network", "48Mbps", "--memory", "256MiB"])
-        .args(["--rtsp", &format!("127.0.0.{}:8554", 10 + number), "--grace", "3s"]);
-    in_cluster(
+        .args(["--rtsp", &format!("{host}:8554"), "--grace", "3s"]);
+    let call = in_cluster(
         demo,
-        if has_gateway { with_bucket(call).args(["--fill-rate", FILL_RATE]) } else { call },
-    )
+        if has_gateway { with_bucket(demo, call).args(["--fill-rate", FILL_RATE]) } else { call },
+    );
+    demo.network.at_node(number, call)
 }
 
 fn director_call(demo: &ClusterDemo, number: usize, has_gateway: bool, keep_free: u64) -> Call {
-    let call = demo.call("director").args(["--listen", &director_address(number)]);
-    let call = call.args(["--rtsp", director_rtsp(number).trim_start_matches("rtsp://")]);
+    let call = demo.call("director").args(["--listen", &director_address(demo, number)]);
+    let call = call.args(["--rtsp", director_rtsp(demo, number).trim_start_matches("rtsp://")]);
     let copies = COPIES.to_string();
-    let call = if has_gateway { with_bucket(call).args(["--copies", &copies]) } else { call };
+    let call = if has_gateway { with_bucket(demo, call).args(["--copies", &copies]) } else { call };
     in_cluster(demo, call.args(["--keep-free", &keep_free.to_string()]))
 }
 
