@@ -167,8 +167,8 @@ impl Engine {
     }
 
     /// The refusal of a fill beside as many of its kind as there may be. One of them has all its
-    /// bytes in memory by the time that is named; how long its cache takes for them then is not
-    /// known.
+    /// bytes in memory by the time that is named, and mostly much earlier: a file is due as it is
+    /// played, and caches take it as fast as they get it.
     pub(super) fn refusal_of_fill(&self, now: Moment, fill: FillFor) -> Refusal {
         let fills = self.sessions.values().filter(|session| session.fill == Some(fill));
         let read_by = fills.map(|session| {
@@ -180,7 +180,7 @@ impl Engine {
         Refusal {
             cause: RefusalCause::Fills,
             resource: None,
-            retry: RetryAfter::Estimated(first.since(now).max(self.config.slot)),
+            retry: RetryAfter::Estimated(first.since(now).min(A_FILL).max(self.config.slot)),
             waiting_helps: false,
             detail: format!("there are {} fills, as many as there may be", self.fills.of(fill)),
         }
@@ -202,6 +202,9 @@ impl Engine {
 
 /// Sessions of one engine. Each takes a few kilobytes beside its buffers.
 const MAX_SESSIONS: usize = 100_000;
+
+/// After this long one of several fills has mostly ended.
+const A_FILL: Duration = Duration::from_secs(5);
 
 /// The wait for which it is tried whether it is the wait that a title lacks: what players bear.
 const A_LONG_WAIT: Duration = Duration::from_secs(10);
