@@ -341,7 +341,7 @@ impl Library {
         let segment = self.packaging.segment.as_millis();
         let encryption = encryption.map(title_keys::version).map(|it| format!("-{it}"));
         let encryption = encryption.unwrap_or_default();
-        format!("{content}-{segment:x}-{}{encryption}", env!("CARGO_PKG_VERSION"))
+        format!("{content}-{segment:x}{encryption}{PROGRAM}{}", env!("CARGO_PKG_VERSION"))
     }
 
     /// Whether the title of this name is encrypted for players.
@@ -454,6 +454,13 @@ impl Library {
 }
 
 impl OpenTitle {
+    /// Whether a version is that of this title by another version of the program: the same content
+    /// and keys in segments of the same length.
+    pub(crate) fn is_of_other_program(&self, version: &str) -> bool {
+        let (own, other) = (self.version.rsplit_once(PROGRAM), version.rsplit_once(PROGRAM));
+        matches!((own, other), (Some((own, program)), Some((other, its))) if own == other && program != its)
+    }
+
     /// The name under which it was opened; it may have another one since.
     pub(crate) fn name(&self) -> &str {
         &self.name
@@ -614,6 +621,9 @@ fn memory_of(packaging: &Packaging, layout: &Layout) -> u64 {
     let encrypted = if packaging.encryption().is_some() { 2 * index } else { 0 };
     3 * index + 2 * due + encrypted + text + thumbnails + slices
 }
+
+/// What is before the program's version in that of a title.
+const PROGRAM: char = '~';
 
 /// Presentations that an open title keeps for further requests. Sessions have their own references.
 const MAX_PRESENTATIONS: usize = 16;

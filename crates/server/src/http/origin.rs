@@ -64,8 +64,21 @@ pub(super) fn answer(
         Some(version) if version == title.version => {
             of_version(shared, request, name, title, route)
         }
+        // A viewer who began before an upgrade goes on. Ranges of a file must not be of two.
+        Some(version) if title.is_of_other_program(version) && !is_whole_file(route) => {
+            of_version(shared, request, name, title, route)
+        }
         Some(_) => Ok(other_version(name).into()),
     }
+}
+
+/// Whether it is a file of which players fetch ranges.
+fn is_whole_file(route: &Route) -> bool {
+    use Route::{IframeFile, Progressive, TrackFile, TransportFile};
+    matches!(
+        route,
+        Progressive { .. } | TransportFile { .. } | TrackFile { .. } | IframeFile { .. }
+    )
 }
 
 /// Refuses what of an encrypted title caches cannot have: its file, and any of it if its keys are

@@ -227,6 +227,37 @@ fn a_new_title_of_the_name_and_other_packaging_have_other_addresses() {
 }
 
 #[test]
+fn who_began_before_an_upgrade_goes_on_and_ranges_of_files_are_of_one_version() {
+    let fixture = TestStore::with(&[&media().film]);
+    let serving = fixture.serve_with(|config| config.fills = Some(4));
+    let mut client = serving.client();
+    let location = client.get("/origin/film.mp4").field("location").unwrap().to_owned();
+    let version = location.split('/').nth(1).unwrap();
+    let (content, _) = version.rsplit_once('~').unwrap();
+    for (before, of_segments) in [
+        (format!("{content}~0.0.9"), 200),
+        (format!("{content}0~0.0.9"), 404),
+        (content.to_owned(), 404),
+    ] {
+        for (file, status) in [
+            ("0.m3u8", of_segments),
+            ("0/init.mp4", of_segments),
+            ("0/1.m4s", of_segments),
+            ("0.mp4", 404),
+            ("file.mp4", 404),
+            ("file-9000000.ts", 404),
+        ] {
+            let path = format!("/origin/film/{before}/{file}");
+            assert_eq!(client.get(&path).status, status, "{path}");
+        }
+    }
+    let of = |client: &mut Client, version: &str| {
+        client.get(&format!("/origin/film/{version}/0/1.m4s")).body
+    };
+    assert_eq!(of(&mut client, &format!("{content}~0.0.9")), of(&mut client, version));
+}
+
+#[test]
 fn fills_beyond_the_limit_wait_or_are_refused_and_viewers_are_not() {
     let fixture = TestStore::with(&[&media().film, &media().large]);
     let serving = fixture.serve_with(|config| {

@@ -83,12 +83,26 @@ fn nginx_fetches_each_segment_once_for_all_viewers_and_mixes_no_titles() {
     let rates: Vec<&str> =
         hint.split("rate=").skip(1).map(|it| it.trim_end_matches(" to ")).collect();
     assert_eq!(rates.len(), 2, "{hint}");
-    for rate in rates {
+    for (rate, other) in [(rates[0], rates[1]), (rates[1], rates[0])] {
+        // Nobody brings others to a file of another rate.
+        get(&cache.url(&format!("/origin/film.ts?RATE={rate}&rate={other}")));
         let url = cache.url(&format!("/origin/film.ts?rate={rate}"));
         assert_eq!(pictures(&url).as_ref(), Ok(&after), "{url}");
         let log = String::from_utf8(dir.read("access.log")).expect("text");
         assert!(log.contains(&format!("/file-{rate}.ts\"")), "{log}");
     }
+    // A query makes no further fill, and whoever wants a part of a file does not fetch all of it.
+    let playlist = String::from_utf8(get(&master)).expect("text");
+    let address = playlist.lines().find(|line| line.ends_with("/0.m3u8")).expect("pictures");
+    let segment = cache.url(&format!("/origin/film/{}/1.m4s", &address[..address.len() - 5]));
+    for query in ["", "?rate=20", "?rate=21"] {
+        assert!(!get(&format!("{segment}{query}")).is_empty());
+    }
+    once_each(&dir, ".m4s");
+    let track = cache.url(&format!("/origin/film/{}.mp4", &address[..address.len() - 5]));
+    let part = Command::new("curl").args(["-s", "-r", "5000-5099", &track]).output().expect("curl");
+    assert_eq!(part.stdout.len(), 100);
+    assert_eq!(once_each(&dir, "/0.mp4"), 0, "all of the file was fetched");
 }
 
 /// The number of addresses with `part` that the server has sent media of, each of which was asked
