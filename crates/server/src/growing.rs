@@ -90,9 +90,30 @@ impl Library {
     pub(crate) fn look(&self, copy: StoredCopy, name: &str, reads: &dyn IndexReads) -> LookResult {
         let mut readers = locked(&self.growing.readers);
         // Another player's look may have been made while this one waited.
-        if let Some(result) = self.newest(copy) {
-            return result;
+        match self.newest(copy) {
+            Some(result) => result,
+            None => self.look_anew(&mut readers, copy, name, reads),
         }
+    }
+
+    /// Looks at the whole of a recording that has just ended, if anybody has watched it grow: it may
+    /// be removed before its players ask again, and they go on to its end.
+    pub(crate) fn look_at_end(&self, copy: StoredCopy, name: &str, reads: &dyn IndexReads) {
+        let mut readers = locked(&self.growing.readers);
+        let grew = |last: &LastLook| last.result.as_ref().is_ok_and(|it| it.grows().is_some());
+        if locked(&self.growing.newest).get(&copy).is_some_and(grew) {
+            // An error is told to whoever asks.
+            let _ = self.look_anew(&mut readers, copy, name, reads);
+        }
+    }
+
+    fn look_anew(
+        &self,
+        readers: &mut BTreeMap<StoredCopy, GrowingReader>,
+        copy: StoredCopy,
+        name: &str,
+        reads: &dyn IndexReads,
+    ) -> LookResult {
         let last = |last: &LastLook| last.result.clone().ok();
         let before = locked(&self.growing.newest).get(&copy).and_then(last);
         let begun = Instant::now();

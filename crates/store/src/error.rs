@@ -300,7 +300,9 @@ impl Hinted for StoreError {
             Self::BeingRecorded { .. } => "end that recording first, or choose another name",
             Self::BeingWritten { .. } => "wait for its end, or choose another name",
             Self::BadName { .. } => "choose another name",
-            Self::Full { .. } | Self::TooManyPieces { .. } => "remove titles first",
+            Self::Full { .. } | Self::TooManyPieces { .. } => {
+                "remove titles first; recordings that are running keep room until they end"
+            }
             Self::CatalogueFull { .. } => "remove titles",
             Self::TooMuch { .. } => "take less",
             Self::BadCalibration { .. } => "calibrate again, with fewer read sizes",

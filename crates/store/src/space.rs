@@ -35,9 +35,11 @@ impl Growth {
     /// terabytes.
     pub const OF_RECORDED: Self = Self { part: 4, most: u64::MAX };
 
-    /// Chunks that a track of `chunks` chunks gets more.
-    pub fn step(self, chunks: u64, chunk: ByteCount) -> u64 {
-        (chunks.saturating_mul(chunk.0) / self.part).clamp(LEAST, self.most) / chunk.0
+    /// Chunks that a track of `chunks` chunks gets more where so many are free: of little each track
+    /// takes little, because others grow, too.
+    pub fn step(self, chunks: u64, chunk: ByteCount, free: u64) -> u64 {
+        let step = (chunks.saturating_mul(chunk.0) / self.part).clamp(LEAST, self.most) / chunk.0;
+        step.min((free / SHARE).max(1))
     }
 }
 
@@ -96,8 +98,9 @@ impl TrackSpace {
     /// # Errors
     /// As [`FreeMap::allocate`].
     pub fn grow(&mut self, free: &mut FreeMap, needed: u64, step: u64) -> Result<(), AllocError> {
-        let unit = free.unit();
-        // The next step begins at a whole unit, in whatever way the track began.
+        // The next step begins at a whole unit, in whatever way the track began, unless there is
+        // too little for whole units.
+        let unit = if step < free.unit() { 1 } else { free.unit() };
         let step = (self.last() + step.max(needed)).next_multiple_of(unit) - self.last();
         let mut missing = needed;
         // Growing in place adds no extent, and the disk reads on without a seek.
@@ -182,8 +185,12 @@ impl TrackSpace {
     }
 }
 
-/// Bytes that a track grows by at least: steps that make few extents.
-const LEAST: u64 = 8 << 20;
+/// A track grows by this part of the free chunks at most. With a larger one recordings that share
+/// the end of a store would need more than [`MAX_EXTENTS`] each.
+const SHARE: u64 = 16;
+
+/// Bytes that a track grows by at least: the largest read, so that steps make few extents.
+const LEAST: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -236,6 +243,25 @@ mod tests {
         assert_eq!((show(&track).as_str(), track.chunks(), map.free()), ("0+12 30+1", 13, 19));
         track.give_back(&mut map);
         assert_eq!(map, free(&[(0, 14), (20, 6), (30, 12)], 4));
+    }
+
+    #[test]
+    fn recordings_share_what_is_left_of_a_store() {
+        // 61 MiB for eight tracks that write in turns, and of which each has the room of six.
+        let mut map = free(&[(0, 61)], 16);
+        let mut tracks = vec![TrackSpace::default(); 8];
+        for written in 1..=6 {
+            for track in tracks.iter_mut().filter(|track| track.chunks() < written) {
+                let step = Growth::OF_RECORDED.step(track.chunks(), ByteCount::MIB, map.free());
+                assert_eq!(track.grow(&mut map, 1, step), Ok(()), "{written} MiB");
+            }
+        }
+        // Of much, each takes what is read with few seeks.
+        let mut map = free(&[(0, 4096)], 16);
+        let mut track = TrackSpace::default();
+        let step = Growth::OF_RECORDED.step(0, ByteCount::MIB, map.free());
+        track.grow(&mut map, 1, step).unwrap();
+        assert_eq!(show(&track), "0+16");
     }
 
     #[test]

@@ -344,8 +344,8 @@ impl<'a> TitleWriter<'a> {
     fn grow(&mut self, number: usize, missing: u64) -> Result<(), StoreError> {
         let chunk = self.store.layout().chunk;
         let space = &mut self.tracks[number].space;
-        let step = self.growth.step(space.chunks(), ByteCount(chunk));
         let mut state = self.store.state_mut();
+        let step = self.growth.step(space.chunks(), ByteCount(chunk), state.free.free());
         let grown = space.grow(&mut state.free, missing.div_ceil(chunk), step);
         grown.map_err(|error| full(error, &state.free, chunk))
     }

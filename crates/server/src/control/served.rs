@@ -108,7 +108,12 @@ impl ServedStore {
         }
     }
 
+    /// Tells of a recording that has ended, and lets its players go on to its end.
     fn tell_recorded(&self, title: &wire::ListedTitle) {
+        if let Some(record) = self.store().title(&title.name) {
+            let copy = StoredCopy { store: self.number, id: record.id };
+            self.shared.content.look_at_end(copy, &title.name, &self.core);
+        }
         let store = self.path().display().to_string();
         let (title, bytes, duration) = (&title.name, title.bytes, title.duration);
         self.shared.tell(

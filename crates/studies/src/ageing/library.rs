@@ -145,7 +145,7 @@ impl LibraryTitle {
         let (_, track) = self.full_first(chunk);
         let space = &mut self.tracks[track];
         let needed = WRITE.div_ceil(chunk.0);
-        space.grow(free, needed, Growth::OF_RECORDED.step(space.chunks(), chunk)).is_ok()
+        space.grow(free, needed, Growth::OF_RECORDED.step(space.chunks(), chunk, free.free())).is_ok()
     }
 }
 
@@ -268,7 +268,7 @@ impl Library {
             return;
         }
         let largest = recorded.title.tracks.iter().map(TrackSpace::chunks).max().unwrap_or(0);
-        self.make_room(Growth::OF_RECORDED.step(largest, self.chunk));
+        self.make_room(Growth::OF_RECORDED.step(largest, self.chunk, self.free.free()));
         if recorded.title.grow(&mut self.free, self.chunk) {
             let next = recorded.title.full_first(self.chunk).0.min(recorded.title.length);
             self.growing.insert((recorded.began + next, number), recorded);
