@@ -178,13 +178,20 @@ impl Store {
         self.state().catalogue.page(wanted)
     }
 
-    /// The titles that are being recorded, in the order in which they began.
+    /// The titles that are being recorded, in the order in which they began. None is where nothing
+    /// more is written: what was recorded becomes a title when the store is opened again.
     pub fn recordings(&self) -> Vec<RunningRecording> {
+        if self.write_failure().is_some() {
+            return Vec::new();
+        }
         self.state().catalogue.recordings().map(RecordingLog::summary).collect()
     }
 
     /// The recording of a title with this name.
     pub fn recording(&self, name: &str) -> Option<RunningRecording> {
+        if self.write_failure().is_some() {
+            return None;
+        }
         let state = self.state();
         let mut all = state.catalogue.recordings();
         all.find(|log| log.start.name == name).map(RecordingLog::summary)

@@ -331,6 +331,25 @@ fn a_full_store_ends_a_recording_and_keeps_what_was_committed() {
 }
 
 #[test]
+fn a_recording_does_not_go_on_where_nothing_more_is_written() {
+    let device = PowerCutDevice::new(ByteCount::mib(4));
+    let store = formatted(&device);
+    let mut recorded = Recorded::start(&store, "camera", 1).unwrap();
+    recorded.write(0, b"a picture", true).unwrap();
+    recorded.commit().unwrap();
+    assert_eq!(store.recordings().len(), 1);
+    recorded.write(0, b"lost", true).unwrap();
+    device.fail_after(0);
+    assert!(recorded.commit().is_err());
+    assert_eq!((store.recordings().len(), store.recording("camera")), (0, None));
+    drop(recorded);
+    device.fail_after(1_000_000);
+    drop(store);
+    let store = Store::open_on(device.clone()).unwrap();
+    assert_eq!(get(&store, &store.title("camera").unwrap()).unwrap(), [b"a picture".to_vec()]);
+}
+
+#[test]
 fn a_recording_in_use_or_without_anything_is_refused_or_leaves_nothing() {
     let device = PowerCutDevice::new(ByteCount::mib(4));
     let store = formatted(&device);
