@@ -96,8 +96,8 @@ impl Library {
         }
     }
 
-    /// Looks at the whole of a recording that has just ended, if anybody has watched it grow: it may
-    /// be removed before its players ask again, and they go on to its end.
+    /// Looks at the whole of a recording that has just ended, if anybody has watched it grow: it
+    /// may be removed before its players ask again, and they go on to its end.
     pub(crate) fn look_at_end(&self, copy: StoredCopy, name: &str, reads: &dyn IndexReads) {
         let mut readers = locked(&self.growing.readers);
         let grew = |last: &LastLook| last.result.as_ref().is_ok_and(|it| it.grows().is_some());

@@ -35,8 +35,8 @@ impl Growth {
     /// terabytes.
     pub const OF_RECORDED: Self = Self { part: 4, most: u64::MAX };
 
-    /// Chunks that a track of `chunks` chunks gets more where so many are free: of little each track
-    /// takes little, because others grow, too.
+    /// Chunks that a track of `chunks` chunks gets more where so many are free: of little each
+    /// track takes little, because others grow, too.
     pub fn step(self, chunks: u64, chunk: ByteCount, free: u64) -> u64 {
         let step = (chunks.saturating_mul(chunk.0) / self.part).clamp(LEAST, self.most) / chunk.0;
         step.min((free / SHARE).max(1))

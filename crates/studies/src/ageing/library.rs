@@ -145,7 +145,9 @@ impl LibraryTitle {
         let (_, track) = self.full_first(chunk);
         let space = &mut self.tracks[track];
         let needed = WRITE.div_ceil(chunk.0);
-        space.grow(free, needed, Growth::OF_RECORDED.step(space.chunks(), chunk, free.free())).is_ok()
+        space
+            .grow(free, needed, Growth::OF_RECORDED.step(space.chunks(), chunk, free.free()))
+            .is_ok()
     }
 }
 

@@ -9,6 +9,7 @@ use cluster::{BadName, ClusterName, NodeId};
 use disk::DiskModel;
 use server::ServerConfig;
 use std::ffi::OsStr;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 use std::time::Duration;
 use store::{ReservedRate, SubtitleFile};
@@ -44,11 +45,26 @@ fn address_of(text: &str, schemes: [&str; 2], example: &str) -> Result<String, S
     let wrong = || format!("'{text}' is no address such as {example}");
     let (scheme, host) = text.split_once("://").ok_or_else(wrong)?;
     let host = host.strip_suffix('/').unwrap_or(host);
-    let is_host = |c: char| c.is_ascii_alphanumeric() || "-.:[]".contains(c);
-    if !schemes.contains(&scheme) || host.is_empty() || !host.chars().all(is_host) {
-        return Err(wrong());
+    if !schemes.contains(&scheme) || !is_host_and_port(host) {
+        let hint = match host.parse::<Ipv6Addr>() {
+            Ok(address) => format!("; an address of IPv6 has brackets: {scheme}://[{address}]"),
+            Err(_) => String::new(),
+        };
+        return Err(format!("{}{hint}", wrong()));
     }
     Ok(format!("{scheme}://{host}"))
+}
+
+/// Whether it is a host as addresses name it, and perhaps a port.
+fn is_host_and_port(text: &str) -> bool {
+    let is_port = |text: &str| text.parse::<u16>().is_ok_and(|port| port > 0);
+    if let Some((address, rest)) = text.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        let is_address = address.parse::<Ipv6Addr>().is_ok();
+        return is_address && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port));
+    }
+    let (host, port) = text.split_once(':').map_or((text, None), |(host, it)| (host, Some(it)));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    !host.is_empty() && host.chars().all(is_name) && port.is_none_or(is_port)
 }
 
 /// Parses a language and a file of subtitles: `en=film.srt`, `en,forced=signs.srt`.
@@ -198,5 +214,35 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Words<T> {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(self.0.iter().map(|(word, _)| word.clone())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_nodes_are_a_scheme_a_host_and_perhaps_a_port() {
+        for (text, expected) in [
+            ("http://n1.example:8443", Ok("http://n1.example:8443")),
+            ("https://10.1.2.3/", Ok("https://10.1.2.3")),
+            ("http://[fd00::1]:8080", Ok("http://[fd00::1]:8080")),
+            ("http://[fd00::1]", Ok("http://[fd00::1]")),
+            ("http://fd00::1", Err("brackets: http://[fd00::1]")),
+            ("http://fd00::1:8080", Err("brackets")),
+            ("http://[fd00::zz]:8080", Err("no address")),
+            ("http://a:b:8080", Err("no address")),
+            ("http://a:0", Err("no address")),
+            ("http://a:70000", Err("no address")),
+            ("rtsp://a", Err("no address")),
+            ("http://", Err("no address")),
+            ("a:80", Err("no address")),
+        ] {
+            match (node_address(text), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(found), Err(says)) => assert!(found.contains(says), "{text}: {found}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
     }
 }
