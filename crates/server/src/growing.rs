@@ -164,7 +164,8 @@ impl Library {
             let runs = numbers.map(|track| opened.store.runs(copy.id, track));
             let runs = runs.collect::<Option<_>>().ok_or(gone)?;
             let pieces = self.pieces(opened, &index, late);
-            let (index, growth) = (Arc::unwrap_or_clone(index), Growth::Grown);
+            let growth = Growth::Grown { began: record.created };
+            let index = Arc::unwrap_or_clone(index);
             return Ok(Look { index, runs, pieces, growth, record: Some(record) });
         };
         let mut pieces = self.pieces(opened, &snapshot.index, late);
@@ -240,7 +241,7 @@ impl Library {
         let index = Arc::new(index);
         let packaging = match growth {
             Growth::Growing { began } => segments.packaging(index, began),
-            Growth::Complete | Growth::Grown => {
+            Growth::Complete | Growth::Grown { .. } => {
                 let options =
                     PackagingOptions { segment: self.segment(), encryption: None, growth };
                 Packaging::new(index, &options)
@@ -262,7 +263,8 @@ impl Library {
 /// Whether a look has more than a title that was opened before.
 fn is_more(before: &OpenTitle, look: &Look) -> bool {
     let tracks = before.whole.packaging.index().tracks.iter().zip(&look.index.tracks);
-    look.growth == Growth::Grown || tracks.into_iter().any(|(a, b)| a.data_len != b.data_len)
+    matches!(look.growth, Growth::Grown { .. })
+        || tracks.into_iter().any(|(a, b)| a.data_len != b.data_len)
 }
 
 /// The bytes of a piece of a track whose LDUs of the first `beginning` have its rate, at most

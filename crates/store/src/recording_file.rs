@@ -123,10 +123,10 @@ impl<A: StoreAccess + Clone> RecordingFile<A> {
                 let _held = permit(record.index_bytes);
                 let reader = TitleReader::open(self.access.clone(), self.id)?;
                 let index = Arc::clone(reader.index());
-                (reader, index, Growth::Grown)
+                (reader, index, Growth::Grown { began: record.created })
             }
         };
-        let has_ended = growth == Growth::Grown;
+        let has_ended = matches!(growth, Growth::Grown { .. });
         let before = state.file.body().len();
         let packaging = match growth {
             Growth::Growing { began } => state.segments.packaging(index, began),

@@ -41,7 +41,10 @@ pub enum Growth {
     },
     /// A recording that has ended, cut as while it grew, so that players that have its first
     /// segments can go on.
-    Grown,
+    Grown {
+        /// The start of the recording in Unix seconds.
+        began: u64,
+    },
 }
 
 /// The segments of each track of a title that is, or was, played while it is recorded.
@@ -312,7 +315,7 @@ mod tests {
             let mut random = Rng::with_seed(seed);
             let whole = any_recording(&mut random);
             let segment = Duration::from_millis([500, 2000, 4000, 3333][random.usize(0..4)]);
-            let grown = package(whole.clone(), segment, Growth::Grown).unwrap();
+            let grown = package(whole.clone(), segment, Growth::Grown { began: 0 }).unwrap();
             told += grown.segment_count(0);
             let mut counts = vec![0; whole.tracks.len()];
             let mut held = vec![0; whole.tracks.len()];
@@ -401,7 +404,7 @@ mod tests {
         // It comes at last, where the file is.
         assert_eq!(look(&mut file, 25, 2400), "0101010000000011111111");
         let index = title(vec![groups(&[50; 25]), sound(2400)]);
-        file.extend(&package(index, target, Growth::Grown).unwrap());
+        file.extend(&package(index, target, Growth::Grown { began: 0 }).unwrap());
         for track in [0, 1] {
             let of =
                 |slice: &&Slice| matches!(slice, Slice::Stored { track: it, .. } if *it == track);
@@ -500,7 +503,7 @@ mod tests {
     #[test]
     fn a_growing_title_is_in_no_form_that_states_its_end() {
         let index = title(vec![groups(&[50; 8]), sound(800)]);
-        for growth in [Growth::Growing { began: 0 }, Growth::Grown] {
+        for growth in [Growth::Growing { began: 0 }, Growth::Grown { began: 0 }] {
             let packaging = package(index.clone(), Duration::from_secs(4), growth).unwrap();
             assert_eq!(packaging.on_demand(), Err(NoSegmentIndex::Growing));
             assert_eq!((packaging.track_file(0), packaging.iframe_playlist(0, "")), (None, None));

@@ -99,7 +99,7 @@ pub(super) fn mpd(
             let usual = Duration::from_secs(packaging.target_duration);
             ("dynamic", growing_times(began, end, packaging.target), longest.max(usual))
         }
-        Growth::Complete | Growth::Grown => {
+        Growth::Complete | Growth::Grown { .. } => {
             ("static", format!("mediaPresentationDuration=\"{}\"", time(end)), longest)
         }
     };

@@ -19,6 +19,7 @@ use super::rates::Rates;
 use super::{Links, Packaging, TextForm, encryption, imsc, picture};
 use crate::{SoundPurposes, TextDescription, Thumbnails, TrackDescription, TrackKind, language};
 use std::fmt::Write;
+use units::show::iso_seconds;
 
 /// The multivariant playlist for the given video tracks with all audio tracks; without video
 /// tracks, for the given audio tracks, or for all.
@@ -172,6 +173,10 @@ fn list_head(text: &mut String, target_duration: u64, growth: Growth) {
     line(text, format_args!("#EXT-X-TARGETDURATION:{target_duration}"));
     line(text, format_args!("#EXT-X-MEDIA-SEQUENCE:0"));
     line(text, format_args!("#EXT-X-PLAYLIST-TYPE:{kind}"));
+    // Of the first segment; the others follow without a gap.
+    if let Growth::Growing { began } | Growth::Grown { began } = growth {
+        line(text, format_args!("#EXT-X-PROGRAM-DATE-TIME:{}", iso_seconds(began)));
+    }
 }
 
 /// Writes the end of a playlist, unless further segments will follow.

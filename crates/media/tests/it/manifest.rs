@@ -91,7 +91,11 @@ fn a_manifest_states_what_its_tracks_are() {
             assert!(manifest.contains(text), "{name}: {text} is not in\n{manifest}");
         }
         // The check compares the times of segments with those of their pictures.
-        let options = PackagingOptions { segment: SECOND, growth: Growth::Grown, encryption: None };
+        let options = PackagingOptions {
+            segment: SECOND,
+            growth: Growth::Grown { began: 0 },
+            encryption: None,
+        };
         let grown = Packaging::new(Arc::new(title.index.clone()), &options).unwrap();
         title.check_dash(&grown, name, &grown.dash_manifest(&offered(&grown), ""));
         let tokens =

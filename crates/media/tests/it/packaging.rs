@@ -466,7 +466,11 @@ fn recorded() -> [Packaging; 2] {
     segments.extend(&whole, &[u64::MAX; 2]);
     let listed = Arc::new(segments.index(&whole));
     let growing = segments.packaging(listed, 1_772_396_100).unwrap();
-    let options = PackagingOptions { segment: 2 * SECOND, growth: Growth::Grown, encryption: None };
+    let options = PackagingOptions {
+        segment: 2 * SECOND,
+        growth: Growth::Grown { began: 1_772_396_100 },
+        encryption: None,
+    };
     [growing, Packaging::new(Arc::new(whole), &options).unwrap()]
 }
 
@@ -487,6 +491,7 @@ fn playlists_of_a_growing_title_as_text() {
 #EXT-X-TARGETDURATION:3
 #EXT-X-MEDIA-SEQUENCE:0
 #EXT-X-PLAYLIST-TYPE:EVENT
+#EXT-X-PROGRAM-DATE-TIME:2026-03-01T20:15:00Z
 #EXT-X-MAP:URI=\"0/init.mp4?s=T\"
 #EXTINF:2.000000,
 0/0.m4s?s=T
@@ -505,6 +510,7 @@ fn playlists_of_a_growing_title_as_text() {
 #EXT-X-TARGETDURATION:3
 #EXT-X-MEDIA-SEQUENCE:0
 #EXT-X-PLAYLIST-TYPE:EVENT
+#EXT-X-PROGRAM-DATE-TIME:2026-03-01T20:15:00Z
 #EXT-X-MAP:URI=\"1/init.mp4?s=T\"
 #EXTINF:2.005333,
 1/0.m4s?s=T
@@ -521,7 +527,7 @@ fn playlists_of_a_growing_title_as_text() {
 #[test]
 fn the_file_of_a_growing_title_has_all_that_was_recorded() {
     let title = footage("growing-file");
-    let growth = Growth::Grown;
+    let growth = Growth::Grown { began: 0 };
     let options = PackagingOptions { segment: SECOND / 2, growth, ..PackagingOptions::default() };
     let packaging = Packaging::new(Arc::new(title.index.clone()), &options).unwrap();
     let mut file = GrowingFile::default();

@@ -422,6 +422,7 @@ fn a_title_is_watched_while_it_is_recorded() {
     let list_url = format!("{}/t/match/{list}", server.origin);
     let list = fetched(&list_url).expect("it is there");
     assert!(list.contains("#EXT-X-PLAYLIST-TYPE:EVENT\n"), "{list}");
+    assert!(list.contains("\n#EXT-X-PROGRAM-DATE-TIME:20"), "{list}");
     assert!(list.contains("\n#EXTINF:2.0") && !list.contains("ENDLIST"), "{list}");
     let file = format!("{}/t/match.mp4", server.origin);
     let told = Command::new("curl").args(["-s", &file]).output().expect("curl runs").stdout;
