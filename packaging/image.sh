@@ -38,9 +38,10 @@ add "$work/layer.tar.gz"
 layer=$digest layer_size=$size
 
 created=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
+# The user by number: runAsNonRoot of Kubernetes refuses names.
 cat >"$work/config" <<CONFIG
 {"created": "$created", "architecture": "$arch", "os": "linux",
- "config": {"User": "tenuto", "WorkingDir": "/var/lib/tenuto",
+ "config": {"User": "900:900", "WorkingDir": "/var/lib/tenuto",
   "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
           "XDG_RUNTIME_DIR=/var/lib/tenuto"],
   "Entrypoint": ["/usr/bin/tenuto"], "Cmd": ["--help"],

@@ -52,7 +52,8 @@ pub(super) fn answer(
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Decision, Decision> {
     if shared.settings().fills.is_none() {
-        return Ok(not_found().into());
+        let message = "this server has no addresses for caches; --origin FILLS starts it with them";
+        return Ok(Response::error(404, "not-found", message).into());
     }
     if playback_params::has_any(&request.query) {
         return Ok(whole_title_only().into());
