@@ -16,8 +16,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{
-    CheckOptions, FormatOptions, IngestOptions, IngestReport, Store, StoreError, SubtitleFile,
-    Unthrottled, ingest,
+    CheckOptions, FormatOptions, IngestOptions, IngestReport, RecordingInput, RecordingOptions,
+    Store, StoreError, SubtitleFile, Unthrottled, ingest, record,
 };
 use temp_dir::TempDir;
 use units::ByteCount;
@@ -322,6 +322,47 @@ fn languages_that_mp4_has_no_place_for_become_codes() {
     assert_eq!(found, ["eng", "por", "zho", "heb", "mul", "und", "fre"]);
     let note = "the language \"x-mine\" of stream 6 is no code of ISO 639 and is left out";
     assert_eq!(report.notes, [note]);
+}
+
+#[test]
+fn recordings_keep_languages_and_the_purposes_of_sound() {
+    let dir = TempDir::new("recorded-sounds");
+    let store = dir.store();
+    let sounds = [
+        ("pt-BR", "visual_impaired"),
+        ("iw", "hearing_impaired"),
+        ("fre", "dub+comment"),
+        ("x-mine", "default"),
+    ];
+    let words = (0..).zip(sounds).map(|(number, (language, purpose))| {
+        format!(
+            " -map 1:a -metadata:s:a:{number} language={language} -disposition:a:{number} {purpose}"
+        )
+    });
+    let words = "-map 0:v -c:v libx264 -c:a aac".to_owned() + &words.collect::<String>();
+    let input = RecordingInput::File(dir.clip("sounds.mkv", &words));
+    let options = RecordingOptions {
+        name: "recorded".to_owned(),
+        duration: None,
+        program: None,
+        silence: Duration::from_secs(30),
+        rate: None,
+    };
+    let cancel = AtomicBool::new(false);
+    let report = record(&store, &input, &options, &Unthrottled, &mut |_| {}, &cancel).unwrap();
+    let index = store.index(report.title.id).unwrap();
+    let found = index.tracks.iter().skip(1).map(|track| {
+        let SoundPurposes { visual_impaired, hearing_impaired, comment, dub } =
+            track.description.purposes;
+        (&track.description.language[..], [visual_impaired, hearing_impaired, comment, dub])
+    });
+    let wanted = [
+        ("por", [true, false, false, false]),
+        ("heb", [false, true, false, false]),
+        ("fre", [false, false, true, true]),
+        ("und", [false; 4]),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
 }
 
 #[test]

@@ -37,6 +37,7 @@ mod renditions;
 mod series;
 mod text;
 mod thumbnails;
+mod track_marks;
 mod transport;
 
 pub use live::{RecordingEnd, RecordingInput, RecordingOptions, RecordingReport, record};

@@ -3,15 +3,13 @@
 use super::fragments::StreamIngest;
 use super::numbered::CutPictures;
 use super::plan::{RemuxPlan, SelectedStream};
-use super::probe::{ProbeOutput, ProbedStream, input, probe, tag};
+use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
 use super::text::{self, FoundTexts, TextStream};
+use super::track_marks::{self, TrackMarks};
 use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions, thumbnails};
 use crate::{StoreError, TitleWriter};
-use media::{
-    BadStream, Edit, FragmentError, LduIndex, SoundPurposes, TextTrack, TrackDescription,
-    language_code,
-};
+use media::{BadStream, Edit, FragmentError, LduIndex, TextTrack, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::Path;
@@ -84,8 +82,9 @@ pub(super) fn ingest(
     if plan.ends.is_some() {
         end_with_the_edits(&found, &plan, &mut tracks);
     }
-    let unknown = name_languages(&found, &plan, &mut tracks);
-    mark_purposes(&found, &plan, &mut tracks);
+    for (marks, (track, _)) in TrackMarks::of(&found, &plan).iter().zip(&mut tracks) {
+        marks.complete(track);
+    }
     let mut missing = damage::missing(&found, &plan, &tracks, job.file);
     if let Some(pictures) = &job.pictures {
         let there = tracks.first().map_or(0, |(_, ldus)| ldus.len());
@@ -102,7 +101,7 @@ pub(super) fn ingest(
         notes.push(LATE_START.to_owned());
     }
     notes.extend(damage::early_end(&tracks));
-    notes.extend(unknown);
+    notes.extend(track_marks::unknown_languages(&found, &plan));
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
     if !texts.said.is_empty() {
         notes.push(format!("FFmpeg's message on its subtitles: {}", texts.said));
@@ -167,52 +166,6 @@ fn end_with_the_edits(
             Some(edit) if edit.media_time.is_some() => edit.duration = duration,
             _ => track.edits.push(Edit { duration, media_time: Some(0) }),
         }
-    }
-}
-
-/// Gives tracks the languages that their streams name by tags that FFmpeg's muxers do not know; the
-/// notes are on those that nobody knows.
-fn name_languages(
-    found: &ProbeOutput,
-    plan: &RemuxPlan,
-    tracks: &mut [(TrackDescription, LduIndex)],
-) -> Vec<String> {
-    let mut notes = Vec::new();
-    for (taken, (track, _)) in plan.streams.iter().zip(tracks) {
-        let stream = found.streams.iter().find(|s| taken.file == 0 && s.index == taken.index);
-        let Some(language) = stream.and_then(|stream| tag(&stream.tags, "language")) else {
-            continue;
-        };
-        if track.language != "und" || language == "und" {
-            continue;
-        }
-        match language_code(language) {
-            Some(code) => track.language = code,
-            None => notes.push(format!(
-                "the language \"{language}\" of stream {} is no code of ISO 639 and is left out",
-                taken.index
-            )),
-        }
-    }
-    notes
-}
-
-/// Marks what the sounds of the title's own file are for.
-fn mark_purposes(
-    found: &ProbeOutput,
-    plan: &RemuxPlan,
-    tracks: &mut [(TrackDescription, LduIndex)],
-) {
-    let taken = plan.streams.iter().zip(tracks);
-    for (taken, (track, _)) in taken.filter(|(taken, _)| taken.file == 0 && !taken.video) {
-        let stream = found.streams.iter().find(|stream| stream.index == taken.index);
-        let Some(marks) = stream.map(|stream| &stream.disposition) else { continue };
-        track.purposes = SoundPurposes {
-            visual_impaired: marks.visual_impaired != 0,
-            hearing_impaired: marks.hearing_impaired != 0,
-            comment: marks.comment != 0,
-            dub: marks.dub != 0,
-        };
     }
 }
 
