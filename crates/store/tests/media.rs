@@ -324,6 +324,80 @@ fn languages_that_mp4_has_no_place_for_become_codes() {
     assert_eq!(report.notes, [note]);
 }
 
+/// Two clips of a transport stream in one: the second of other parameter sets.
+fn joined(dir: &TempDir, codec: &str, first: &str, second: &str) -> std::path::PathBuf {
+    for (name, words) in [("one.ts", first), ("two.ts", second)] {
+        dir.clip(name, &format!("-map 0:v -c:v {codec} {words}"));
+    }
+    dir.ffmpeg("-i concat:one.ts|two.ts -c copy", "joined.ts")
+}
+
+/// The description of the pictures of a title.
+fn pictures(store: &Store, report: &IngestReport) -> TrackDescription {
+    store.index(report.title.id).unwrap().tracks[0].description.clone()
+}
+
+#[test]
+fn parameter_sets_that_change_stay_among_the_pictures() {
+    let dir = TempDir::new("sets");
+    let store = dir.store();
+    let x265 = "-x265-params log-level=none:keyint=25:repeat-headers=1";
+    for (codec, first, second, name) in [
+        ("libx264", "-coder 0", "-coder 1 -g 25", "avc3."),
+        ("libx265", &format!("{x265}:sao=0"), &format!("{x265}:sao=1"), "hev1."),
+    ] {
+        let source = joined(&dir, codec, first, second);
+        let options = IngestOptions { name: Some(codec.to_owned()), ..IngestOptions::default() };
+        let report = take_with(&store, &source, &options).unwrap();
+        let found = pictures(&store, &report);
+        assert!(found.codec.starts_with(name), "{}", found.codec);
+        assert_eq!(report.notes, [""; 0]);
+        let out = dir.file("out.mp4");
+        give(&store, codec, &out).unwrap();
+        assert_same(&source, &out, codec);
+        std::fs::remove_file(out).unwrap();
+    }
+}
+
+#[test]
+fn key_frames_without_their_parameter_sets_are_told() {
+    let dir = TempDir::new("unrepeated");
+    let store = dir.store();
+    joined(&dir, "libx264", "-coder 0", "-coder 1 -g 25");
+    let without = "-bsf:v filter_units=remove_types=7-8";
+    dir.ffmpeg(&format!("-i two.ts -c copy {without}"), "bare.ts");
+    let source = dir.ffmpeg("-i concat:one.ts|two.ts|bare.ts -c copy", "all.ts");
+    let report = take(&store, &source).unwrap();
+    let note = "track 0 changes its parameter sets and does not repeat them at 2 of its key \
+                frames, with which no player can begin";
+    assert_eq!(report.notes, [note]);
+}
+
+#[test]
+fn parameter_sets_of_further_numbers_are_in_the_sample_entry() {
+    let dir = TempDir::new("more-sets");
+    let store = dir.store();
+    let x264 = "-preset ultrafast -x264-params sps-id";
+    let source = joined(&dir, "libx264", &format!("{x264}=0"), &format!("{x264}=3"));
+    let report = take(&store, &source).unwrap();
+    let found = pictures(&store, &report);
+    assert!(found.codec.starts_with("avc1."), "{}", found.codec);
+    let record = found.sample_entry.windows(4).position(|it| it == b"avcC").unwrap() + 4;
+    assert_eq!(found.sample_entry[record + 5] & 0x1f, 2, "sequence parameter sets");
+    assert_eq!(report.notes, [""; 0]);
+}
+
+#[test]
+fn pictures_that_change_are_told() {
+    let dir = TempDir::new("changes");
+    let store = dir.store();
+    let source = joined(&dir, "libx264", "-preset ultrafast", "-preset ultrafast -s 320x180");
+    let report = take(&store, &source).unwrap();
+    let note = "track 0 changes from pictures of 160x90 (4:2:0, 8 bit, profile 66) to pictures of \
+                320x180 (4:2:0, 8 bit, profile 66): not all players go on there";
+    assert_eq!(report.notes, [note]);
+}
+
 #[test]
 fn recordings_keep_languages_and_the_purposes_of_sound() {
     let dir = TempDir::new("recorded-sounds");

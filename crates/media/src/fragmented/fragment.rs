@@ -161,7 +161,10 @@ impl TrackState {
 
     /// The finished track.
     pub(super) fn finish(self) -> Option<Result<(TrackDescription, LduIndex), BadStream>> {
-        let KeptTrack { description, mut index, latm, scanner, .. } = self.kept?;
+        let KeptTrack { mut description, mut index, latm, scanner, .. } = self.kept?;
+        if let Some(scanner) = &scanner {
+            scanner.sets().describe(&mut description);
+        }
         if let Some(map) = scanner.and_then(|scanner| scanner.finish(&index)) {
             index.set_subsamples(map);
         }
@@ -190,6 +193,22 @@ impl KeptTrack {
             NewForm { ldu: changed.ldu, before, after }
         });
         of_pictures.or_else(|| self.watch.as_ref()?.changed().cloned())
+    }
+
+    /// What changes in its middle, in words.
+    pub(super) fn changes(&self) -> Vec<String> {
+        let number = self.number;
+        let form = self.new_form().map(|NewForm { before, after, .. }| {
+            format!("track {number} changes from {before} to {after}: not all players go on there")
+        });
+        let unrepeated = self.scanner.as_ref().map_or(0, |scanner| scanner.sets().unrepeated());
+        let sets = (unrepeated > 0).then(|| {
+            format!(
+                "track {number} changes its parameter sets and does not repeat them at \
+                 {unrepeated} of its key frames, with which no player can begin"
+            )
+        });
+        form.into_iter().chain(sets).collect()
     }
 
     /// Makes LDUs of what has come of a track in LATM framing; returns their bytes.

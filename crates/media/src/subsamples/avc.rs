@@ -3,6 +3,7 @@
 //! Of parameter sets only what that depends on is kept. Slice groups (FMO), data partitions and the
 //! extensions for several views and layers are not read.
 
+use super::parameter_sets::SetName;
 use super::picture_format::PictureFormat;
 use super::scan::SliceHeader;
 use crate::codec::Bits;
@@ -115,6 +116,19 @@ impl AvcParameterSets {
         }
         Some(bits.at)
     }
+}
+
+/// The name of a parameter set; `None` of another NAL unit.
+pub(super) fn set_name(nal: &[u8]) -> Option<SetName> {
+    let kind = nal.first()? & 0x1f;
+    let mut bits = Bits::new(nal);
+    match kind {
+        // Profile, constraints and level are in front.
+        7 => bits.skip(8 + 24)?,
+        8 => bits.skip(8)?,
+        _ => return None,
+    }
+    Some(SetName { kind, number: bits.ue()? })
 }
 
 /// Skips what a slice header has from the plane to the redundant picture count.

@@ -67,7 +67,7 @@ pub(super) fn ingest(
         (Err(error), _) => return Err(job.refused(refusal(job.file, &said, Some(error)))),
         (_, None) => return Err(job.refused(refusal(job.file, &said, None))),
     };
-    let unreadable = ingest.unreadable();
+    let (unreadable, changes) = (ingest.unreadable(), ingest.changes());
     let (mut writer, mut tracks) = ingest.finish().map_err(|error| match error {
         FragmentError::Sink(error) => error,
         FragmentError::Stream(error) => {
@@ -101,6 +101,7 @@ pub(super) fn ingest(
         notes.push(LATE_START.to_owned());
     }
     notes.extend(damage::early_end(&tracks));
+    notes.extend(changes);
     notes.extend(track_marks::unknown_languages(&found, &plan));
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
     if !texts.said.is_empty() {
