@@ -486,7 +486,7 @@ pub(crate) fn is_one_box(entry: &[u8]) -> bool {
 }
 
 /// Where the child boxes of pictures begin.
-const PICTURE_CHILDREN: usize = 86;
+pub(crate) const PICTURE_CHILDREN: usize = 86;
 /// The longest record of parameter sets that is made of those in a track: sets have some hundred
 /// bytes at most, and players are told the record before anything else.
 const MOST_RECORD: usize = 16 << 10;

@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 mod boxes;
+mod clean_aperture;
 mod codec;
 mod fragmented;
 mod index_part;

@@ -8,7 +8,7 @@
 mod clips;
 mod temp_dir;
 
-use clips::{give, take, take_with};
+use clips::{STSD, add_to_sample_entry, boxed, give, take, take_with, with_content};
 use media::{SoundPurposes, TitleKind, TrackDescription};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use store::{
     Store, StoreError, SubtitleFile, Unthrottled, ingest, record,
 };
 use temp_dir::TempDir;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// A decoded frame.
 struct DecodedFrame {
@@ -396,6 +396,65 @@ fn pictures_that_change_are_told() {
     let note = "track 0 changes from pictures of 160x90 (4:2:0, 8 bit, profile 66) to pictures of \
                 320x180 (4:2:0, 8 bit, profile 66): not all players go on there";
     assert_eq!(report.notes, [note]);
+}
+
+#[test]
+fn a_film_whose_pictures_need_a_second_sample_entry_is_refused() {
+    let dir = TempDir::new("entries");
+    let store = dir.store();
+    let film = dir.clip("film.mp4", "-c:v libx264 -c:a aac");
+    let bytes = std::fs::read(&film).unwrap();
+    let twice = |change: u8| {
+        let twice = |stsd: &[u8]| {
+            let mut second = stsd[8..].to_vec();
+            let record = second.windows(4).position(|it| it == b"avcC").unwrap() + 4;
+            // In the sequence parameter set.
+            second[record + 20] ^= change;
+            [&[0, 0, 0, 0, 0, 0, 0, 2], &stsd[8..], &second].concat()
+        };
+        with_content(&bytes, STSD, &twice)
+    };
+    let in_use = |file: &[u8]| {
+        let path = [&STSD[..5], &[b"stsc"]].concat();
+        let run = |chunk: u8, entry: u8| [0, 0, 0, chunk, 0, 0, 0, 1, 0, 0, 0, entry];
+        let runs = [&[0, 0, 0, 0, 0, 0, 0, 2][..], &run(1, 1), &run(2, 2)].concat();
+        with_content(file, &path, &|_| runs.clone())
+    };
+    std::fs::write(&film, in_use(&twice(1))).unwrap();
+    let error = take(&store, &film).unwrap_err().one_line();
+    let told = "video stream 0 (h264) changes its parameter sets in the middle";
+    assert!(error.contains(told) && error.contains("--as file"), "{error}");
+    // One that is not used, and one that is the same, change nothing.
+    std::fs::write(&film, twice(1)).unwrap();
+    take(&store, &film).unwrap();
+    std::fs::write(dir.file("same.mp4"), twice(0)).unwrap();
+    take(&store, &dir.file("same.mp4")).unwrap();
+}
+
+#[test]
+fn a_clean_aperture_is_kept() {
+    let dir = TempDir::new("aperture");
+    let store = dir.store();
+    let film = dir.clip("film.mp4", "-map 0:v -c:v libx264");
+    let clap = |width: u32| {
+        let parts = [width, 1, 80, 1, 0, 1, 0, 1];
+        boxed(b"clap", &parts.map(u32::to_be_bytes).concat())
+    };
+    add_to_sample_entry(&film, &clap(152));
+    let report = take(&store, &film).unwrap();
+    let found = pictures(&store, &report);
+    assert_eq!((found.width, found.height), (152, 80));
+    let out = dir.file("out.mp4");
+    give(&store, "film", &out).unwrap();
+    let bytes = std::fs::read(&out).unwrap();
+    assert!(bytes.windows(40).any(|it| it == clap(152)));
+    assert_same(&film, &out, "clap");
+    assert_eq!(report.left_out, [""; 0]);
+    // One that is larger than the picture.
+    let film = dir.clip("other.mp4", "-map 0:v -c:v libx264");
+    add_to_sample_entry(&film, &clap(161));
+    let report = take(&store, &film).unwrap();
+    assert_eq!(report.left_out, ["the clean aperture of video stream 0"]);
 }
 
 #[test]

@@ -85,6 +85,7 @@ pub(super) fn ingest(
     for (marks, (track, _)) in TrackMarks::of(&found, &plan).iter().zip(&mut tracks) {
         marks.complete(track);
     }
+    plan.left_out.extend(keep_apertures(&plan, &mut tracks));
     let mut missing = damage::missing(&found, &plan, &tracks, job.file);
     if let Some(pictures) = &job.pictures {
         let there = tracks.first().map_or(0, |(_, ldus)| ldus.len());
@@ -168,6 +169,17 @@ fn end_with_the_edits(
             _ => track.edits.push(Edit { duration, media_time: Some(0) }),
         }
     }
+}
+
+/// Gives pictures their clean apertures back; returns those that are no part of the pictures.
+fn keep_apertures(plan: &RemuxPlan, tracks: &mut [(TrackDescription, LduIndex)]) -> Vec<String> {
+    let mut lost = Vec::new();
+    for (taken, (track, _)) in plan.streams.iter().zip(tracks) {
+        if taken.aperture.is_some_and(|aperture| !track.set_clean_aperture(&aperture)) {
+            lost.push(format!("the clean aperture of video stream {}", taken.index));
+        }
+    }
+    lost
 }
 
 /// The notes on what is wrong with a file; an error if it is damaged and that is not allowed.
