@@ -458,6 +458,20 @@ fn a_clean_aperture_is_kept() {
 }
 
 #[test]
+fn cropping_of_matroska_is_told() {
+    let dir = TempDir::new("cropping");
+    let store = dir.store();
+    let film = dir.clip("film.mkv", "-c:v libx264 -c:a aac -aspect 2:1");
+    let mut bytes = std::fs::read(&film).unwrap();
+    // The width as shown becomes rows that are cropped at the top.
+    let at = bytes.windows(3).position(|it| it == [0x54, 0xb0, 0x81]).unwrap();
+    bytes[at + 1] = 0xbb;
+    std::fs::write(&film, bytes).unwrap();
+    let report = take(&store, &film).unwrap();
+    assert_eq!(report.left_out, ["the cropping of video stream 0 (h264)"]);
+}
+
+#[test]
 fn recordings_keep_languages_and_the_purposes_of_sound() {
     let dir = TempDir::new("recorded-sounds");
     let store = dir.store();

@@ -115,6 +115,8 @@ impl ProbeOutput {
         self.choose_video(&mut streams, &mut left_out);
         // Video goes first, whatever the file's order, because players expect it.
         streams.sort_by_key(|stream| (!stream.is_video(), stream.index));
+        let cropped = streams.iter().filter(|stream| self.cropped.contains(&stream.index));
+        left_out.extend(cropped.map(|stream| format!("the cropping of {}", stream.describe(""))));
         let expected = self.expected(&streams, size);
         let ends = self.cut_end(&streams);
         let taken = |(stream, expected): (&&ProbedStream, ByteCount)| SelectedStream {

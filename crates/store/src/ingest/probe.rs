@@ -1,5 +1,6 @@
 //! The streams that FFmpeg finds in a file: `ffprobe`, and its output as data.
 
+use super::matroska::cropped_streams;
 use super::movie::MovieFacts;
 use super::process::{Process, last_words};
 use super::transport::Transport;
@@ -31,6 +32,9 @@ pub(super) struct ProbeOutput {
     /// What FFmpeg does not tell of an MP4 or QuickTime file; empty for other files.
     #[serde(skip)]
     pub(super) movie: MovieFacts,
+    /// The streams of a Matroska file of whose pictures a part is to be shown.
+    #[serde(skip)]
+    pub(super) cropped: Vec<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -177,6 +181,9 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
     let failed = StoreError::file("read", file);
     match found.format.format_name.as_str() {
         "mpegts" => found.transport = Transport::of(file).map_err(failed)?,
+        name if name.starts_with("matroska") => {
+            found.cropped = cropped_streams(file).map_err(failed)?;
+        }
         name if name.starts_with("mov") => found.movie = MovieFacts::of(file).map_err(failed)?,
         _ => {}
     }
