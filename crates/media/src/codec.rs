@@ -13,6 +13,7 @@
 //! ```
 
 use crate::boxes::{be_u16, be_u32, be_u64, boxes, find, write_box};
+use crate::dolby_vision;
 use mp4_atom::FourCC;
 
 /// A complete sample entry.
@@ -145,7 +146,9 @@ impl<'a> SampleEntry<'a> {
         let is_avc = self.child(b"avcC").is_some();
         let kind: &[u8; 4] = match &self.kind() {
             b"avc1" | b"avc3" if in_band => b"avc3",
+            b"dva1" | b"dvav" if in_band => b"dvav",
             b"hvc1" | b"hev1" if in_band => b"hev1",
+            b"dvh1" | b"dvhe" if in_band => b"dvhe",
             _ => &self.kind(),
         };
         let record = match is_avc {
@@ -180,6 +183,7 @@ impl<'a> SampleEntry<'a> {
                 Some(format!("{name}.{profile:02x}{compatible:02x}{level:02x}"))
             }
             b"hvc1" | b"hev1" => hevc(&name, self.child(b"hvcC")?),
+            b"dvh1" | b"dvhe" => dolby_vision::codec(&name, self),
             b"av01" => av1(self.child(b"av1C")?),
             b"vp09" | b"vp08" => {
                 // A full box begins with four bytes of version and flags.

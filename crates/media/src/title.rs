@@ -3,6 +3,7 @@
 //! These are the types in memory; `index_region` has their encoding.
 
 use crate::codec::SampleEntry;
+use crate::dolby_vision::DolbyVision;
 use crate::subsamples::SubsampleMap;
 use crate::{SharedList, TextTrack, Thumbnails};
 use std::ops::Range;
@@ -126,6 +127,11 @@ impl TrackDescription {
         let turned = self.matrix[0] == 0 && self.matrix[4] == 0 && self.matrix[1] != 0;
         let (width, height) = if turned { (height, width) } else { (width, height) };
         (width > 0 && height > 0).then_some((width, height))
+    }
+
+    /// The record of Dolby Vision, if the track has one.
+    pub fn dolby_vision(&self) -> Option<DolbyVision> {
+        DolbyVision::of(SampleEntry(&self.sample_entry))
     }
 
     /// The ending of the name of a picture file, where each LDU of the track is one (`jpg`, for

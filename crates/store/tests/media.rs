@@ -9,7 +9,7 @@ mod clips;
 mod temp_dir;
 
 use clips::{STSD, add_to_sample_entry, boxed, give, take, take_with, with_content};
-use media::{SoundPurposes, TitleKind, TrackDescription};
+use media::{Packaging, PackagingOptions, SoundPurposes, TitleKind, TrackDescription};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -469,6 +469,48 @@ fn cropping_of_matroska_is_told() {
     std::fs::write(&film, bytes).unwrap();
     let report = take(&store, &film).unwrap();
     assert_eq!(report.left_out, ["the cropping of video stream 0 (h264)"]);
+}
+
+#[test]
+fn dolby_vision_is_told_to_players() {
+    let dir = TempDir::new("vision");
+    let store = dir.store();
+    let base = "players without Dolby Vision show its base layer";
+    for (profile, compatible, box_name, codec, told) in [
+        (5_u16, 0, b"dvcC", "dvh1.05.06", "only players of Dolby Vision show its colours"),
+        (7, 6, b"dvcC", "hvc1.", base),
+        (8, 1, b"dvvC", "hvc1.", base),
+    ] {
+        let name = format!("profile{profile}");
+        let words = "-c:v libx265 -x265-params log-level=none -c:a aac -tag:v hvc1";
+        let film = dir.clip(&format!("{name}.mp4"), words);
+        let bits = (profile << 9 | 6 << 3 | 0b101).to_be_bytes();
+        let record = [&[1, 0][..], &bits, &[compatible << 4], &[0; 19]].concat();
+        add_to_sample_entry(&film, &boxed(box_name, &record));
+        let thumbnails = Some(Duration::from_secs(1));
+        let options = IngestOptions { thumbnails, ..IngestOptions::default() };
+        let report = take_with(&store, &film, &options).unwrap();
+        let found = pictures(&store, &report);
+        assert!(found.codec.starts_with(codec), "{}", found.codec);
+        let note = format!("track 0 is Dolby Vision of profile {profile}: {told}");
+        assert_eq!(report.notes, [note]);
+        let without = "thumbnails: FFmpeg does not show the colours of its Dolby Vision";
+        assert_eq!(report.left_out.iter().any(|it| it == without), profile == 5);
+        let index = store.index(report.title.id).unwrap();
+        let packaging = Packaging::new(index, &PackagingOptions::default()).unwrap();
+        let playlist = packaging.multivariant_playlist(&[0], "");
+        assert_eq!(playlist.contains(",VIDEO-RANGE=PQ"), profile == 5, "{playlist}");
+        let more = ",SUPPLEMENTAL-CODECS=\"dvh1.08.06/db1p\"";
+        assert_eq!(playlist.contains(more), profile == 8, "{playlist}");
+        let init = packaging.init_segment(0).unwrap();
+        assert_eq!(init.windows(4).any(|it| it == b"db1p"), profile == 8);
+        let out = dir.file("out.mp4");
+        give(&store, &name, &out).unwrap();
+        let bytes = std::fs::read(&out).unwrap();
+        assert!(bytes.windows(32).any(|it| it == boxed(box_name, &record)), "{profile}");
+        assert_same(&film, &out, &name);
+        std::fs::remove_file(out).unwrap();
+    }
 }
 
 #[test]

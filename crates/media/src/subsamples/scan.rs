@@ -67,10 +67,10 @@ impl SubsampleScanner {
     pub(crate) fn of(sample_entry: &[u8]) -> Option<Self> {
         let entry = SampleEntry(sample_entry);
         let (mut codec, config) = match &entry.kind() {
-            b"avc1" | b"avc3" => {
+            b"avc1" | b"avc3" | b"dva1" | b"dvav" => {
                 (Codec::Avc(avc::AvcParameterSets::default()), avc_config(entry.child(b"avcC")?)?)
             }
-            b"hvc1" | b"hev1" => (
+            b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => (
                 Codec::Hevc(hevc::HevcParameterSets::default()),
                 hevc_config(entry.child(b"hvcC")?)?,
             ),

@@ -103,6 +103,7 @@ pub(super) fn ingest(
     }
     notes.extend(damage::early_end(&tracks));
     notes.extend(changes);
+    notes.extend(tracks.iter().enumerate().filter_map(|(i, (track, _))| dolby_vision(i, track)));
     notes.extend(track_marks::unknown_languages(&found, &plan));
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
     if !texts.said.is_empty() {
@@ -180,6 +181,16 @@ fn keep_apertures(plan: &RemuxPlan, tracks: &mut [(TrackDescription, LduIndex)])
         }
     }
     lost
+}
+
+/// The note on a track of Dolby Vision.
+fn dolby_vision(number: usize, track: &TrackDescription) -> Option<String> {
+    let vision = track.dolby_vision()?;
+    let shown = match vision.has_own_colours() {
+        true => "only players of Dolby Vision show its colours",
+        false => "players without Dolby Vision show its base layer",
+    };
+    Some(format!("track {number} is Dolby Vision of profile {}: {shown}", vision.profile))
 }
 
 /// The notes on what is wrong with a file; an error if it is damaged and that is not allowed.
