@@ -76,6 +76,9 @@ pub struct TrackDescription {
     pub default: bool,
     /// What sound is for, beside what every viewer hears.
     pub purposes: SoundPurposes,
+    /// Whether the pictures at some key frames are complete only after further ones (gradual
+    /// refresh of H.264): decoding may begin there, and what is shown at first is damaged.
+    pub gradual_refresh: bool,
 }
 
 /// What a track of sound is for. None: for every viewer.
@@ -109,6 +112,7 @@ impl TrackDescription {
             edits: Vec::new(),
             default: true,
             purposes: SoundPurposes::default(),
+            gradual_refresh: false,
         }
     }
 

@@ -374,6 +374,26 @@ fn key_frames_without_their_parameter_sets_are_told() {
 }
 
 #[test]
+fn gradual_refresh_has_no_i_frames() {
+    let dir = TempDir::new("gradual");
+    let store = dir.store();
+    let x264 = |more: &str| {
+        format!("-map 0:v -c:v libx264 -vf scale=160:96 -x264-params bframes=0:keyint=25{more}")
+    };
+    for (name, more, is_gradual) in [
+        ("whole.ts", "", false),
+        ("fields.ts", ":tff=1", false),
+        ("gradual.ts", ":intra-refresh=1", true),
+    ] {
+        let report = take(&store, &dir.clip(name, &x264(more))).unwrap();
+        assert_eq!(pictures(&store, &report).gradual_refresh, is_gradual, "{name}");
+        let note = "track 0 has key frames whose pictures are complete only after further ones \
+                    (gradual refresh): it has no I-frames for winding";
+        assert_eq!(report.notes.iter().any(|it| it == note), is_gradual, "{:?}", report.notes);
+    }
+}
+
+#[test]
 fn parameter_sets_of_further_numbers_are_in_the_sample_entry() {
     let dir = TempDir::new("more-sets");
     let store = dir.store();

@@ -164,6 +164,7 @@ impl TrackState {
         let KeptTrack { mut description, mut index, latm, scanner, .. } = self.kept?;
         if let Some(scanner) = &scanner {
             scanner.sets().describe(&mut description);
+            description.gradual_refresh = scanner.gradual_refresh();
         }
         if let Some(map) = scanner.and_then(|scanner| scanner.finish(&index)) {
             index.set_subsamples(map);
@@ -208,7 +209,14 @@ impl KeptTrack {
                  {unrepeated} of its key frames, with which no player can begin"
             )
         });
-        form.into_iter().chain(sets).collect()
+        let is_gradual = self.scanner.as_ref().is_some_and(SubsampleScanner::gradual_refresh);
+        let gradual = is_gradual.then(|| {
+            format!(
+                "track {number} has key frames whose pictures are complete only after further \
+                 ones (gradual refresh): it has no I-frames for winding"
+            )
+        });
+        form.into_iter().chain(sets).chain(gradual).collect()
     }
 
     /// Makes LDUs of what has come of a track in LATM framing; returns their bytes.

@@ -124,6 +124,8 @@ fn read_track(
         default: header.enabled,
         // The header has none; `ingest` asks the container of the source.
         purposes: SoundPurposes::default(),
+        // Known when the pictures have come.
+        gradual_refresh: false,
     };
     Ok(TrackState::new(header.track_id, number, description, latm))
 }

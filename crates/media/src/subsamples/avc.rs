@@ -16,6 +16,9 @@ pub(super) struct AvcParameterSets {
     pictures: BTreeMap<u32, AvcPicture>,
     /// What the latest sequence parameter set says of the pictures.
     pub(super) latest: Option<PictureFormat>,
+    /// Whether the latest slice is predicted from other pictures; not known of single fields, whose
+    /// other field may be whole.
+    pub(super) is_predicted: bool,
 }
 
 #[derive(Debug)]
@@ -54,7 +57,10 @@ impl AvcParameterSets {
     pub(super) fn header_bits(&mut self, nal: &[u8]) -> SliceHeader {
         let Some(first) = nal.first() else { return SliceHeader::NoSlice };
         match first & 0x1f {
-            1 | 5 => SliceHeader::Slice(self.slice(nal)),
+            1 | 5 => {
+                self.is_predicted = self.is_predicted_frame(nal).unwrap_or(false);
+                SliceHeader::Slice(self.slice(nal))
+            }
             2..=4 | 19..=21 => SliceHeader::Slice(None),
             7 => {
                 let sequence = sequence(nal);
@@ -68,6 +74,18 @@ impl AvcParameterSets {
             }
             _ => SliceHeader::NoSlice,
         }
+    }
+
+    fn is_predicted_frame(&self, nal: &[u8]) -> Option<bool> {
+        let mut bits = Bits::new(nal);
+        bits.skip(8)?;
+        bits.ue()?;
+        let kind = bits.ue()? % 5;
+        let picture = self.pictures.get(&bits.ue()?)?;
+        let sequence = self.sequences.get(&picture.sequence)?;
+        bits.skip(if sequence.separate_planes { 2 } else { 0 } + sequence.frame_num_bits)?;
+        let is_field = !sequence.frames_only && bits.flag()?;
+        Some(!matches!(kind, I | SI) && !is_field)
     }
 
     fn slice(&self, nal: &[u8]) -> Option<usize> {

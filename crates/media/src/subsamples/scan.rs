@@ -29,6 +29,8 @@ pub(crate) struct SubsampleScanner {
     /// there, the first one in it.
     formats: Vec<PictureFormat>,
     sets: ParameterSets,
+    /// Whether a key frame is predicted from other pictures.
+    gradual_refresh: bool,
     changed: Option<FormatChange>,
 }
 
@@ -95,6 +97,7 @@ impl SubsampleScanner {
             state: BEGIN,
             formats,
             sets,
+            gradual_refresh: false,
             changed: None,
         })
     }
@@ -128,6 +131,12 @@ impl SubsampleScanner {
     /// The parameter sets of the track so far.
     pub(crate) fn sets(&self) -> &ParameterSets {
         &self.sets
+    }
+
+    /// Whether the pictures at some key frames are predicted from others, so that they are complete
+    /// only after further ones.
+    pub(crate) fn gradual_refresh(&self) -> bool {
+        self.gradual_refresh
     }
 
     /// Where the pictures have another form for the first time.
@@ -179,6 +188,7 @@ impl SubsampleScanner {
                 head.extend_from_slice(&bytes[..taken]);
                 if head.len() == *wanted {
                     let (clear, rest) = self.codec.split(head, *left);
+                    self.gradual_refresh |= self.is_key && rest > 0 && self.codec.is_predicted();
                     if let Some(after) = self.codec.take_format() {
                         match self.formats.first() {
                             None => self.formats.push(after),
@@ -241,6 +251,12 @@ impl Codec {
             Self::Avc(sets) => sets.latest.take(),
             Self::Hevc(sets) => sets.latest.take(),
         }
+    }
+
+    /// Whether the latest slice is predicted from other pictures. FFmpeg takes no such picture of
+    /// HEVC for a key frame.
+    fn is_predicted(&self) -> bool {
+        matches!(self, Self::Avc(sets) if sets.is_predicted)
     }
 
     /// The clear and the protected bytes of a NAL unit of `size` bytes that begins with `head`.
