@@ -12,7 +12,9 @@
 //!   version 2  size u32, rate f64, channels u32, 20 more             (children at 72)
 //! ```
 
-use crate::boxes::{be_u16, be_u32, be_u64, boxes, find};
+use crate::boxes::{be_u16, be_u32, be_u64, boxes, find, write_box};
+use crate::dolby_vision;
+use mp4_atom::FourCC;
 
 /// A complete sample entry.
 #[derive(Clone, Copy, Debug)]
@@ -130,10 +132,45 @@ impl<'a> SampleEntry<'a> {
             _ => 36,
         };
         // The kind of the entry may be unknown: children are sought at both places.
-        [86, sound].into_iter().filter_map(|at| self.0.get(at..)).find_map(|children| {
-            let inside = find(children, b"wave").and_then(|wave| find(wave.payload, kind));
-            find(children, kind).or(inside).map(|found| found.payload)
-        })
+        [PICTURE_CHILDREN, sound].into_iter().filter_map(|at| self.0.get(at..)).find_map(
+            |children| {
+                let inside = find(children, b"wave").and_then(|wave| find(wave.payload, kind));
+                find(children, kind).or(inside).map(|found| found.payload)
+            },
+        )
+    }
+
+    /// The entry with further parameter sets, each with the type of its NAL unit. `in_band`: with
+    /// the name that allows sets among the pictures as well. `None` where that cannot be written.
+    pub(crate) fn with_sets(self, further: &[(u8, Vec<u8>)], in_band: bool) -> Option<Vec<u8>> {
+        let is_avc = self.child(b"avcC").is_some();
+        let kind: &[u8; 4] = match &self.kind() {
+            b"avc1" | b"avc3" if in_band => b"avc3",
+            b"dva1" | b"dvav" if in_band => b"dvav",
+            b"hvc1" | b"hev1" if in_band => b"hev1",
+            b"dvh1" | b"dvhe" if in_band => b"dvhe",
+            _ => &self.kind(),
+        };
+        let record = match is_avc {
+            true => avc_record_with(self.child(b"avcC")?, further)?,
+            false => hevc_record_with(self.child(b"hvcC")?, further, !in_band)?,
+        };
+        (record.len() <= MOST_RECORD).then_some(())?;
+        let record_kind = if is_avc { b"avcC" } else { b"hvcC" };
+        let mut entry = Vec::new();
+        write_box(&mut entry, kind, |out| {
+            out.extend_from_slice(&self.0[8..PICTURE_CHILDREN]);
+            let mut rest = &self.0[PICTURE_CHILDREN..];
+            for child in boxes(rest).map_while(Result::ok) {
+                rest = &rest[child.whole.len()..];
+                match child.kind == FourCC::new(record_kind) {
+                    true => write_box(out, record_kind, |out| out.extend_from_slice(&record)),
+                    false => out.extend_from_slice(child.whole),
+                }
+            }
+            out.extend_from_slice(rest);
+        });
+        Some(entry)
     }
 
     fn known_codec(self) -> Option<String> {
@@ -146,6 +183,7 @@ impl<'a> SampleEntry<'a> {
                 Some(format!("{name}.{profile:02x}{compatible:02x}{level:02x}"))
             }
             b"hvc1" | b"hev1" => hevc(&name, self.child(b"hvcC")?),
+            b"dvh1" | b"dvhe" => dolby_vision::codec(&name, self),
             b"av01" => av1(self.child(b"av1C")?),
             b"vp09" | b"vp08" => {
                 // A full box begins with four bytes of version and flags.
@@ -242,6 +280,59 @@ pub(crate) fn hevc_config(record: &[u8]) -> Option<NalConfig<'_>> {
         }
     }
     Some(NalConfig { length_bytes, sets })
+}
+
+/// An `avcC` record with further sets behind its own; `None` if it has no room for them.
+fn avc_record_with(record: &[u8], further: &[(u8, Vec<u8>)]) -> Option<Vec<u8>> {
+    let config = avc_config(record)?;
+    let mut out = record.get(..5)?.to_vec();
+    let mut own_bytes = 5;
+    for (kind, most, marks) in [(7, 31, 0xe0), (8, 255, 0)] {
+        let own = config.sets.iter().filter(|(of, _)| *of == kind).map(|(_, set)| *set);
+        own_bytes += 1 + own.clone().map(|set| 2 + set.len()).sum::<usize>();
+        let more = further.iter().filter(|(of, _)| *of == kind).map(|(_, set)| set.as_slice());
+        let count = own.clone().count() + more.clone().count();
+        (count <= most).then_some(())?;
+        out.push(u8::try_from(count).ok()? | marks);
+        own.chain(more).try_for_each(|set| put_set(&mut out, set))?;
+    }
+    // Profiles with more than 4:2:0 or 8 bits have further fields.
+    out.extend_from_slice(record.get(own_bytes..)?);
+    Some(out)
+}
+
+/// An `hvcC` record with further sets behind its own. `complete`: none are among the pictures.
+fn hevc_record_with(record: &[u8], further: &[(u8, Vec<u8>)], complete: bool) -> Option<Vec<u8>> {
+    let (mut rest, mut arrays) = (record.get(23..)?, Vec::new());
+    for _ in 0..*record.get(22)? {
+        let kind = rest.first()? & 0x3f;
+        let count = be_u16(rest, 1)?;
+        rest = rest.get(3..)?;
+        let sets = (0..count).map(|_| take_set(&mut rest)).collect::<Option<Vec<_>>>()?;
+        arrays.push((kind, sets));
+    }
+    for (kind, set) in further {
+        match arrays.iter_mut().find(|(of, _)| of == kind) {
+            Some((_, sets)) => sets.push(set),
+            None => arrays.push((*kind, vec![set])),
+        }
+    }
+    let mut out = record.get(..22)?.to_vec();
+    out.push(u8::try_from(arrays.len()).ok()?);
+    for (kind, sets) in arrays {
+        let is_set = (32..=34).contains(&kind);
+        out.push(if complete && is_set { 0x80 | kind } else { kind });
+        out.extend(u16::try_from(sets.len()).ok()?.to_be_bytes());
+        sets.into_iter().try_for_each(|set| put_set(&mut out, set))?;
+    }
+    Some(out)
+}
+
+/// Writes a parameter set with its length in front.
+fn put_set(out: &mut Vec<u8>, set: &[u8]) -> Option<()> {
+    out.extend(u16::try_from(set.len()).ok()?.to_be_bytes());
+    out.extend_from_slice(set);
+    Some(())
 }
 
 /// A parameter set with its length of 16 bits in front.
@@ -398,6 +489,12 @@ pub(crate) fn is_one_box(entry: &[u8]) -> bool {
     boxes(entry).next().is_some_and(|first| first.is_ok_and(|b| b.whole.len() == entry.len()))
 }
 
+/// Where the child boxes of pictures begin.
+pub(crate) const PICTURE_CHILDREN: usize = 86;
+/// The longest record of parameter sets that is made of those in a track: sets have some hundred
+/// bytes at most, and players are told the record before anything else.
+const MOST_RECORD: usize = 16 << 10;
+
 pub(crate) const AAC: u8 = 0x40;
 pub(crate) const MPEG4_VISUAL: u8 = 0x20;
 const VISUAL_SEQUENCE_START: [u8; 4] = [0, 0, 1, 0xb0];
@@ -423,7 +520,6 @@ pub(crate) const AAC_RATES: [u32; 13] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boxes::write_box;
 
     fn picture(kind: &[u8; 4], config: &[u8; 4], record: &[u8]) -> String {
         let mut entry = Vec::new();
@@ -447,6 +543,50 @@ mod tests {
         assert_eq!(picture(b"apcn", b"none", &[]), "apcn");
         assert_eq!(picture(b"a\"\n\xff", b"none", &[]), "a___");
         assert_eq!(picture(b"avc1", b"none", &[]), "avc1", "without its configuration");
+    }
+
+    #[test]
+    fn further_parameter_sets_are_put_into_the_record() {
+        let entry = |kind: &[u8; 4], config: &[u8; 4], record: &[u8]| {
+            let mut entry = Vec::new();
+            write_box(&mut entry, kind, |out| {
+                out.extend_from_slice(&[7; 78]);
+                write_box(out, config, |out| out.extend_from_slice(record));
+                write_box(out, b"pasp", |out| out.extend_from_slice(&[1; 8]));
+                out.extend_from_slice(&[0; 4]);
+            });
+            entry
+        };
+        let further = [(8, vec![0x68, 9]), (7, vec![0x67, 8])];
+        let own = [1, 0x64, 0, 31, 0xff, 0xe1, 0, 1, 0x67, 1, 0, 1, 0x68, 0xfd, 0xf8, 0xf8, 0];
+        let wanted = [
+            &[1, 0x64, 0, 31, 0xff, 0xe2, 0, 1, 0x67, 0, 2, 0x67, 8][..],
+            &[2, 0, 1, 0x68, 0, 2, 0x68, 9, 0xfd, 0xf8, 0xf8, 0],
+        ];
+        let avc = entry(b"avc1", b"avcC", &own);
+        let found = SampleEntry(&avc).with_sets(&further, false).unwrap();
+        assert_eq!(found, entry(b"avc1", b"avcC", &wanted.concat()));
+        let found = SampleEntry(&avc).with_sets(&[], true).unwrap();
+        assert_eq!(found, entry(b"avc3", b"avcC", &own));
+        let many = vec![(7, vec![0x67, 8]); 31];
+        assert_eq!(SampleEntry(&avc).with_sets(&many, false), None, "the count has five bits");
+        let long = vec![(8, vec![0x68; 60_000])];
+        assert_eq!(SampleEntry(&avc).with_sets(&long, false), None);
+
+        let own = [&[1; 22][..], &[2, 0xa1, 0, 1, 0, 1, 0x42, 39, 0, 1, 0, 1, 5]].concat();
+        let further = [(33, vec![0x42, 9]), (34, vec![0x44])];
+        let with = |marks: u8| {
+            let arrays = [
+                &[3, marks | 33, 0, 2, 0, 1, 0x42, 0, 2, 0x42, 9][..],
+                &[39, 0, 1, 0, 1, 5, marks | 34, 0, 1, 0, 1, 0x44],
+            ];
+            [&[1; 22][..], &arrays.concat()].concat()
+        };
+        let hevc = entry(b"hvc1", b"hvcC", &own);
+        let found = SampleEntry(&hevc).with_sets(&further, false).unwrap();
+        assert_eq!(found, entry(b"hvc1", b"hvcC", &with(0x80)));
+        let found = SampleEntry(&hevc).with_sets(&further, true).unwrap();
+        assert_eq!(found, entry(b"hev1", b"hvcC", &with(0)));
     }
 
     #[test]

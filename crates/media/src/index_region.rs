@@ -16,13 +16,14 @@
 //!   0  tag      u32          12  CRC-32C  u32, of the 12 bytes before and the payload
 //!   4  length   u64          16  payload
 //!
-//! Version 5 has purposes of sound, and is written only for titles that have such sound.
+//! Version 5 has purposes of sound and gradual refresh, and is written only for titles that have
+//! one of them.
 //!
 //! description: kind u8, flags u8 (1 default; of sound 2 visual impaired, 4 hearing impaired,
-//!              8 comment, 16 dub), timescale u32, width u32, height u32, sample rate u32,
-//!              channels u16, matrix 9 × i32, language, title, codec, sample entry (each u32 length
-//!              and bytes), edits u32, per edit: duration i64 ns (-1: to the end),
-//!              has media time u8, media time i64
+//!              8 comment, 16 dub; of pictures 32 gradual refresh), timescale u32, width u32,
+//!              height u32, sample rate u32, channels u16, matrix 9 × i32, language, title,
+//!              codec, sample entry (each u32 length and bytes), edits u32, per edit: duration
+//!              i64 ns (-1: to the end), has media time u8, media time i64
 //! LDUs:        see `ldu_coding`
 //! subsamples:  known u8, 0 or 1; if 1, see `subsamples`
 //! checksums:   data length u64, count u32, CRC-32C u32 per span of the data
@@ -46,7 +47,7 @@ pub enum IndexError {
     /// The region was written by a program of another version.
     #[error(
         "index region of version {0}, and this program reads versions {VERSION} and \
-         {VERSION_WITH_PURPOSES}: use the program that wrote it, or ingest the title again"
+         {VERSION_WITH_MARKS}: use the program that wrote it, or ingest the title again"
     )]
     Version(u16),
     /// There are fewer bytes than the header declares.
@@ -111,8 +112,9 @@ impl TitleIndex {
         let mut out = Encoder::default();
         out.bytes(&MAGIC);
         let none = SoundPurposes::default();
-        let has_purposes = self.tracks.iter().any(|track| track.description.purposes != none);
-        out.u16(if has_purposes { VERSION_WITH_PURPOSES } else { VERSION });
+        let mut described = self.tracks.iter().map(|track| &track.description);
+        let has_marks = described.any(|it| it.purposes != none || it.gradual_refresh);
+        out.u16(if has_marks { VERSION_WITH_MARKS } else { VERSION });
         out.u8(match self.kind {
             TitleKind::Media => KIND_MEDIA,
             TitleKind::File => KIND_FILE,
@@ -212,6 +214,7 @@ fn encode_description(track: &TrackDescription, out: &mut Encoder) {
         (hearing_impaired, HEARING_IMPAIRED),
         (comment, COMMENT),
         (dub, DUB),
+        (track.gradual_refresh, GRADUAL_REFRESH),
     ];
     out.u8(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).sum());
     out.u32(track.timescale.0);
@@ -273,7 +276,7 @@ fn decode_header(bytes: &[u8]) -> Result<Header<'_>, IndexError> {
     if reader.u32().map_err(malformed)? != checksum(&header[..28]) {
         return Err(IndexError::Checksum(Section::Header));
     }
-    if !matches!(version, VERSION | VERSION_WITH_PURPOSES) {
+    if !matches!(version, VERSION | VERSION_WITH_MARKS) {
         return Err(IndexError::Version(version));
     }
     let kind = match kind {
@@ -341,7 +344,7 @@ fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malf
         _ => return Err(IMPOSSIBLE),
     };
     let flags = reader.u8()?;
-    if flags & !(DEFAULT | VISUAL_IMPAIRED | HEARING_IMPAIRED | COMMENT | DUB) != 0 {
+    if flags & !ALL_FLAGS != 0 {
         return Err(IMPOSSIBLE);
     }
     let timescale = Timescale(reader.u32()?);
@@ -378,6 +381,7 @@ fn decode_description(reader: &mut Decoder<'_>) -> Result<TrackDescription, Malf
             comment: flags & COMMENT != 0,
             dub: flags & DUB != 0,
         },
+        gradual_refresh: flags & GRADUAL_REFRESH != 0,
     })
 }
 
@@ -414,12 +418,15 @@ fn decode_checksums(reader: &mut Decoder<'_>) -> Result<(u64, Checksums), Malfor
 
 const MAGIC: [u8; 8] = *b"TENUTOIX";
 const VERSION: u16 = 4;
-const VERSION_WITH_PURPOSES: u16 = 5;
+const VERSION_WITH_MARKS: u16 = 5;
 const DEFAULT: u8 = 1;
 const VISUAL_IMPAIRED: u8 = 2;
 const HEARING_IMPAIRED: u8 = 4;
 const COMMENT: u8 = 8;
 const DUB: u8 = 16;
+const GRADUAL_REFRESH: u8 = 32;
+const ALL_FLAGS: u8 =
+    DEFAULT | VISUAL_IMPAIRED | HEARING_IMPAIRED | COMMENT | DUB | GRADUAL_REFRESH;
 const HEADER_LEN: usize = 32;
 const SECTION_LEN: usize = 16;
 const EDIT_LEN: usize = 17;

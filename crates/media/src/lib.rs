@@ -10,7 +10,9 @@
 #![warn(missing_docs)]
 
 mod boxes;
+mod clean_aperture;
 mod codec;
+mod dolby_vision;
 mod fragmented;
 mod index_part;
 mod index_region;
@@ -25,6 +27,7 @@ mod text;
 mod thumbnails;
 mod title;
 
+pub use dolby_vision::DolbyVision;
 pub use fragmented::{BadStream, FragmentError, FragmentReader, FragmentSink, LatmTracks};
 pub use index_part::IndexPart;
 pub use index_region::{IndexError, Section, checksum};

@@ -3,6 +3,7 @@
 //! These are the types in memory; `index_region` has their encoding.
 
 use crate::codec::SampleEntry;
+use crate::dolby_vision::DolbyVision;
 use crate::subsamples::SubsampleMap;
 use crate::{SharedList, TextTrack, Thumbnails};
 use std::ops::Range;
@@ -75,6 +76,9 @@ pub struct TrackDescription {
     pub default: bool,
     /// What sound is for, beside what every viewer hears.
     pub purposes: SoundPurposes,
+    /// Whether the pictures at some key frames are complete only after further ones (gradual
+    /// refresh of H.264): decoding may begin there, and what is shown at first is damaged.
+    pub gradual_refresh: bool,
 }
 
 /// What a track of sound is for. None: for every viewer.
@@ -108,6 +112,7 @@ impl TrackDescription {
             edits: Vec::new(),
             default: true,
             purposes: SoundPurposes::default(),
+            gradual_refresh: false,
         }
     }
 
@@ -126,6 +131,11 @@ impl TrackDescription {
         let turned = self.matrix[0] == 0 && self.matrix[4] == 0 && self.matrix[1] != 0;
         let (width, height) = if turned { (height, width) } else { (width, height) };
         (width > 0 && height > 0).then_some((width, height))
+    }
+
+    /// The record of Dolby Vision, if the track has one.
+    pub fn dolby_vision(&self) -> Option<DolbyVision> {
+        DolbyVision::of(SampleEntry(&self.sample_entry))
     }
 
     /// The ending of the name of a picture file, where each LDU of the track is one (`jpg`, for

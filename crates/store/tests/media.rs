@@ -8,19 +8,19 @@
 mod clips;
 mod temp_dir;
 
-use clips::{give, take, take_with};
-use media::{SoundPurposes, TitleKind, TrackDescription};
+use clips::{STSD, add_to_sample_entry, boxed, give, take, take_with, with_content};
+use media::{Packaging, PackagingOptions, SoundPurposes, TitleKind, TrackDescription};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{
-    CheckOptions, FormatOptions, IngestOptions, IngestReport, Store, StoreError, SubtitleFile,
-    Unthrottled, ingest,
+    CheckOptions, FormatOptions, IngestOptions, IngestReport, RecordingInput, RecordingOptions,
+    Store, StoreError, SubtitleFile, Unthrottled, ingest, record,
 };
 use temp_dir::TempDir;
-use units::ByteCount;
+use units::{ByteCount, Hinted};
 
 /// A decoded frame.
 struct DecodedFrame {
@@ -322,6 +322,256 @@ fn languages_that_mp4_has_no_place_for_become_codes() {
     assert_eq!(found, ["eng", "por", "zho", "heb", "mul", "und", "fre"]);
     let note = "the language \"x-mine\" of stream 6 is no code of ISO 639 and is left out";
     assert_eq!(report.notes, [note]);
+}
+
+/// Two clips of a transport stream in one: the second of other parameter sets.
+fn joined(dir: &TempDir, codec: &str, first: &str, second: &str) -> std::path::PathBuf {
+    for (name, words) in [("one.ts", first), ("two.ts", second)] {
+        dir.clip(name, &format!("-map 0:v -c:v {codec} {words}"));
+    }
+    dir.ffmpeg("-i concat:one.ts|two.ts -c copy", "joined.ts")
+}
+
+/// The description of the pictures of a title.
+fn pictures(store: &Store, report: &IngestReport) -> TrackDescription {
+    store.index(report.title.id).unwrap().tracks[0].description.clone()
+}
+
+#[test]
+fn parameter_sets_that_change_stay_among_the_pictures() {
+    let dir = TempDir::new("sets");
+    let store = dir.store();
+    let x265 = "-x265-params log-level=none:keyint=25:repeat-headers=1";
+    for (codec, first, second, name) in [
+        ("libx264", "-coder 0", "-coder 1 -g 25", "avc3."),
+        ("libx265", &format!("{x265}:sao=0"), &format!("{x265}:sao=1"), "hev1."),
+    ] {
+        let source = joined(&dir, codec, first, second);
+        let options = IngestOptions { name: Some(codec.to_owned()), ..IngestOptions::default() };
+        let report = take_with(&store, &source, &options).unwrap();
+        let found = pictures(&store, &report);
+        assert!(found.codec.starts_with(name), "{}", found.codec);
+        assert_eq!(report.notes, [""; 0]);
+        let out = dir.file("out.mp4");
+        give(&store, codec, &out).unwrap();
+        assert_same(&source, &out, codec);
+        std::fs::remove_file(out).unwrap();
+    }
+}
+
+#[test]
+fn key_frames_without_their_parameter_sets_are_told() {
+    let dir = TempDir::new("unrepeated");
+    let store = dir.store();
+    joined(&dir, "libx264", "-coder 0", "-coder 1 -g 25");
+    let without = "-bsf:v filter_units=remove_types=7-8";
+    dir.ffmpeg(&format!("-i two.ts -c copy {without}"), "bare.ts");
+    let source = dir.ffmpeg("-i concat:one.ts|two.ts|bare.ts -c copy", "all.ts");
+    let report = take(&store, &source).unwrap();
+    let note = "track 0 changes its parameter sets and does not repeat them at 2 of its key \
+                frames, with which no player can begin";
+    assert_eq!(report.notes, [note]);
+}
+
+#[test]
+fn gradual_refresh_has_no_i_frames() {
+    let dir = TempDir::new("gradual");
+    let store = dir.store();
+    let x264 = |more: &str| {
+        format!("-map 0:v -c:v libx264 -vf scale=160:96 -x264-params bframes=0:keyint=25{more}")
+    };
+    for (name, more, is_gradual) in [
+        ("whole.ts", "", false),
+        ("fields.ts", ":tff=1", false),
+        ("gradual.ts", ":intra-refresh=1", true),
+    ] {
+        let report = take(&store, &dir.clip(name, &x264(more))).unwrap();
+        assert_eq!(pictures(&store, &report).gradual_refresh, is_gradual, "{name}");
+        let note = "track 0 has key frames whose pictures are complete only after further ones \
+                    (gradual refresh): it has no I-frames for winding";
+        assert_eq!(report.notes.iter().any(|it| it == note), is_gradual, "{:?}", report.notes);
+    }
+}
+
+#[test]
+fn parameter_sets_of_further_numbers_are_in_the_sample_entry() {
+    let dir = TempDir::new("more-sets");
+    let store = dir.store();
+    let x264 = "-preset ultrafast -x264-params sps-id";
+    let source = joined(&dir, "libx264", &format!("{x264}=0"), &format!("{x264}=3"));
+    let report = take(&store, &source).unwrap();
+    let found = pictures(&store, &report);
+    assert!(found.codec.starts_with("avc1."), "{}", found.codec);
+    let record = found.sample_entry.windows(4).position(|it| it == b"avcC").unwrap() + 4;
+    assert_eq!(found.sample_entry[record + 5] & 0x1f, 2, "sequence parameter sets");
+    assert_eq!(report.notes, [""; 0]);
+}
+
+#[test]
+fn pictures_that_change_are_told() {
+    let dir = TempDir::new("changes");
+    let store = dir.store();
+    let source = joined(&dir, "libx264", "-preset ultrafast", "-preset ultrafast -s 320x180");
+    let report = take(&store, &source).unwrap();
+    let note = "track 0 changes from pictures of 160x90 (4:2:0, 8 bit, profile 66) to pictures of \
+                320x180 (4:2:0, 8 bit, profile 66): not all players go on there";
+    assert_eq!(report.notes, [note]);
+}
+
+#[test]
+fn a_film_whose_pictures_need_a_second_sample_entry_is_refused() {
+    let dir = TempDir::new("entries");
+    let store = dir.store();
+    let film = dir.clip("film.mp4", "-c:v libx264 -c:a aac");
+    let bytes = std::fs::read(&film).unwrap();
+    let twice = |change: u8| {
+        let twice = |stsd: &[u8]| {
+            let mut second = stsd[8..].to_vec();
+            let record = second.windows(4).position(|it| it == b"avcC").unwrap() + 4;
+            // In the sequence parameter set.
+            second[record + 20] ^= change;
+            [&[0, 0, 0, 0, 0, 0, 0, 2], &stsd[8..], &second].concat()
+        };
+        with_content(&bytes, STSD, &twice)
+    };
+    let in_use = |file: &[u8]| {
+        let path = [&STSD[..5], &[b"stsc"]].concat();
+        let run = |chunk: u8, entry: u8| [0, 0, 0, chunk, 0, 0, 0, 1, 0, 0, 0, entry];
+        let runs = [&[0, 0, 0, 0, 0, 0, 0, 2][..], &run(1, 1), &run(2, 2)].concat();
+        with_content(file, &path, &|_| runs.clone())
+    };
+    std::fs::write(&film, in_use(&twice(1))).unwrap();
+    let error = take(&store, &film).unwrap_err().one_line();
+    let told = "video stream 0 (h264) changes its parameter sets in the middle";
+    assert!(error.contains(told) && error.contains("--as file"), "{error}");
+    // One that is not used, and one that is the same, change nothing.
+    std::fs::write(&film, twice(1)).unwrap();
+    take(&store, &film).unwrap();
+    std::fs::write(dir.file("same.mp4"), twice(0)).unwrap();
+    take(&store, &dir.file("same.mp4")).unwrap();
+}
+
+#[test]
+fn a_clean_aperture_is_kept() {
+    let dir = TempDir::new("aperture");
+    let store = dir.store();
+    let film = dir.clip("film.mp4", "-map 0:v -c:v libx264");
+    let clap = |width: u32| {
+        let parts = [width, 1, 80, 1, 0, 1, 0, 1];
+        boxed(b"clap", &parts.map(u32::to_be_bytes).concat())
+    };
+    add_to_sample_entry(&film, &clap(152));
+    let report = take(&store, &film).unwrap();
+    let found = pictures(&store, &report);
+    assert_eq!((found.width, found.height), (152, 80));
+    let out = dir.file("out.mp4");
+    give(&store, "film", &out).unwrap();
+    let bytes = std::fs::read(&out).unwrap();
+    assert!(bytes.windows(40).any(|it| it == clap(152)));
+    assert_same(&film, &out, "clap");
+    assert_eq!(report.left_out, [""; 0]);
+    // One that is larger than the picture.
+    let film = dir.clip("other.mp4", "-map 0:v -c:v libx264");
+    add_to_sample_entry(&film, &clap(161));
+    let report = take(&store, &film).unwrap();
+    assert_eq!(report.left_out, ["the clean aperture of video stream 0"]);
+}
+
+#[test]
+fn cropping_of_matroska_is_told() {
+    let dir = TempDir::new("cropping");
+    let store = dir.store();
+    let film = dir.clip("film.mkv", "-c:v libx264 -c:a aac -aspect 2:1");
+    let mut bytes = std::fs::read(&film).unwrap();
+    // The width as shown becomes rows that are cropped at the top.
+    let at = bytes.windows(3).position(|it| it == [0x54, 0xb0, 0x81]).unwrap();
+    bytes[at + 1] = 0xbb;
+    std::fs::write(&film, bytes).unwrap();
+    let report = take(&store, &film).unwrap();
+    assert_eq!(report.left_out, ["the cropping of video stream 0 (h264)"]);
+}
+
+#[test]
+fn dolby_vision_is_told_to_players() {
+    let dir = TempDir::new("vision");
+    let store = dir.store();
+    let base = "players without Dolby Vision show its base layer";
+    for (profile, compatible, box_name, codec, told) in [
+        (5_u16, 0, b"dvcC", "dvh1.05.06", "only players of Dolby Vision show its colours"),
+        (7, 6, b"dvcC", "hvc1.", base),
+        (8, 1, b"dvvC", "hvc1.", base),
+    ] {
+        let name = format!("profile{profile}");
+        let words = "-c:v libx265 -x265-params log-level=none -c:a aac -tag:v hvc1";
+        let film = dir.clip(&format!("{name}.mp4"), words);
+        let bits = (profile << 9 | 6 << 3 | 0b101).to_be_bytes();
+        let record = [&[1, 0][..], &bits, &[compatible << 4], &[0; 19]].concat();
+        add_to_sample_entry(&film, &boxed(box_name, &record));
+        let thumbnails = Some(Duration::from_secs(1));
+        let options = IngestOptions { thumbnails, ..IngestOptions::default() };
+        let report = take_with(&store, &film, &options).unwrap();
+        let found = pictures(&store, &report);
+        assert!(found.codec.starts_with(codec), "{}", found.codec);
+        let note = format!("track 0 is Dolby Vision of profile {profile}: {told}");
+        assert_eq!(report.notes, [note]);
+        let without = "thumbnails: FFmpeg does not show the colours of its Dolby Vision";
+        assert_eq!(report.left_out.iter().any(|it| it == without), profile == 5);
+        let index = store.index(report.title.id).unwrap();
+        let packaging = Packaging::new(index, &PackagingOptions::default()).unwrap();
+        let playlist = packaging.multivariant_playlist(&[0], "");
+        assert_eq!(playlist.contains(",VIDEO-RANGE=PQ"), profile == 5, "{playlist}");
+        let more = ",SUPPLEMENTAL-CODECS=\"dvh1.08.06/db1p\"";
+        assert_eq!(playlist.contains(more), profile == 8, "{playlist}");
+        let init = packaging.init_segment(0).unwrap();
+        assert_eq!(init.windows(4).any(|it| it == b"db1p"), profile == 8);
+        let out = dir.file("out.mp4");
+        give(&store, &name, &out).unwrap();
+        let bytes = std::fs::read(&out).unwrap();
+        assert!(bytes.windows(32).any(|it| it == boxed(box_name, &record)), "{profile}");
+        assert_same(&film, &out, &name);
+        std::fs::remove_file(out).unwrap();
+    }
+}
+
+#[test]
+fn recordings_keep_languages_and_the_purposes_of_sound() {
+    let dir = TempDir::new("recorded-sounds");
+    let store = dir.store();
+    let sounds = [
+        ("pt-BR", "visual_impaired"),
+        ("iw", "hearing_impaired"),
+        ("fre", "dub+comment"),
+        ("x-mine", "default"),
+    ];
+    let words = (0..).zip(sounds).map(|(number, (language, purpose))| {
+        format!(
+            " -map 1:a -metadata:s:a:{number} language={language} -disposition:a:{number} {purpose}"
+        )
+    });
+    let words = "-map 0:v -c:v libx264 -c:a aac".to_owned() + &words.collect::<String>();
+    let input = RecordingInput::File(dir.clip("sounds.mkv", &words));
+    let options = RecordingOptions {
+        name: "recorded".to_owned(),
+        duration: None,
+        program: None,
+        silence: Duration::from_secs(30),
+        rate: None,
+    };
+    let cancel = AtomicBool::new(false);
+    let report = record(&store, &input, &options, &Unthrottled, &mut |_| {}, &cancel).unwrap();
+    let index = store.index(report.title.id).unwrap();
+    let found = index.tracks.iter().skip(1).map(|track| {
+        let SoundPurposes { visual_impaired, hearing_impaired, comment, dub } =
+            track.description.purposes;
+        (&track.description.language[..], [visual_impaired, hearing_impaired, comment, dub])
+    });
+    let wanted = [
+        ("por", [true, false, false, false]),
+        ("heb", [false, true, false, false]),
+        ("fre", [false, false, true, true]),
+        ("und", [false; 4]),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
 }
 
 #[test]

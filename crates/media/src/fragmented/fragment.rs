@@ -161,7 +161,11 @@ impl TrackState {
 
     /// The finished track.
     pub(super) fn finish(self) -> Option<Result<(TrackDescription, LduIndex), BadStream>> {
-        let KeptTrack { description, mut index, latm, scanner, .. } = self.kept?;
+        let KeptTrack { mut description, mut index, latm, scanner, .. } = self.kept?;
+        if let Some(scanner) = &scanner {
+            scanner.sets().describe(&mut description);
+            description.gradual_refresh = scanner.gradual_refresh();
+        }
         if let Some(map) = scanner.and_then(|scanner| scanner.finish(&index)) {
             index.set_subsamples(map);
         }
@@ -190,6 +194,29 @@ impl KeptTrack {
             NewForm { ldu: changed.ldu, before, after }
         });
         of_pictures.or_else(|| self.watch.as_ref()?.changed().cloned())
+    }
+
+    /// What changes in its middle, in words.
+    pub(super) fn changes(&self) -> Vec<String> {
+        let number = self.number;
+        let form = self.new_form().map(|NewForm { before, after, .. }| {
+            format!("track {number} changes from {before} to {after}: not all players go on there")
+        });
+        let unrepeated = self.scanner.as_ref().map_or(0, |scanner| scanner.sets().unrepeated());
+        let sets = (unrepeated > 0).then(|| {
+            format!(
+                "track {number} changes its parameter sets and does not repeat them at \
+                 {unrepeated} of its key frames, with which no player can begin"
+            )
+        });
+        let is_gradual = self.scanner.as_ref().is_some_and(SubsampleScanner::gradual_refresh);
+        let gradual = is_gradual.then(|| {
+            format!(
+                "track {number} has key frames whose pictures are complete only after further \
+                 ones (gradual refresh): it has no I-frames for winding"
+            )
+        });
+        form.into_iter().chain(sets).chain(gradual).collect()
     }
 
     /// Makes LDUs of what has come of a track in LATM framing; returns their bytes.

@@ -18,7 +18,7 @@ use super::error::{BadStream, malformed};
 use super::fragment::{Defaults, TrackState};
 use crate::boxes::{be_u16, be_u32, boxes, find};
 use crate::codec::{SampleEntry, is_one_box};
-use crate::{Edit, SoundPurposes, TrackDescription, TrackKind, language};
+use crate::{Edit, SoundPurposes, TrackDescription, TrackKind, dolby_vision, language};
 use mp4_atom::{Decode, Elst, FourCC, Mvhd, Tkhd, Trex};
 use units::{MediaTime, Timescale};
 
@@ -102,11 +102,13 @@ fn read_track(
     };
     let sound = kind == TrackKind::Audio;
     let matrix = &header.matrix;
+    // A player of HEVC would show some pictures of Dolby Vision in wrong colours.
+    let sample_entry = dolby_vision::named(entry);
     let description = TrackDescription {
         kind,
         timescale: scale,
-        sample_entry: entry.0.to_vec(),
-        codec: entry.codec(),
+        codec: SampleEntry(&sample_entry).codec(),
+        sample_entry,
         language,
         title: read_title(trak),
         width: if sound { 0 } else { u32::from(header.width.integer()) },
@@ -122,6 +124,8 @@ fn read_track(
         default: header.enabled,
         // The header has none; `ingest` asks the container of the source.
         purposes: SoundPurposes::default(),
+        // Known when the pictures have come.
+        gradual_refresh: false,
     };
     Ok(TrackState::new(header.track_id, number, description, latm))
 }

@@ -150,6 +150,13 @@ impl FragmentReader {
         kept.filter_map(|kept| kept.latm.as_ref()).map(|latm| latm.unreadable).sum()
     }
 
+    /// What changes in the middle of tracks so that not every player goes on there, in words for
+    /// the user.
+    pub fn changes(&self) -> Vec<String> {
+        let kept = self.tracks.iter().filter_map(|track| track.kept.as_ref());
+        kept.flat_map(KeptTrack::changes).collect()
+    }
+
     /// What a track has had in the present part since its LDU `from`: the LDUs of which all bytes
     /// are among the first `arrived` of its data there. Nothing of a track in LATM framing whose
     /// LDUs are known at the end.

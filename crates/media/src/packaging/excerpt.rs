@@ -57,8 +57,8 @@ pub enum ExcerptError {
     SkipsAll(usize),
     /// The groups cannot be decoded independently.
     #[error(
-        "this title's groups of pictures depend on each other (open groups), so none can be left \
-         out; use start and stop alone, or encode it with closed groups"
+        "this title's groups of pictures depend on each other (open groups or gradual refresh), so \
+         none can be left out; use start and stop alone, or encode it with closed groups"
     )]
     OpenGroups,
 }
@@ -205,8 +205,10 @@ impl Packaging {
             if wanted.backwards {
                 chosen.reverse();
             }
-            // An open group is decoded from the one before, which is not played before it here.
-            if chosen.iter().any(|&group| groups.is_open(group, track)) {
+            // An open group is decoded from the one before, which is not played before it here, and
+            // so are the pictures of a gradual refresh.
+            let is_gradual = track.description.gradual_refresh;
+            if is_gradual || chosen.iter().any(|&group| groups.is_open(group, track)) {
                 return Err(ExcerptError::OpenGroups);
             }
             let delay = delay(track, line);

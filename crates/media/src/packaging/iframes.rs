@@ -30,7 +30,7 @@ use super::rates::Rates;
 use super::segments::{Segments, data, micros};
 use super::timeline::{Timeline, nearest, shown};
 use crate::codec::SampleEntry;
-use crate::{TrackIndex, TrackKind};
+use crate::{TrackDescription, TrackIndex, TrackKind};
 use std::ops::Range;
 use units::MediaTime;
 
@@ -51,7 +51,8 @@ pub(super) struct IFrames {
 
 impl IFrames {
     /// The I-frames of a track that is played in these segments. `None` where the player has no use
-    /// for them: there is no second one, or the presentation itself skips groups of pictures.
+    /// for them: there is no second one, the presentation itself skips groups of pictures, or key
+    /// frames alone are not whole pictures.
     pub(super) fn of(
         track: &TrackIndex,
         line: &Timeline,
@@ -61,7 +62,8 @@ impl IFrames {
         let runs = segments.runs();
         let (first, last) = (runs.first()?, runs.last()?);
         let contiguous = runs.windows(2).all(|pair| pair[0].ldus.end == pair[1].ldus.start);
-        if track.description.kind != TrackKind::Video || !contiguous {
+        let TrackDescription { kind, gradual_refresh, .. } = track.description;
+        if kind != TrackKind::Video || gradual_refresh || !contiguous {
             return None;
         }
         let (mut ldus, mut starts) = (Vec::new(), Vec::<i64>::new());
@@ -176,7 +178,7 @@ const DISTANCE_SECONDS: i64 = 1;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Checksums, LduIndex, TrackDescription};
+    use crate::{Checksums, LduIndex};
     use units::Timescale;
 
     /// The key frames of closed groups of a track of this codec, among those of groups of four

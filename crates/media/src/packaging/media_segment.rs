@@ -19,7 +19,10 @@ use super::segments::{LduRun, Segments, data};
 use super::timeline::{Timeline, ticks};
 use super::track_boxes::{self, Handler, TrackHeader};
 use crate::boxes::{write_atom, write_box};
-use crate::{Ldu, LduIndex, TextDescription, TrackDescription, TrackIndex, TrackKind};
+use crate::codec::SampleEntry;
+use crate::{
+    Ldu, LduIndex, TextDescription, TrackDescription, TrackIndex, TrackKind, dolby_vision,
+};
 use mp4_atom::{
     ElstEntry, Mfhd, Stco, Stsc, Stsz, Stts, Tfdt, Tfhd, Trex, Trun, TrunEntry, TrunSamples,
 };
@@ -41,11 +44,16 @@ pub(super) fn init(
         ManifestKind::Dash { cmaf: true } => &[b"iso6", b"iso5", b"mp41", b"cmfc"],
         _ => BRANDS,
     };
+    let brands: Vec<&[u8; 4]> = brands
+        .iter()
+        .copied()
+        .chain(dolby_vision::brand(SampleEntry(&track.description.sample_entry)))
+        .collect();
     let entry =
         encryption.map(|(_, cipher)| encryption::protected_entry(&track.description, cipher));
     let entry = entry.as_ref().unwrap_or(&track.description.sample_entry);
     let track = InitTrack::of(track, line, TRACK_ID, entry, is_noted);
-    write_init(brands, &[track], encryption.map(|(encryption, _)| encryption))
+    write_init(&brands, &[track], encryption.map(|(encryption, _)| encryption))
 }
 
 /// The header of a file of fragments of these tracks, whose numbers count from one.

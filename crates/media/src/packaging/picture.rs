@@ -44,7 +44,12 @@ pub(super) fn all_videos(index: &TitleIndex) -> Vec<u16> {
 /// `VIDEO-RANGE` by the transfer characteristics (ISO/IEC 23091-2): `None` if they are unspecified
 /// or have no name in HLS, which players take as SDR.
 pub(super) fn video_range(track: &TrackDescription) -> Option<&'static str> {
-    match SampleEntry(&track.sample_entry).colours()?.transfer {
+    let entry = SampleEntry(&track.sample_entry);
+    // The colours of Dolby Vision without a base layer have no number there.
+    if matches!(&entry.kind(), b"dvh1" | b"dvhe") {
+        return Some("PQ");
+    }
+    match entry.colours()?.transfer {
         1 | 6 | 13 | 14 | 15 => Some("SDR"),
         16 => Some("PQ"),
         18 => Some("HLG"),

@@ -17,7 +17,10 @@ use super::growing::Growth;
 use super::iframes::IFrames;
 use super::rates::Rates;
 use super::{Links, Packaging, TextForm, encryption, imsc, picture};
-use crate::{SoundPurposes, TextDescription, Thumbnails, TrackDescription, TrackKind, language};
+use crate::codec::SampleEntry;
+use crate::{
+    SoundPurposes, TextDescription, Thumbnails, TrackDescription, TrackKind, dolby_vision, language,
+};
 use std::fmt::Write;
 use units::show::iso_seconds;
 
@@ -419,6 +422,7 @@ fn variant(
     if track.kind == TrackKind::Video {
         let frame_rate = packaging.track(main).and_then(|track| track.frame_rate);
         picture_attributes(&mut attributes, track, frame_rate);
+        supplemental_codec(&mut attributes, track);
     }
     if let Some(&member) = members.first() {
         let _ = write!(attributes, ",AUDIO=\"{}\"", packaging.description(member).codec);
@@ -443,6 +447,7 @@ fn iframe_variant(
     let mut attributes =
         format!("BANDWIDTH={peak},AVERAGE-BANDWIDTH={average},CODECS=\"{}\"", codec(track));
     picture_attributes(&mut attributes, track, None);
+    supplemental_codec(&mut attributes, track);
     let uri = format_args!("{folder}{video}-iframes.m3u8{query}");
     line(text, format_args!("#EXT-X-I-FRAME-STREAM-INF:{attributes},URI=\"{uri}\""));
 }
@@ -479,6 +484,13 @@ pub(super) fn picture_attributes(
     }
     if let Some(range) = picture::video_range(track) {
         let _ = write!(attributes, ",VIDEO-RANGE={range}");
+    }
+}
+
+/// Appends the codec that adds to the base layer of a variant's pictures, if there is one.
+fn supplemental_codec(attributes: &mut String, track: &TrackDescription) {
+    if let Some(codec) = dolby_vision::supplemental_codec(SampleEntry(&track.sample_entry)) {
+        let _ = write!(attributes, ",SUPPLEMENTAL-CODECS=\"{codec}\"");
     }
 }
 

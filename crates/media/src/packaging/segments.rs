@@ -312,13 +312,14 @@ pub(super) fn ends(track: &TrackIndex, line: &Timeline, i: usize) -> MediaTime {
 
 /// Whether each segment can be decoded without the others: it begins with a sync LDU, and no
 /// picture after that one is shown before it. Such leading pictures of an open group of pictures
-/// are decoded from the previous group.
+/// are decoded from the previous group, and so is a part of the pictures of a gradual refresh.
 pub(super) fn are_independent(segments: &Segments, track: &TrackIndex) -> bool {
     // Audio can be decoded from any packet on.
+    let is_independent = |part: &LduRun| {
+        track.ldus.get(part.ldus.start).sync && !has_leading(track, part.ldus.clone())
+    };
     track.description.kind == TrackKind::Audio
-        || segments.parts.iter().all(|part| {
-            track.ldus.get(part.ldus.start).sync && !has_leading(track, part.ldus.clone())
-        })
+        || (!track.description.gradual_refresh && segments.parts.iter().all(is_independent))
 }
 
 /// Whether any of these LDUs is shown before the first one.

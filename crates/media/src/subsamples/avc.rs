@@ -3,6 +3,7 @@
 //! Of parameter sets only what that depends on is kept. Slice groups (FMO), data partitions and the
 //! extensions for several views and layers are not read.
 
+use super::parameter_sets::SetName;
 use super::picture_format::PictureFormat;
 use super::scan::SliceHeader;
 use crate::codec::Bits;
@@ -15,6 +16,9 @@ pub(super) struct AvcParameterSets {
     pictures: BTreeMap<u32, AvcPicture>,
     /// What the latest sequence parameter set says of the pictures.
     pub(super) latest: Option<PictureFormat>,
+    /// Whether the latest slice is predicted from other pictures; not known of single fields, whose
+    /// other field may be whole.
+    pub(super) is_predicted: bool,
 }
 
 #[derive(Debug)]
@@ -53,7 +57,10 @@ impl AvcParameterSets {
     pub(super) fn header_bits(&mut self, nal: &[u8]) -> SliceHeader {
         let Some(first) = nal.first() else { return SliceHeader::NoSlice };
         match first & 0x1f {
-            1 | 5 => SliceHeader::Slice(self.slice(nal)),
+            1 | 5 => {
+                self.is_predicted = self.is_predicted_frame(nal).unwrap_or(false);
+                SliceHeader::Slice(self.slice(nal))
+            }
             2..=4 | 19..=21 => SliceHeader::Slice(None),
             7 => {
                 let sequence = sequence(nal);
@@ -67,6 +74,18 @@ impl AvcParameterSets {
             }
             _ => SliceHeader::NoSlice,
         }
+    }
+
+    fn is_predicted_frame(&self, nal: &[u8]) -> Option<bool> {
+        let mut bits = Bits::new(nal);
+        bits.skip(8)?;
+        bits.ue()?;
+        let kind = bits.ue()? % 5;
+        let picture = self.pictures.get(&bits.ue()?)?;
+        let sequence = self.sequences.get(&picture.sequence)?;
+        bits.skip(if sequence.separate_planes { 2 } else { 0 } + sequence.frame_num_bits)?;
+        let is_field = !sequence.frames_only && bits.flag()?;
+        Some(!matches!(kind, I | SI) && !is_field)
     }
 
     fn slice(&self, nal: &[u8]) -> Option<usize> {
@@ -115,6 +134,19 @@ impl AvcParameterSets {
         }
         Some(bits.at)
     }
+}
+
+/// The name of a parameter set; `None` of another NAL unit.
+pub(super) fn set_name(nal: &[u8]) -> Option<SetName> {
+    let kind = nal.first()? & 0x1f;
+    let mut bits = Bits::new(nal);
+    match kind {
+        // Profile, constraints and level are in front.
+        7 => bits.skip(8 + 24)?,
+        8 => bits.skip(8)?,
+        _ => return None,
+    }
+    Some(SetName { kind, number: bits.ue()? })
 }
 
 /// Skips what a slice header has from the plane to the redundant picture count.

@@ -3,6 +3,7 @@
 //! Of parameter sets only what that depends on is kept. The extensions for several layers, depth
 //! and screen content are not read.
 
+use super::parameter_sets::SetName;
 use super::picture_format::PictureFormat;
 use super::scan::SliceHeader;
 use crate::codec::Bits;
@@ -113,6 +114,30 @@ impl HevcParameterSets {
         // `byte_alignment` has one bit at least.
         Some(bits.at + 1)
     }
+}
+
+/// The name of a parameter set of the base layer; `None` of another NAL unit.
+pub(super) fn set_name(nal: &[u8]) -> Option<SetName> {
+    let kind = nal.first()? >> 1 & 0x3f;
+    let mut bits = Bits::new(nal);
+    bits.skip(7)?;
+    if bits.take(6)? != 0 {
+        return None;
+    }
+    bits.skip(3)?;
+    let number = match kind {
+        32 => bits.take(4)?,
+        33 => {
+            bits.skip(4)?;
+            let layers = bits.take(3)?;
+            bits.skip(1)?;
+            skip_profile(&mut bits, layers)?;
+            bits.ue()?
+        }
+        34 => bits.ue()?,
+        _ => return None,
+    };
+    Some(SetName { kind, number })
 }
 
 /// Skips what only the first segment of a slice has.

@@ -7,10 +7,12 @@
 //! ```
 //! Found when a title is taken in ([`scan`]), because a `moof` states them in front of the payload,
 //! and kept in the index: about four bytes for a picture of one slice, also in memory. How a scheme
-//! rounds them is decided where it is used (`packaging::encryption`).
+//! rounds them is decided where it is used (`packaging::encryption`). The parameter sets that are
+//! found on the way become part of the track's description ([`parameter_sets`]).
 
 mod avc;
 mod hevc;
+mod parameter_sets;
 mod picture_format;
 mod scan;
 

@@ -5,6 +5,7 @@
 //! keeps its first [`UNREAD_LEAD`] bytes in the clear, more than almost any header has. Of an LDU
 //! that does not consist of NAL units, the rest stays in the clear: nobody can decode it.
 
+use super::parameter_sets::{ParameterSets, SetName};
 use super::picture_format::PictureFormat;
 use super::{Subsample, SubsampleMap, avc, hevc};
 use crate::LduIndex;
@@ -18,6 +19,8 @@ pub(crate) struct SubsampleScanner {
     map: SubsampleMap,
     /// Bytes of the current LDU that have not been seen.
     ldu_left: u32,
+    /// Whether decoding may begin with the current LDU, as its container has it.
+    is_key: bool,
     found: Vec<Subsample>,
     /// Bytes in the clear since the last protected ones.
     clear: u32,
@@ -25,6 +28,9 @@ pub(crate) struct SubsampleScanner {
     /// What the parameter sets in front of the track say of its pictures; of a track with none
     /// there, the first one in it.
     formats: Vec<PictureFormat>,
+    sets: ParameterSets,
+    /// Whether a key frame is predicted from other pictures.
+    gradual_refresh: bool,
     changed: Option<FormatChange>,
 }
 
@@ -63,18 +69,21 @@ impl SubsampleScanner {
     pub(crate) fn of(sample_entry: &[u8]) -> Option<Self> {
         let entry = SampleEntry(sample_entry);
         let (mut codec, config) = match &entry.kind() {
-            b"avc1" | b"avc3" => {
+            b"avc1" | b"avc3" | b"dva1" | b"dvav" => {
                 (Codec::Avc(avc::AvcParameterSets::default()), avc_config(entry.child(b"avcC")?)?)
             }
-            b"hvc1" | b"hev1" => (
+            b"hvc1" | b"hev1" | b"dvh1" | b"dvhe" => (
                 Codec::Hevc(hevc::HevcParameterSets::default()),
                 hevc_config(entry.child(b"hvcC")?)?,
             ),
             _ => return None,
         };
-        let mut formats = Vec::new();
+        let (mut formats, mut sets) = (Vec::new(), ParameterSets::default());
         for (_, set) in config.sets {
             codec.clear_bytes(set);
+            if let Some(name) = codec.set_name(set) {
+                sets.put_in_front(name, set);
+            }
             formats.extend(codec.take_format());
         }
         Some(Self {
@@ -82,10 +91,13 @@ impl SubsampleScanner {
             length_bytes: config.length_bytes,
             map: SubsampleMap::default(),
             ldu_left: 0,
+            is_key: false,
             found: Vec::new(),
             clear: 0,
             state: BEGIN,
             formats,
+            sets,
+            gradual_refresh: false,
             changed: None,
         })
     }
@@ -97,7 +109,8 @@ impl SubsampleScanner {
                 if self.map.len() >= index.len() {
                     return;
                 }
-                self.ldu_left = index.get(self.map.len()).size;
+                let ldu = index.get(self.map.len());
+                (self.ldu_left, self.is_key) = (ldu.size, ldu.sync);
                 if self.ldu_left == 0 {
                     self.map.push(&[]);
                 }
@@ -113,6 +126,17 @@ impl SubsampleScanner {
     /// The subsamples of the LDUs that have been seen whole.
     pub(crate) fn map(&self) -> &SubsampleMap {
         &self.map
+    }
+
+    /// The parameter sets of the track so far.
+    pub(crate) fn sets(&self) -> &ParameterSets {
+        &self.sets
+    }
+
+    /// Whether the pictures at some key frames are predicted from others, so that they are complete
+    /// only after further ones.
+    pub(crate) fn gradual_refresh(&self) -> bool {
+        self.gradual_refresh
     }
 
     /// Where the pictures have another form for the first time.
@@ -164,6 +188,7 @@ impl SubsampleScanner {
                 head.extend_from_slice(&bytes[..taken]);
                 if head.len() == *wanted {
                     let (clear, rest) = self.codec.split(head, *left);
+                    self.gradual_refresh |= self.is_key && rest > 0 && self.codec.is_predicted();
                     if let Some(after) = self.codec.take_format() {
                         match self.formats.first() {
                             None => self.formats.push(after),
@@ -173,6 +198,10 @@ impl SubsampleScanner {
                             }
                             Some(_) => {}
                         }
+                    }
+                    let whole = u32::try_from(head.len()) == Ok(*left);
+                    if let Some(name) = self.codec.set_name(head) {
+                        self.sets.take(name, head, whole);
                     }
                     self.clear += clear;
                     // What was kept of the NAL unit behind its header is the begin of its rest.
@@ -204,6 +233,7 @@ impl SubsampleScanner {
     }
 
     fn end_ldu(&mut self) {
+        self.sets.end_ldu(self.is_key);
         if self.clear > 0 {
             self.found.push(Subsample { clear: self.clear, protected: 0 });
         }
@@ -223,6 +253,12 @@ impl Codec {
         }
     }
 
+    /// Whether the latest slice is predicted from other pictures. FFmpeg takes no such picture of
+    /// HEVC for a key frame.
+    fn is_predicted(&self) -> bool {
+        matches!(self, Self::Avc(sets) if sets.is_predicted)
+    }
+
     /// The clear and the protected bytes of a NAL unit of `size` bytes that begins with `head`.
     fn split(&mut self, head: &[u8], size: u32) -> (u32, u32) {
         match self.clear_bytes(head) {
@@ -231,6 +267,19 @@ impl Codec {
                 let clear = u32::try_from(clear).unwrap_or(u32::MAX).min(size);
                 (clear, size - clear)
             }
+        }
+    }
+
+    /// The name of a parameter set; `None` of another NAL unit.
+    fn set_name(&self, nal: &[u8]) -> Option<SetName> {
+        // Most NAL units are slices, and long.
+        let first = *nal.first()?;
+        match self {
+            Self::Avc(_) if matches!(first & 0x1f, 7 | 8) => avc::set_name(&Rbsp::of(nal).bytes),
+            Self::Hevc(_) if matches!(first >> 1 & 0x3f, 32..=34) => {
+                hevc::set_name(&Rbsp::of(nal).bytes)
+            }
+            _ => None,
         }
     }
 

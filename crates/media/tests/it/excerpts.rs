@@ -332,6 +332,8 @@ fn impossible_excerpts_are_refused() {
     let h264 = "-c:v libx264 -preset veryfast -bf 2 -g 12 -c:a aac";
     let (_, film) = footage(&folder, "film.mp4", h264);
     let (_, open) = footage(&folder, "open.mpg", "-c:v mpeg2video -bf 2 -g 12 -c:a ac3");
+    let gradual = "-c:v libx264 -x264-params intra-refresh=1:keyint=12:bframes=0 -c:a aac";
+    let (_, gradual) = footage(&folder, "gradual.mp4", gradual);
     let (_, song) = footage(&folder, "song.m4a", "-vn -c:a aac");
     let second = Duration::from_secs(1);
     let why = |title: &Title, wanted: Excerpt| {
@@ -352,6 +354,7 @@ fn impossible_excerpts_are_refused() {
     assert_eq!(why(&song, Excerpt { skip: 1, ..all }), ExcerptError::NoPictures);
     assert_eq!(why(&song, Excerpt { backwards: true, ..all }), ExcerptError::NoPictures);
     assert_eq!(why(&open, Excerpt { skip: 1, ..all }), ExcerptError::OpenGroups);
+    assert_eq!(why(&gradual, Excerpt { backwards: true, ..all }), ExcerptError::OpenGroups);
     let part = Excerpt { start: ms(500), stop: Some(second), ..all };
     let sound = song.packaging(second).excerpt(&part).unwrap();
     assert!(sound.duration().abs_diff(ms(500)) < ms(45), "{:?}", sound.duration());

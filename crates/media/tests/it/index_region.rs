@@ -26,6 +26,7 @@ fn description(kind: TrackKind) -> TrackDescription {
         ],
         default: true,
         purposes: SoundPurposes::default(),
+        gradual_refresh: false,
     }
 }
 
@@ -94,6 +95,15 @@ fn any_index_survives_encoding() {
         let index = any_index(seed, 700);
         assert_eq!(TitleIndex::decode(&index.encode()).as_ref(), Ok(&index), "seed {seed}");
     }
+}
+
+#[test]
+fn gradual_refresh_is_kept() {
+    let mut index = any_index(5, 60);
+    index.tracks[0].description.gradual_refresh = true;
+    let bytes = index.encode();
+    assert_eq!(bytes[8..10], [5, 0]);
+    assert_eq!(TitleIndex::decode(&bytes), Ok(index));
 }
 
 #[test]

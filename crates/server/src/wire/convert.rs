@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::{PlanResult, Popularity, SharedCapacity};
-use media::{TextDescription, Thumbnails, TitleIndex, TitleKind, TrackKind};
+use media::{SoundPurposes, TextDescription, Thumbnails, TitleIndex, TitleKind, TrackKind};
 use scheduler::{CapacityResult, Resource};
 use std::time::Duration;
 use units::{BitRate, ByteCount, Hinted, Reason};
@@ -127,6 +127,8 @@ impl TitleDetail {
                 .to_owned(),
                 codec: description.codec.clone(),
                 language: description.language.clone(),
+                title: description.title.clone(),
+                purposes: purposes(description.purposes),
                 width: description.width,
                 height: description.height,
                 sample_rate: description.sample_rate,
@@ -155,6 +157,18 @@ impl TitleDetail {
             index_bytes: record.index_bytes,
         }
     }
+}
+
+/// The purposes of a sound by their names.
+fn purposes(purposes: SoundPurposes) -> Vec<String> {
+    let SoundPurposes { visual_impaired, hearing_impaired, comment, dub } = purposes;
+    let names = [
+        (visual_impaired, "visual_impaired"),
+        (hearing_impaired, "hearing_impaired"),
+        (comment, "comment"),
+        (dub, "dub"),
+    ];
+    names.iter().filter(|(is, _)| *is).map(|(_, name)| (*name).to_owned()).collect()
 }
 
 impl From<&Thumbnails> for ListedThumbnails {

@@ -255,6 +255,11 @@ pub struct ListedTrack {
     pub codec: String,
     /// The language in ISO 639-2.
     pub language: String,
+    /// The title of the track, for menus; empty if it has none.
+    pub title: String,
+    /// What sound is for, beside what every viewer hears: any of `visual_impaired`,
+    /// `hearing_impaired`, `comment` and `dub`.
+    pub purposes: Vec<String>,
     /// Width in pixels; zero for audio.
     pub width: u32,
     /// Height in pixels; zero for audio.

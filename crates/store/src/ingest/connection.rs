@@ -17,6 +17,7 @@ use super::plan::{RemuxPlan, SelectedStream, no_program};
 use super::probe::{self, ProbeFailure, ProbeOutput, ProbedStream};
 use super::process::{Process, failure, last_words, tail};
 use super::remux::{GLANCE, PIECES, arguments};
+use super::track_marks::TrackMarks;
 use crate::{JobProgress, RecordingLoad, StoreError};
 use media::{BadStream, FragmentError, FragmentReader, FragmentSink, LatmTracks, TrackDescription};
 use std::convert::Infallible;
@@ -243,7 +244,7 @@ impl LiveJob<'_> {
         keeper: &mut dyn PartKeeper<'_>,
     ) -> Result<Option<Connected>, LiveError> {
         let Some(mut head) = self.head(&pieces, keeper)? else { return Ok(None) };
-        let plan = self.plan(&mut head, &pieces, keeper)?;
+        let (plan, marks) = self.plan(&mut head, &pieces, keeper)?;
         let place = |stream: &SelectedStream| format!("0:{}", stream.index);
         let mut words = arguments(vec![nut_input()], &plan, place);
         // Before the output's name: in front of the options of a file, which has no need of them.
@@ -266,7 +267,7 @@ impl LiveJob<'_> {
             [heard.other_streams(self.options.program), heard.unknown.clone()].concat()
         };
         keeper.leave_out(plan.left_out.iter().chain(&passed_over).cloned().collect());
-        let mut sink = PartsSink::new(keeper);
+        let mut sink = PartsSink::new(keeper, marks);
         let (end, said) = std::thread::scope(|scope| {
             let (full, fragments) = sync_channel(PIECES);
             let stop = &stop;
@@ -355,7 +356,8 @@ impl LiveJob<'_> {
         }
     }
 
-    /// The plan for the streams of which something is in the head, which may get longer for that.
+    /// The plan for the streams of which something is in the head, which may get longer for that,
+    /// and what is known of their tracks.
     ///
     /// FFmpeg passes nothing on before each stream that it copies has a packet: a stream that is
     /// announced and never comes would keep the whole recording in its memory.
@@ -364,7 +366,7 @@ impl LiveJob<'_> {
         head: &mut Vec<u8>,
         pieces: &Receiver<Vec<u8>>,
         keeper: &mut dyn PartKeeper<'_>,
-    ) -> Result<RemuxPlan, LiveError> {
+    ) -> Result<(RemuxPlan, Vec<TrackMarks>), LiveError> {
         let mut found = self.probed(|goes_on| probe::run(nut_input(), Some(head), goes_on))?;
         let silent = |found: &ProbeOutput, has: &dyn Fn(u32) -> bool| {
             found.streams.iter().any(|stream| found.is_wanted(stream) && !has(stream.index))
@@ -398,7 +400,9 @@ impl LiveJob<'_> {
         let texts = std::mem::take(&mut plan.texts);
         plan.left_out.extend(texts.into_iter().map(|text| text.name));
         plan.ends = self.options.duration.map(|duration| duration.as_secs_f64());
-        Ok(plan)
+        locked(self.heard).mark(&mut found.streams);
+        let marks = TrackMarks::of(&found, &plan);
+        Ok((plan, marks))
     }
 
     /// The forms of the tracks in LATM framing, which are repeated in the stream: FFmpeg copies the

@@ -32,6 +32,11 @@ impl<'a> StreamIngest<'a> {
         self.reader.unreadable()
     }
 
+    /// What changes in the middle of tracks, in words.
+    pub(super) fn changes(&self) -> Vec<String> {
+        self.reader.changes()
+    }
+
     /// Ends the stream; returns the writer and the tracks with which it can be sealed.
     #[expect(clippy::type_complexity, reason = "a pair, and the list that seals it")]
     pub(super) fn finish(

@@ -3,6 +3,7 @@
 //! programmes, and the streams that are neither pictures nor sound, are in its description of the
 //! input, of which only that is kept.
 
+use super::probe::ProbedStream;
 use std::io::Read;
 use std::sync::Mutex;
 use units::locked;
@@ -23,6 +24,9 @@ pub(super) struct Heard {
     pub(super) later: Vec<String>,
     /// The streams that have neither pictures nor sound, each with its programme if it has one.
     others: Vec<(Option<u32>, String)>,
+    /// The sounds that are passed on for viewers who do not see or hear well, by their numbers
+    /// there: whether for the former, and whether for the latter.
+    impaired: Vec<(u32, [bool; 2])>,
     /// Whether what is described is the input, and not what becomes of it.
     is_of_input: bool,
     /// The programme whose streams are described.
@@ -61,6 +65,10 @@ impl Heard {
     fn take_description(&mut self, text: &str) {
         if text.starts_with("Input #") || text.starts_with("Output #") {
             self.is_of_input = text.starts_with("Input #");
+        } else if let Some(sound) = impaired_sound(text).filter(|_| !self.is_of_input) {
+            if self.impaired.len() < MOST_STREAMS {
+                self.impaired.push(sound);
+            }
         } else if text == "No Program" {
             self.program = None;
         } else if let Some(stream) = other_stream(text).filter(|_| self.is_of_input) {
@@ -100,6 +108,16 @@ impl Heard {
             push(&mut named, stream.clone());
         }
         named
+    }
+
+    /// Marks the streams that are passed on by what NUT has no word for.
+    pub(super) fn mark(&self, streams: &mut [ProbedStream]) {
+        for (number, [visual, hearing]) in &self.impaired {
+            if let Some(stream) = streams.iter_mut().find(|stream| stream.index == *number) {
+                stream.disposition.visual_impaired = u8::from(*visual);
+                stream.disposition.hearing_impaired = u8::from(*hearing);
+            }
+        }
     }
 
     /// Whether the input has this programme, as far as it is described.
@@ -176,6 +194,14 @@ fn other_stream(text: &str) -> Option<String> {
         Some(language) => format!("{kind} stream {number} ({codec}, {language})"),
         None => format!("{kind} stream {number} ({codec})"),
     })
+}
+
+/// `Stream #0:1: Audio: aac (LC), 44100 Hz, mono, fltp (default) (visual impaired)`
+fn impaired_sound(text: &str) -> Option<(u32, [bool; 2])> {
+    let (place, what) = text.strip_prefix("Stream #")?.split_once(": Audio: ")?;
+    let number = place.split_once(':')?.1.split(['[', '(']).next()?.parse().ok()?;
+    let marks = ["(visual impaired)", "(hearing impaired)"].map(|mark| what.contains(mark));
+    marks.contains(&true).then_some((number, marks))
 }
 
 /// The name of a kind of stream that is recorded.
@@ -258,6 +284,7 @@ and more of it";
 [info]       service_provider: FFmpeg
 [info]   Stream #0:0[0x100]: Video: h264 (High) ([27][0][0][0] / 0x001B), 320x180
 [info]   Stream #0:2[0x102](eng): Subtitle: dvb_subtitle ([6][0][0][0] / 0x0006)
+[info]   Stream #0:6[0x106](eng): Audio: mp2 (visual impaired)
 [info]   Program 7\x20
 [info]   Stream #0:3[0x103](und): Data: klv (KLVA / 0x41564C4B)
 [info]   No Program
@@ -265,6 +292,9 @@ and more of it";
 [info]   Stream #0:5: Data: none ([5][0][0][0] / 0x0005)
 [info] Output #0, nut, to 'pipe:1':
 [info]   Stream #0:1: Subtitle: subrip
+[info]   Stream #0:2: Audio: aac (LC) ([255][0][0][0] / 0x00FF), mono, fltp (visual impaired)
+[info]   Stream #0:3(eng): Audio: aac (LC), fltp (default) (hearing impaired)
+[info]   Stream #0:4: Audio: aac (LC), fltp (comment)
 [error] it fails
 [error]
 [info]   Program x
@@ -275,6 +305,7 @@ and more of it";
         assert_eq!(heard.program_names(), ["1 (One: first)", "7"]);
         assert_eq!([1, 7, 2].map(|wanted| heard.has_program(wanted)), [true, true, false]);
         assert_eq!(heard.errors, "it fails\n");
+        assert_eq!(heard.impaired, [(2, [true, false]), (3, [false, true])]);
         let others = [
             "subtitle stream 2 (dvb_subtitle, eng)",
             "data stream 3 (klv)",

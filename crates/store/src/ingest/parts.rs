@@ -6,6 +6,7 @@
 //!   all tracks are cut ──▶ the present part becomes a title
 //! ```
 
+use super::track_marks::TrackMarks;
 use crate::{JobProgress, StoreError, TitleRecord, TitleRecorder};
 use media::{FragmentReader, FragmentSink, IndexPart, TrackDescription};
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub(super) trait PartKeeper<'a> {
 /// Writes a stream into the titles of a [`PartKeeper`].
 pub(super) struct PartsSink<'a, 'k> {
     pub(super) keeper: &'k mut dyn PartKeeper<'a>,
+    /// What each track has beside what its header says.
+    marks: Vec<TrackMarks>,
     present: Option<TitleRecorder<'a>>,
     next: Option<TitleRecorder<'a>>,
     /// Whether each track has come to the next part.
@@ -47,8 +50,24 @@ pub(super) struct PartsSink<'a, 'k> {
 }
 
 impl<'a, 'k> PartsSink<'a, 'k> {
-    pub(super) fn new(keeper: &'k mut dyn PartKeeper<'a>) -> Self {
-        Self { keeper, present: None, next: None, is_cut: Vec::new(), ended: 0, has_begun: false }
+    pub(super) fn new(keeper: &'k mut dyn PartKeeper<'a>, marks: Vec<TrackMarks>) -> Self {
+        Self {
+            keeper,
+            marks,
+            present: None,
+            next: None,
+            is_cut: Vec::new(),
+            ended: 0,
+            has_begun: false,
+        }
+    }
+
+    fn begin(&mut self, tracks: &[TrackDescription]) -> Result<TitleRecorder<'a>, StoreError> {
+        let mut tracks = tracks.to_vec();
+        for (marks, track) in self.marks.iter().zip(&mut tracks) {
+            marks.complete(track);
+        }
+        self.keeper.begin(&tracks)
     }
 
     /// Whether the tracks are known, and their recording has begun.
@@ -121,7 +140,7 @@ impl FragmentSink for PartsSink<'_, '_> {
 
     fn tracks(&mut self, tracks: &[TrackDescription]) -> Result<(), StoreError> {
         self.is_cut = vec![false; tracks.len()];
-        self.present = Some(self.keeper.begin(tracks)?);
+        self.present = Some(self.begin(tracks)?);
         self.has_begun = true;
         Ok(())
     }
@@ -140,7 +159,7 @@ impl FragmentSink for PartsSink<'_, '_> {
 
     fn cut(&mut self, track: usize, tracks: &[TrackDescription]) -> Result<(), StoreError> {
         if self.next.is_none() {
-            self.next = Some(self.keeper.begin(tracks)?);
+            self.next = Some(self.begin(tracks)?);
         }
         self.is_cut[track] = true;
         Ok(())

@@ -39,6 +39,8 @@ pub(super) struct SelectedStream {
     pub(super) codec: String,
     /// Whether its packets have decoding times only, which are its presentation times, too.
     pub(super) decoding_times_only: bool,
+    /// The clean aperture of its pictures, which FFmpeg leaves out: the content of the box `clap`.
+    pub(super) aperture: Option<[u8; 32]>,
     /// The estimated length of its data in bytes; zero if unknown.
     pub(super) expected: ByteCount,
 }
@@ -83,7 +85,7 @@ impl ProbeOutput {
     /// Makes the plan for a file of `size` bytes, from one of its programmes if it has several;
     /// `Err` is the reason for which the file is refused.
     pub(super) fn plan(&self, size: u64, program: Option<u32>) -> Result<RemuxPlan, Reason> {
-        if self.cuts_the_middle {
+        if self.movie.cuts_the_middle {
             return Err(Reason::new(CUT, CUT_HINT));
         }
         let (mut left_out, mut texts) = (Vec::new(), Vec::new());
@@ -113,6 +115,8 @@ impl ProbeOutput {
         self.choose_video(&mut streams, &mut left_out);
         // Video goes first, whatever the file's order, because players expect it.
         streams.sort_by_key(|stream| (!stream.is_video(), stream.index));
+        let cropped = streams.iter().filter(|stream| self.cropped.contains(&stream.index));
+        left_out.extend(cropped.map(|stream| format!("the cropping of {}", stream.describe(""))));
         let expected = self.expected(&streams, size);
         let ends = self.cut_end(&streams);
         let taken = |(stream, expected): (&&ProbedStream, ByteCount)| SelectedStream {
@@ -121,6 +125,7 @@ impl ProbeOutput {
             video: stream.is_video(),
             codec: stream.codec().to_owned(),
             decoding_times_only: self.has_decoding_times_only(stream),
+            aperture: self.aperture(stream),
             expected,
         };
         let streams: Vec<SelectedStream> = streams.iter().zip(expected).map(taken).collect();
@@ -220,6 +225,14 @@ impl ProbeOutput {
                  or take it in with --as file",
             ));
         }
+        if stream.track().is_some_and(|track| self.movie.several_entries.contains(&track)) {
+            let message = format!(
+                "{} changes its parameter sets in the middle, by a second sample entry, and FFmpeg \
+                 copies one alone",
+                stream.describe("")
+            );
+            return Err(Reason::new(message, CUT_HINT));
+        }
         if stream.codec() == "flac" && stream.bits_per_raw_sample.as_deref() == Some("32") {
             self.refuse_flac_of_32_bits()?;
         }
@@ -292,6 +305,13 @@ impl ProbeOutput {
             )),
             _ => Ok(()),
         }
+    }
+
+    /// The clean aperture of a stream of an MP4 or QuickTime file.
+    fn aperture(&self, stream: &ProbedStream) -> Option<[u8; 32]> {
+        let track = stream.track().filter(|_| stream.is_video())?;
+        let found = self.movie.apertures.iter().find(|(number, _)| *number == track);
+        found.map(|(_, aperture)| *aperture)
     }
 
     /// Whether a stream's packets have neither decoding nor presentation times.
@@ -454,6 +474,11 @@ impl ProbedStream {
     /// The packet identifier in a transport stream.
     fn pid(&self) -> Option<u16> {
         u16::from_str_radix(self.id.as_ref()?.strip_prefix("0x")?, 16).ok()
+    }
+
+    /// The number of the track in MP4 and QuickTime.
+    pub(super) fn track(&self) -> Option<u32> {
+        u32::from_str_radix(self.id.as_ref()?.strip_prefix("0x")?, 16).ok()
     }
 
     pub(super) fn is_video(&self) -> bool {

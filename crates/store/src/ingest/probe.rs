@@ -1,8 +1,10 @@
 //! The streams that FFmpeg finds in a file: `ffprobe`, and its output as data.
 
+use super::matroska::cropped_streams;
+use super::movie::MovieFacts;
 use super::process::{Process, last_words};
 use super::transport::Transport;
-use super::{IngestJob, edits, kinds};
+use super::{IngestJob, kinds};
 use crate::StoreError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -27,9 +29,12 @@ pub(super) struct ProbeOutput {
     /// What FFmpeg does not tell of a transport stream; empty for other files.
     #[serde(skip)]
     pub(super) transport: Transport,
-    /// Whether the edit list of an MP4 or QuickTime file cuts out a part in the middle.
+    /// What FFmpeg does not tell of an MP4 or QuickTime file; empty for other files.
     #[serde(skip)]
-    pub(super) cuts_the_middle: bool,
+    pub(super) movie: MovieFacts,
+    /// The streams of a Matroska file of whose pictures a part is to be shown.
+    #[serde(skip)]
+    pub(super) cropped: Vec<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -76,7 +81,7 @@ pub(super) struct ProbedChapter {
 #[serde(default)]
 pub(super) struct ProbedStream {
     pub(super) index: u32,
-    /// The packet identifier in a transport stream: `0x100`.
+    /// The packet identifier in a transport stream, the number of a track in MP4: `0x100`.
     pub(super) id: Option<String>,
     pub(super) codec_type: String,
     pub(super) codec_name: Option<String>,
@@ -176,9 +181,10 @@ pub(super) fn probe(job: &mut IngestJob<'_>, file: &Path) -> Result<ProbeOutput,
     let failed = StoreError::file("read", file);
     match found.format.format_name.as_str() {
         "mpegts" => found.transport = Transport::of(file).map_err(failed)?,
-        name if name.starts_with("mov") => {
-            found.cuts_the_middle = edits::cuts_the_middle(file).map_err(failed)?;
+        name if name.starts_with("matroska") => {
+            found.cropped = cropped_streams(file).map_err(failed)?;
         }
+        name if name.starts_with("mov") => found.movie = MovieFacts::of(file).map_err(failed)?,
         _ => {}
     }
     Ok(found)

@@ -3,15 +3,13 @@
 use super::fragments::StreamIngest;
 use super::numbered::CutPictures;
 use super::plan::{RemuxPlan, SelectedStream};
-use super::probe::{ProbeOutput, ProbedStream, input, probe, tag};
+use super::probe::{ProbeOutput, ProbedStream, input, probe};
 use super::process::{Process, last_words, tail};
 use super::text::{self, FoundTexts, TextStream};
+use super::track_marks::{self, TrackMarks};
 use super::{IngestJob, IngestReport, damage, kinds, metadata, renditions, thumbnails};
 use crate::{StoreError, TitleWriter};
-use media::{
-    BadStream, Edit, FragmentError, LduIndex, SoundPurposes, TextTrack, TrackDescription,
-    language_code,
-};
+use media::{BadStream, Edit, FragmentError, LduIndex, TextTrack, TrackDescription};
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::Path;
@@ -69,7 +67,7 @@ pub(super) fn ingest(
         (Err(error), _) => return Err(job.refused(refusal(job.file, &said, Some(error)))),
         (_, None) => return Err(job.refused(refusal(job.file, &said, None))),
     };
-    let unreadable = ingest.unreadable();
+    let (unreadable, changes) = (ingest.unreadable(), ingest.changes());
     let (mut writer, mut tracks) = ingest.finish().map_err(|error| match error {
         FragmentError::Sink(error) => error,
         FragmentError::Stream(error) => {
@@ -84,8 +82,10 @@ pub(super) fn ingest(
     if plan.ends.is_some() {
         end_with_the_edits(&found, &plan, &mut tracks);
     }
-    let unknown = name_languages(&found, &plan, &mut tracks);
-    mark_purposes(&found, &plan, &mut tracks);
+    for (marks, (track, _)) in TrackMarks::of(&found, &plan).iter().zip(&mut tracks) {
+        marks.complete(track);
+    }
+    plan.left_out.extend(keep_apertures(&plan, &mut tracks));
     let mut missing = damage::missing(&found, &plan, &tracks, job.file);
     if let Some(pictures) = &job.pictures {
         let there = tracks.first().map_or(0, |(_, ldus)| ldus.len());
@@ -102,7 +102,9 @@ pub(super) fn ingest(
         notes.push(LATE_START.to_owned());
     }
     notes.extend(damage::early_end(&tracks));
-    notes.extend(unknown);
+    notes.extend(changes);
+    notes.extend(tracks.iter().enumerate().filter_map(|(i, (track, _))| dolby_vision(i, track)));
+    notes.extend(track_marks::unknown_languages(&found, &plan));
     notes.extend(damage::unmarked_end(&found.format.format_name, job.file));
     if !texts.said.is_empty() {
         notes.push(format!("FFmpeg's message on its subtitles: {}", texts.said));
@@ -170,50 +172,25 @@ fn end_with_the_edits(
     }
 }
 
-/// Gives tracks the languages that their streams name by tags that FFmpeg's muxers do not know; the
-/// notes are on those that nobody knows.
-fn name_languages(
-    found: &ProbeOutput,
-    plan: &RemuxPlan,
-    tracks: &mut [(TrackDescription, LduIndex)],
-) -> Vec<String> {
-    let mut notes = Vec::new();
+/// Gives pictures their clean apertures back; returns those that are no part of the pictures.
+fn keep_apertures(plan: &RemuxPlan, tracks: &mut [(TrackDescription, LduIndex)]) -> Vec<String> {
+    let mut lost = Vec::new();
     for (taken, (track, _)) in plan.streams.iter().zip(tracks) {
-        let stream = found.streams.iter().find(|s| taken.file == 0 && s.index == taken.index);
-        let Some(language) = stream.and_then(|stream| tag(&stream.tags, "language")) else {
-            continue;
-        };
-        if track.language != "und" || language == "und" {
-            continue;
-        }
-        match language_code(language) {
-            Some(code) => track.language = code,
-            None => notes.push(format!(
-                "the language \"{language}\" of stream {} is no code of ISO 639 and is left out",
-                taken.index
-            )),
+        if taken.aperture.is_some_and(|aperture| !track.set_clean_aperture(&aperture)) {
+            lost.push(format!("the clean aperture of video stream {}", taken.index));
         }
     }
-    notes
+    lost
 }
 
-/// Marks what the sounds of the title's own file are for.
-fn mark_purposes(
-    found: &ProbeOutput,
-    plan: &RemuxPlan,
-    tracks: &mut [(TrackDescription, LduIndex)],
-) {
-    let taken = plan.streams.iter().zip(tracks);
-    for (taken, (track, _)) in taken.filter(|(taken, _)| taken.file == 0 && !taken.video) {
-        let stream = found.streams.iter().find(|stream| stream.index == taken.index);
-        let Some(marks) = stream.map(|stream| &stream.disposition) else { continue };
-        track.purposes = SoundPurposes {
-            visual_impaired: marks.visual_impaired != 0,
-            hearing_impaired: marks.hearing_impaired != 0,
-            comment: marks.comment != 0,
-            dub: marks.dub != 0,
-        };
-    }
+/// The note on a track of Dolby Vision.
+fn dolby_vision(number: usize, track: &TrackDescription) -> Option<String> {
+    let vision = track.dolby_vision()?;
+    let shown = match vision.has_own_colours() {
+        true => "only players of Dolby Vision show its colours",
+        false => "players without Dolby Vision show its base layer",
+    };
+    Some(format!("track {number} is Dolby Vision of profile {}: {shown}", vision.profile))
 }
 
 /// The notes on what is wrong with a file; an error if it is damaged and that is not allowed.

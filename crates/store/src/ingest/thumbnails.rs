@@ -17,7 +17,7 @@ use super::plan::{RemuxPlan, SelectedStream};
 use super::process::{Ended, Process, last_words};
 use super::{IngestJob, probe};
 use crate::StoreError;
-use media::{LduIndex, Thumbnails, TrackDescription};
+use media::{DolbyVision, LduIndex, Thumbnails, TrackDescription};
 use std::ffi::OsString;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -53,6 +53,9 @@ pub(super) fn make(
     let Some((stream, (track, ldus))) = videos.min_by_key(|(_, (track, _))| pixels(track)) else {
         return Ok(Err("it has no pictures".to_owned()));
     };
+    if track.dolby_vision().is_some_and(DolbyVision::has_own_colours) {
+        return Ok(Err("FFmpeg does not show the colours of its Dolby Vision".to_owned()));
+    }
     let Some(size) = track.resolution().map(thumbnail_size) else {
         return Ok(Err("the size of its pictures is not known".to_owned()));
     };

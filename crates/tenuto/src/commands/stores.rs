@@ -273,7 +273,17 @@ fn text_table(texts: &[wire::ListedText]) -> String {
 fn shape(track: &wire::ListedTrack) -> String {
     match track.kind.as_str() {
         "video" => format!("{}x{}", track.width, track.height),
-        "audio" => format!("{} Hz, {} ch", track.sample_rate, track.channels),
+        "audio" => {
+            let purposes = track.purposes.iter().map(|purpose| match purpose.as_str() {
+                "visual_impaired" => ", audio description",
+                "hearing_impaired" => ", clear speech",
+                "comment" => ", commentary",
+                "dub" => ", dub",
+                _ => "",
+            });
+            let purposes: String = purposes.collect();
+            format!("{} Hz, {} ch{purposes}", track.sample_rate, track.channels)
+        }
         _ => String::new(),
     }
 }

@@ -188,6 +188,7 @@ fn films_go_in_and_come_out() {
         film["track_list"].as_array().unwrap().iter().map(|track| &track["kind"]).collect();
     assert_eq!(kinds, ["video", "audio"]);
     assert_eq!(film["track_list"][0]["ldus"], 100);
+    assert_eq!(film["track_list"][1]["purposes"], json!([]));
 
     dir.ok("export a.store words back.txt");
     assert_eq!(dir.read("back.txt"), b"no film\n");

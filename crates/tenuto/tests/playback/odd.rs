@@ -74,6 +74,7 @@ fn odd_films_come_out_as_they_went_in() {
     let mut films: Vec<(&str, String)> =
         FILMS.iter().map(|(name, words)| (*name, dir.encode(name, &args(words)))).collect();
     films.push(("clock-jumps.ts", jumping_clock(&dir)));
+    films.push(("new-sets.ts", new_sets(&dir)));
     films.push(("described.mkv", described(&dir)));
     for (name, path) in &films {
         dir.ingest(path, name);
@@ -129,17 +130,29 @@ const IN_BROWSER: &[&str] = &[
     "two-languages.mp4",
     "fragments.mp4",
     "clock-jumps.ts",
+    "new-sets.ts",
     "described.mkv",
 ];
 
 /// Two recordings of one station, one after the other: its clock jumps by a minute and a half.
 fn jumping_clock(dir: &TestDir) -> String {
-    let part = |name: &str, offset: &str| {
-        let words = format!("PICTURES SOUND X264 -c:a aac -output_ts_offset {offset}");
-        std::fs::read(dir.encode(name, &args(&words))).expect("just made")
+    joined(dir, "clock-jumps.ts", ["-output_ts_offset 0", "-output_ts_offset 90"])
+}
+
+/// Two recordings with other parameter sets under the same numbers, one after the other.
+fn new_sets(dir: &TestDir) -> String {
+    let sets = |cabac, at| format!("-x264-params 8x8dct=1:cabac={cabac} -output_ts_offset {at}");
+    joined(dir, "new-sets.ts", [&sets(0, 0), &sets(1, 90)])
+}
+
+/// Two recordings, one after the other, made with these words.
+fn joined(dir: &TestDir, name: &str, words: [&str; 2]) -> String {
+    let part = |part: &str, words: &str| {
+        let words = format!("PICTURES SOUND X264 -c:a aac {words}");
+        std::fs::read(dir.encode(&format!("{part}-{name}"), &args(&words))).expect("just made")
     };
-    let both = [part("before.ts", "0"), part("after.ts", "90")].concat();
-    let path = dir.at("clock-jumps.ts");
+    let both = [part("before", words[0]), part("after", words[1])].concat();
+    let path = dir.at(name);
     std::fs::write(&path, both).expect("a file in the test's folder");
     path
 }

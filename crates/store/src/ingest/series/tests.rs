@@ -305,7 +305,7 @@ fn workload(seed: u64, counts: &mut [usize; 2]) -> (Vec<u8>, Vec<DeviceEvent>, V
     };
     while work.states.len() < STEPS {
         // A connection, until the input is lost or there is no room.
-        let mut sink = PartsSink::new(&mut keeper);
+        let mut sink = PartsSink::new(&mut keeper, Vec::new());
         (work.running, work.is_cut) = (Vec::new(), [false; TRACKS]);
         let mut result = sink.tracks(&tracks());
         if result.is_ok() {
