@@ -465,6 +465,7 @@ impl Shared {
             store: self.content.stores[number].path.display().to_string(),
             draining: disks.get(number).is_some_and(|disk| disk.draining),
             sessions: disks.get(number).map_or(0, |disk| disk.sessions),
+            recordings: self.content.stores[number].recordings(),
             titles_only_here,
             titles,
         }

@@ -10,12 +10,7 @@ use units::{BitRate, ByteCount, Hinted, Reason};
 impl StoreInfo {
     /// An open store, with its recordings and its device's calibration.
     pub fn of(store: &store::Store) -> Self {
-        let recording = |it: store::RunningRecording| Recording {
-            title: it.title,
-            since: it.since,
-            bytes: it.bytes,
-        };
-        let recordings = store.recordings().into_iter().map(recording).collect();
+        let recordings = store.recordings().into_iter().map(Recording::from).collect();
         let scrub = Scrub::of(store);
         Self { recordings, scrub, ..Self::new(&store.info(), store.calibration().as_ref()) }
     }
@@ -43,6 +38,12 @@ impl StoreInfo {
             scrub: None,
             calibration: calibration.map(Calibration::from),
         }
+    }
+}
+
+impl From<store::RunningRecording> for Recording {
+    fn from(it: store::RunningRecording) -> Self {
+        Self { title: it.title, since: it.since, bytes: it.bytes }
     }
 }
 

@@ -34,6 +34,12 @@ pub(crate) fn library(args: &LibraryArgs) -> Result<(), Failure> {
         // The stores as they are now, as far as they can still be read.
         if let Ok(stores) = named(args) {
             report.stores = stores.iter().map(StoreReport::of).collect();
+            // What was recorded at first stays listed: its title is in the store by now.
+            for new in recorded(&stores) {
+                if !report.left.iter().any(|left| left.title == new.title) {
+                    report.left.push(new);
+                }
+            }
         }
     }
     report.done = report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE);
@@ -46,9 +52,11 @@ struct LibraryMember {
     path: PathBuf,
     leaves: bool,
     info: wire::StoreInfo,
-    /// Sessions that are read from it; `None` where no server has it.
-    sessions: Option<u64>,
+    /// Its disk as its server sees it; `None` where no server has it.
+    disk: Option<wire::DiskReport>,
     titles: Vec<wire::ListedTitle>,
+    /// What is being recorded into it.
+    recordings: Vec<wire::Recording>,
 }
 
 impl LibraryMember {
@@ -57,19 +65,31 @@ impl LibraryMember {
         let Reply::Store(info) = ask(path, &Request::Info { title: None }).map_err(about)? else {
             mismatched()
         };
+        let server = status(path).map(|status| status.disks);
+        // Before the titles, among which a recording is that ends meanwhile. Into a store that no
+        // server has nothing is recorded while this command can open it.
+        let recordings = match &server {
+            Some(_) => match ask(path, &Request::Drain { drain: None }).map_err(about)? {
+                Reply::Drain(report) => report.recordings,
+                _ => mismatched(),
+            },
+            None => Vec::new(),
+        };
         let all = Request::Ls(TitleSelection::default());
         let Reply::Titles(list) = ask(path, &all).map_err(about)? else { mismatched() };
-        let status = status(path);
-        let mut disks = status.into_iter().flat_map(|status| status.disks);
-        let disk = disks.find(|disk| disk.uuid == info.uuid);
+        let disk = server.and_then(|disks| disks.into_iter().find(|disk| disk.uuid == info.uuid));
         if disk.as_ref().is_some_and(|disk| disk.lost) {
             let why = format!("{}: its server has lost this disk, with its copies", path.display());
             return Err(Failure::new(why).hint(
                 "name the other stores without it; docs/guide/serve.md tells how to replace a disk",
             ));
         }
-        let sessions = disk.map(|disk| disk.sessions);
-        Ok(Self { path: path.to_owned(), leaves, info, sessions, titles: list.titles })
+        Ok(Self { path: path.to_owned(), leaves, info, disk, titles: list.titles, recordings })
+    }
+
+    /// Sessions that are read from it; `None` where no server has it.
+    fn sessions(&self) -> Option<u64> {
+        self.disk.as_ref().map(|disk| disk.sessions)
     }
 
     fn planned(&self) -> LibraryStore {
@@ -83,7 +103,7 @@ impl LibraryMember {
             size: self.info.data_bytes,
             free: self.info.free_bytes,
             chunk: self.info.chunk,
-            sessions: self.sessions.unwrap_or(0),
+            sessions: self.sessions().unwrap_or(0),
             leaves: self.leaves,
             titles: titles.collect(),
         }
@@ -176,7 +196,7 @@ impl StoreReport {
             data_bytes: store.info.data_bytes,
             free_bytes: store.info.free_bytes,
             titles: store.titles.len(),
-            sessions: store.sessions,
+            sessions: store.sessions(),
             leaves: store.leaves,
         }
     }
@@ -211,6 +231,20 @@ struct LeftReport {
     /// In how many stores it is when the steps are done; `null` where the stores have different
     /// titles of this name.
     copies: Option<usize>,
+    /// The store to be emptied into which it is being recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recording_in: Option<PathBuf>,
+}
+
+/// What is being recorded into stores that are to be emptied.
+fn recorded(stores: &[LibraryMember]) -> impl Iterator<Item = LeftReport> {
+    stores.iter().filter(|store| store.leaves).flat_map(|store| {
+        store.recordings.iter().map(|recording| LeftReport {
+            title: recording.title.clone(),
+            copies: Some(0),
+            recording_in: Some(store.path.clone()),
+        })
+    })
 }
 
 impl LibraryReport {
@@ -229,16 +263,19 @@ impl LibraryReport {
             StepReport { step, title, bytes, from, to, state: PLANNED, error: None }
         });
         let left = plan.left.iter().map(|left| match left.clone() {
-            TitleLeft::TooFew { title, copies } => LeftReport { title, copies: Some(copies) },
-            TitleLeft::Unlike { title } => LeftReport { title, copies: None },
+            TitleLeft::TooFew { title, copies } => {
+                LeftReport { title, copies: Some(copies), recording_in: None }
+            }
+            TitleLeft::Unlike { title } => LeftReport { title, copies: None, recording_in: None },
         });
+        let left: Vec<LeftReport> = left.chain(recorded(stores)).collect();
         Self {
-            done: plan.is_done(),
+            done: plan.is_done() && left.is_empty(),
             copies,
             titles: plan.titles,
             stores: stores.iter().map(StoreReport::of).collect(),
             steps: steps.collect(),
-            left: left.collect(),
+            left,
         }
     }
 
@@ -345,8 +382,13 @@ fn page(report: &LibraryReport, applied: bool) -> String {
     for step in &report.steps {
         page += &format!("{}\n", line(step));
     }
-    for LeftReport { title, copies } in &report.left {
+    for LeftReport { title, copies, recording_in } in &report.left {
         page += &match copies {
+            _ if let Some(store) = recording_in => format!(
+                "left: '{title}': it is being recorded into {}; end the recording, then run the \
+                 command again\n",
+                store.display()
+            ),
             Some(copies) => {
                 format!("left: '{title}': there is room for {}\n", count_of(*copies))
             }

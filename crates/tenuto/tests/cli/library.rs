@@ -1,8 +1,9 @@
 //! Titles in several stores, each as often as is wanted: served by one server, or by none.
 
-use crate::program::{Run, TestDir};
+use crate::program::{Run, TestDir, program};
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
+use std::process::Command;
 
 fn report(run: &Run) -> Value {
     serde_json::from_str(&run.out).expect(&run.err)
@@ -168,4 +169,38 @@ fn no_copy_is_removed_before_one_that_is_left_was_read_whole() {
     assert_eq!((dir.ok("ls a.store"), dir.ok("ls b.store")), ("one\n".into(), "one\ntwo\n".into()));
     // The good copy repairs the other; then it may go.
     dir.ok("check a.store --replica b.store --repair");
+}
+
+#[test]
+fn a_store_is_not_empty_while_something_is_recorded_into_it() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    let _server = dir.serve("b.store");
+    let made = Command::new("mkfifo").arg(dir.path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let words = ["record", "a.store", "news/today", "pipe"];
+    let mut recording = program(&dir.path("")).args(words).spawn().expect("it records");
+    // It waits for its input, and the store has nothing of it yet.
+    let is_listed =
+        || !report(&dir.run("library b.store --empty a.store --json"))["left"][0].is_null();
+    while !is_listed() {
+        assert_eq!(recording.try_wait().unwrap(), None, "it goes on");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(dir.json("library a.store b.store")["done"], json!(true), "nothing else is empty");
+    for words in ["", " --apply"] {
+        let run = dir.run(&format!("library b.store --empty a.store{words} --json"));
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        let left = json!([{"title": "news/today", "copies": 0, "recording_in": "a.store"}]);
+        let report = report(&run);
+        assert_eq!((&report["left"], &report["done"]), (&left, &json!(false)), "{report}");
+    }
+    let run = dir.run("library b.store --empty a.store");
+    let left = "left: 'news/today': it is being recorded into a.store; end the recording, then run \
+                the command again\n0 titles, nothing can be done\n";
+    assert!(run.out.ends_with(left), "{}", run.out);
+    // The end of its input without a byte ends it.
+    drop(std::fs::OpenOptions::new().write(true).open(dir.path("pipe")).unwrap());
+    assert_eq!(recording.wait().unwrap().code(), Some(1));
+    assert_eq!(dir.json("library b.store --empty a.store")["done"], json!(true));
 }
