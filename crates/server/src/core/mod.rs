@@ -347,6 +347,7 @@ impl Core {
             self.disks.iter().for_each(DiskThread::release_returned);
         }
         self.log_disk_health(&status);
+        self.shared.tell_write_failures();
         let counters = &status.counters;
         let violations = (counters.violations_by_disk, counters.violations_by_scheduler);
         if let Some(new) = self.alerts.violations(now, violations) {

@@ -11,8 +11,13 @@ impl StoreInfo {
     /// An open store, with its recordings and its device's calibration.
     pub fn of(store: &store::Store) -> Self {
         let recordings = store.recordings().into_iter().map(Recording::from).collect();
-        let scrub = Scrub::of(store);
-        Self { recordings, scrub, ..Self::new(&store.info(), store.calibration().as_ref()) }
+        let (write_failure, scrub) = (store.write_failure().map(str::to_owned), Scrub::of(store));
+        Self {
+            write_failure,
+            recordings,
+            scrub,
+            ..Self::new(&store.info(), store.calibration().as_ref())
+        }
     }
 
     /// A store without recordings, and its device's calibration.
@@ -34,6 +39,7 @@ impl StoreInfo {
             largest_free_bytes: bytes(info.largest_free),
             titles: info.titles,
             sparse: info.sparse,
+            write_failure: None,
             recordings: Vec::new(),
             scrub: None,
             calibration: calibration.map(Calibration::from),

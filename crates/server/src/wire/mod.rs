@@ -41,6 +41,9 @@ pub struct StoreInfo {
     pub titles: u64,
     /// Whether the store is a file whose blocks are not all allocated.
     pub sparse: bool,
+    /// Why its server writes nothing more to the store, until it is restarted; `null`: it is
+    /// written to.
+    pub write_failure: Option<String>,
     /// The titles that are being recorded, in the order in which they began.
     pub recordings: Vec<Recording>,
     /// The regular reading of all its titles by a server; `null` before the first.

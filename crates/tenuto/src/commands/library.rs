@@ -42,7 +42,7 @@ pub(crate) fn library(args: &LibraryArgs) -> Result<(), Failure> {
             }
         }
     }
-    report.done = report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE);
+    report.done = report.all_copied() && report.failing().all(|(store, _)| store.leaves);
     args.report.show(&report, || page(&report, args.apply));
     if report.done { Ok(()) } else { Err(Failure::reported(Code::Failed)) }
 }
@@ -105,6 +105,7 @@ impl LibraryMember {
             chunk: self.info.chunk,
             sessions: self.sessions().unwrap_or(0),
             leaves: self.leaves,
+            fails_writes: self.info.write_failure.is_some(),
             titles: titles.collect(),
         }
     }
@@ -186,6 +187,8 @@ struct StoreReport {
     sessions: Option<u64>,
     /// Whether it is to be emptied.
     leaves: bool,
+    /// Why its server writes nothing more to it: what is there counts as no copy.
+    write_failure: Option<String>,
 }
 
 impl StoreReport {
@@ -198,6 +201,7 @@ impl StoreReport {
             titles: store.titles.len(),
             sessions: store.sessions(),
             leaves: store.leaves,
+            write_failure: store.info.write_failure.clone(),
         }
     }
 }
@@ -270,13 +274,23 @@ impl LibraryReport {
         });
         let left: Vec<LeftReport> = left.chain(recorded(stores)).collect();
         Self {
-            done: plan.is_done() && left.is_empty(),
+            done: false,
             copies,
             titles: plan.titles,
             stores: stores.iter().map(StoreReport::of).collect(),
             steps: steps.collect(),
             left,
         }
+    }
+
+    /// Whether each title is in as many stores as wanted, and nothing is left to do.
+    fn all_copied(&self) -> bool {
+        self.left.is_empty() && self.steps.iter().all(|step| step.state == DONE)
+    }
+
+    /// The stores to which nothing more is written, and why.
+    fn failing(&self) -> impl Iterator<Item = (&StoreReport, &str)> {
+        self.stores.iter().filter_map(|store| Some((store, store.write_failure.as_deref()?)))
     }
 
     /// Follows the plan. A title whose copy fails is left as it is, and the others go on.
@@ -375,7 +389,11 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             ByteCount(store.free_bytes).to_string(),
             store.titles.to_string(),
             store.sessions.map_or("-".to_owned(), |sessions| sessions.to_string()),
-            if store.leaves { "to be emptied".to_owned() } else { String::new() },
+            match (store.leaves, store.write_failure.is_some()) {
+                (_, true) => "not written to".to_owned(),
+                (true, false) => "to be emptied".to_owned(),
+                (false, false) => String::new(),
+            },
         ]);
     }
     let mut page = table.show() + "\n";
@@ -397,9 +415,25 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             ),
         };
     }
+    for (store, why) in report.failing() {
+        page += &format!(
+            "{}: nothing more is written to it, because a write failed ({why}): {}\n",
+            store.store.display(),
+            match store.leaves {
+                true => "its titles stay there; take the disk out when nothing is left to do",
+                false =>
+                    "what is there counts as no copy; restart its server in place when the disk is \
+                     well, or name the store with --empty and take the disk out",
+            }
+        );
+    }
     let titles = count(report.titles, "title");
     page + &match (report.done, applied) {
         (true, _) => format!("{titles}, each in at least {}\n", count(report.copies, "store")),
+        (false, _) if report.all_copied() => {
+            let copies = count(report.copies, "other store");
+            format!("{titles}, each in at least {copies}: see above what is not well\n")
+        }
         (false, _) if report.steps.is_empty() => format!("{titles}, nothing can be done\n"),
         (false, true)
             if !report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE) =>

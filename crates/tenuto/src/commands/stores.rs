@@ -123,6 +123,10 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), Failure> {
         // `format` prints these facts, too, without the calibration that a new store cannot have.
         Reply::Store(info) => args.report.show(&info, || {
             let mut lines = store_facts(&info);
+            lines.extend(info.write_failure.as_ref().map(|why| {
+                let until = "until its server is restarted in place";
+                ("written to", format!("no more, because a write failed ({why}), {until}"))
+            }));
             lines.push(("calibrated", calibrated(info.calibration.as_ref())));
             lines.extend(info.scrub.as_ref().map(|scrub| ("scrubbed", scrubbed(scrub))));
             lines.extend(info.recordings.iter().map(|it| {
