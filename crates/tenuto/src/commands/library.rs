@@ -28,6 +28,7 @@ pub(crate) fn library(args: &LibraryArgs) -> Result<(), Failure> {
         &stores.iter().map(LibraryMember::planned).collect::<Vec<_>>(),
         LibraryGoal { copies: args.copies, balance: args.balance },
     );
+    refuse_unreachable(&stores, &plan)?;
     let mut report = LibraryReport::new(&stores, &plan, args.copies);
     if args.apply {
         report.apply(&stores, &plan);
@@ -52,8 +53,8 @@ struct LibraryMember {
     path: PathBuf,
     leaves: bool,
     info: wire::StoreInfo,
-    /// Its disk as its server sees it; `None` where no server has it.
-    disk: Option<wire::DiskReport>,
+    /// The disks of the server that has it; `None` where no server has it.
+    server: Option<Vec<wire::DiskReport>>,
     titles: Vec<wire::ListedTitle>,
     /// What is being recorded into it.
     recordings: Vec<wire::Recording>,
@@ -68,7 +69,7 @@ impl LibraryMember {
         let server = status(path).map(|status| status.disks);
         // Before the titles, among which a recording is that ends meanwhile. Into a store that no
         // server has nothing is recorded while this command can open it.
-        let recordings = match &server {
+        let recordings = match server {
             Some(_) => match ask(path, &Request::Drain { drain: None }).map_err(about)? {
                 Reply::Drain(report) => report.recordings,
                 _ => mismatched(),
@@ -77,19 +78,35 @@ impl LibraryMember {
         };
         let all = Request::Ls(TitleSelection::default());
         let Reply::Titles(list) = ask(path, &all).map_err(about)? else { mismatched() };
-        let disk = server.and_then(|disks| disks.into_iter().find(|disk| disk.uuid == info.uuid));
-        if disk.as_ref().is_some_and(|disk| disk.lost) {
-            let why = format!("{}: its server has lost this disk, with its copies", path.display());
+        let (path, titles) = (path.to_owned(), list.titles);
+        let member = Self { path, leaves, info, server, titles, recordings };
+        if member.disk().is_some_and(|disk| disk.lost) {
+            let why = format!(
+                "{}: its server has lost this disk, with its copies",
+                member.path.display()
+            );
             return Err(Failure::new(why).hint(
                 "name the other stores without it; docs/guide/serve.md tells how to replace a disk",
             ));
         }
-        Ok(Self { path: path.to_owned(), leaves, info, disk, titles: list.titles, recordings })
+        Ok(member)
+    }
+
+    /// The disk of the store as its server sees it; `None` where no server has the store.
+    fn disk(&self) -> Option<&wire::DiskReport> {
+        self.server.as_ref()?.iter().find(|disk| disk.uuid == self.info.uuid)
+    }
+
+    /// Whether titles can be copied from the other store into this one: the process that has this
+    /// one reads the other, which it has, too, or which no server has.
+    fn reads(&self, other: &Self) -> bool {
+        let has = |disks: &Vec<wire::DiskReport>| disks.iter().any(|it| it.uuid == other.info.uuid);
+        other.server.is_none() || self.server.as_ref().is_some_and(has)
     }
 
     /// Sessions that are read from it; `None` where no server has it.
     fn sessions(&self) -> Option<u64> {
-        self.disk.as_ref().map(|disk| disk.sessions)
+        self.disk().map(|disk| disk.sessions)
     }
 
     fn planned(&self) -> LibraryStore {
@@ -160,6 +177,28 @@ fn named(args: &LibraryArgs) -> Result<Vec<LibraryMember>, Failure> {
         }
     }
     Ok(stores)
+}
+
+/// Refuses a plan with a copy that no process can make, before anything is done of it.
+fn refuse_unreachable(stores: &[LibraryMember], plan: &LibraryPlan) -> Result<(), Failure> {
+    for step in &plan.steps {
+        let LibraryStep::Copy { from, to, .. } = step else { continue };
+        let to = &stores[*to];
+        if from.iter().any(|from| to.reads(&stores[*from])) {
+            continue;
+        }
+        let from = &stores[from[0]];
+        let (path, other) = (to.path.display(), from.path.display());
+        let why = match to.server {
+            None => format!("{other} is served, and {path} is not: nobody can copy between them"),
+            Some(_) => format!("{other} and {path} are served by different servers"),
+        };
+        return Err(Failure::new(why).hint(format!(
+            "start the server that has {other} anew with {path} beside it, then run the command \
+             again"
+        )));
+    }
+    Ok(())
 }
 
 /// What `library` found and did.
@@ -321,7 +360,8 @@ impl LibraryReport {
 fn follow(stores: &[LibraryMember], step: &LibraryStep, copies: usize) -> Result<(), Failure> {
     match step {
         LibraryStep::Copy { title, from, to } => {
-            let from = from.iter().map(|store| absolute(&stores[*store].path));
+            let readable = from.iter().filter(|from| stores[*to].reads(&stores[**from]));
+            let from = readable.map(|store| absolute(&stores[*store].path));
             let from = from.collect::<Result<_, _>>()?;
             let request = Request::Copy { title: title.name.clone(), from };
             let Reply::Copied(copy) = ask(&stores[*to].path, &request)? else { mismatched() };
