@@ -22,9 +22,19 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
     dir.ok("rename b.store film other");
     assert_eq!(dir.ok("ls a.store b.store"), "film\nother\n", "copies have one name");
     dir.ok("rename b.store other film");
-    dir.ok("rename a.store film feature --replica b.store");
-    let gone = dir.json("rm a.store feature --replica b.store");
-    assert_eq!(gone["stores"].as_array().map(Vec::len), Some(2));
+    // A store without a copy is none of those that are changed, and no error.
+    dir.ok("format none.store --size 16MiB");
+    let renamed = dir.ok("rename none.store film other --replica a.store --replica b.store");
+    let lines = "renamed 'film' to 'other' in a.store\nrenamed 'film' to 'other' in b.store\n";
+    assert_eq!(renamed, lines);
+    let renamed = dir.json("rename a.store other feature --replica none.store --replica b.store");
+    let both = json!(["a.store", "b.store"]);
+    assert_eq!(renamed, json!({"old": "other", "new": "feature", "stores": both}));
+    let gone = dir.json("rm a.store feature --replica none.store --replica b.store");
+    let stores = gone["stores"].as_array().unwrap().iter().map(|it| it["store"].clone());
+    assert_eq!(stores.collect::<Value>(), both);
+    let nowhere = "there is no title 'feature' in any store";
+    dir.fails("rename a.store feature film --replica none.store --json", 1, nowhere);
     assert_eq!(dir.ok("ls a.store b.store"), "");
     dir.write("words.txt", "alike but for the name\n");
     dir.ok("ingest a.store words.txt --as file --title words");
