@@ -531,8 +531,7 @@ fn open_stores(
             Err(NotOpened::Lost(reason)) => missing.push(MissingStore::lost(path, reason)),
             // The sessions of the other stores go on.
             Err(NotOpened::Refused(reason)) if sessions_wait => {
-                let path = path.clone();
-                missing.push(MissingStore { path, reason, is_lost: false });
+                missing.push(MissingStore::refused(path, reason));
             }
             Err(NotOpened::Refused(reason)) => return Err(reason),
         }

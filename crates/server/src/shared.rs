@@ -541,6 +541,6 @@ const STOP_POLL: Duration = Duration::from_millis(250);
 fn missing_report(missing: &MissingStore) -> wire::MissingStoreReport {
     wire::MissingStoreReport {
         store: missing.path.display().to_string(),
-        reason: missing.reason.one_line(),
+        reason: missing.reason().one_line(),
     }
 }

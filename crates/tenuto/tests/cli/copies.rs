@@ -266,6 +266,29 @@ fn a_server_starts_without_a_disk_that_is_gone_and_takes_it_in_when_it_is_back()
     dir.ok(&play("one"));
 }
 
+#[test]
+fn the_reason_why_a_store_is_missing_is_that_of_the_last_try() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    let file = std::fs::OpenOptions::new().write(true).open(dir.path("a.store")).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let server = dir.serve("b.store");
+    let reason = || {
+        let status = status(&server.origin);
+        status["missing_stores"][0]["reason"].as_str().unwrap().to_owned()
+    };
+    let before = reason();
+    // As long as before, and without what was cut off.
+    file.set_len(64 << 20).unwrap();
+    let start = std::time::Instant::now();
+    while reason() == before {
+        assert!(start.elapsed().as_secs() < 120, "it is looked for at least once a minute");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let (start, after) = ("a.store cannot be served: ", reason());
+    assert!(before.starts_with(start) && after.starts_with(start), "{before} {after}");
+}
+
 pub(crate) fn status(origin: &str) -> Value {
     serde_json::from_str(&fetched(origin, "/status")).unwrap()
 }
