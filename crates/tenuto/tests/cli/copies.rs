@@ -81,8 +81,14 @@ fn copies_are_compared_title_by_title() {
     let run = dir.run("check a.store --replica b.store");
     assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.out.contains("unlike: 'words': it is not in b.store\n"), "{}", run.out);
+    let copied = "1 title is alike in 2 stores, 1 is not in all of them: `tenuto check --repair` copies \
+                  what is missing into each, `tenuto library --copies` as often as is wanted\n";
+    assert!(run.out.ends_with(copied), "{}", run.out);
     dir.write("words.txt", "alike but for the bites\n");
     dir.ok("ingest b.store words.txt --as file");
+    let run = dir.run("check a.store --replica b.store");
+    let chosen = "1 differs: export the correct copy, or ingest its source again\n";
+    assert!(run.out.ends_with(chosen), "{}", run.out);
     let run = dir.run("check a.store --replica b.store --json");
     let report: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!((run.code, &report["clean"], &report["alike"]), (Some(1), &json!(true), &json!(1)));
