@@ -5,6 +5,7 @@
 
 use crate::failure::{Code, Failure};
 use crate::out::Bar;
+use crate::stopping::on_signals_to_a_recording;
 use device::{BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, Pool};
 use disk::Calibration;
 use server::control::{Client, ControlError, Reply, Request, StoreOwner, execute};
@@ -76,7 +77,7 @@ fn answer(
             // What a recording has is worth a report. Others leave nothing: the server cleans up
             // when this process has disconnected.
             let cancel = match request {
-                Request::Record { .. } => stop_on_signals()?,
+                Request::Record { .. } => on_signals_to_a_recording(true)?,
                 _ => Arc::default(),
             };
             let mut reply = match client.call_until(request, &cancel, show) {
@@ -101,7 +102,11 @@ fn answer(
             request,
             Request::Check { .. } | Request::Repair { .. } | Request::Trim | Request::Verify { .. }
         );
-    let cancel = if long { stop_on_signals()? } else { Arc::default() };
+    let cancel = match request {
+        Request::Record { .. } => on_signals_to_a_recording(false)?,
+        _ if long => stop_on_signals()?,
+        _ => Arc::default(),
+    };
     Ok(execute(&owner, request, &cancel, &mut show))
 }
 
