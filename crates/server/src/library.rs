@@ -11,6 +11,7 @@ use crate::growing::GrowingTitles;
 use crate::layout::{CopyLocation, DeliveryFormat};
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
+use crate::running_recordings::RunningRecordings;
 use crate::title_keys::{self, KeyProvider};
 use crate::wire;
 use device::FileIdentity;
@@ -47,6 +48,14 @@ pub(crate) struct OpenStore {
     pub(crate) provisional: AtomicBool,
     /// Whether it was told that nothing more is written to it.
     pub(crate) told_write_failure: AtomicBool,
+    pub(crate) recordings: RunningRecordings,
+}
+
+impl OpenStore {
+    /// The recordings that run on it.
+    pub(crate) fn recordings(&self) -> Vec<wire::Recording> {
+        self.recordings.listed(&self.store)
+    }
 }
 
 /// Grants the reads of title indexes.
@@ -675,6 +684,7 @@ mod tests {
             method: String::new(),
             provisional: AtomicBool::new(false),
             told_write_failure: AtomicBool::new(false),
+            recordings: RunningRecordings::default(),
         }
     }
 

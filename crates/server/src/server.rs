@@ -46,6 +46,7 @@ use crate::opening::{self, NotOpened, PreparedStore, disk_number};
 use crate::recalibration::{self, Recalibration};
 use crate::reload::Reloader;
 use crate::rtsp::{self, RtspLimits};
+use crate::running_recordings::RunningRecordings;
 use crate::scrubbing::{self, Scrubbing};
 use crate::sessions::SessionTable;
 use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
@@ -530,8 +531,7 @@ fn open_stores(
             Err(NotOpened::Lost(reason)) => missing.push(MissingStore::lost(path, reason)),
             // The sessions of the other stores go on.
             Err(NotOpened::Refused(reason)) if sessions_wait => {
-                let path = path.clone();
-                missing.push(MissingStore { path, reason, is_lost: false });
+                missing.push(MissingStore::refused(path, reason));
             }
             Err(NotOpened::Refused(reason)) => return Err(reason),
         }
@@ -706,6 +706,7 @@ fn library(
         method,
         provisional: AtomicBool::new(opened.provisional),
         told_write_failure: AtomicBool::new(false),
+        recordings: RunningRecordings::default(),
     });
     let title_keys = title_keys.map(|keys| Box::new(keys) as Box<dyn KeyProvider>);
     Library::new(stores.collect(), config.segment, config.title_memory, title_keys)

@@ -360,17 +360,22 @@ impl Shared {
 
     /// The lines for people that have not been shown.
     pub(crate) fn take_notices(&self) -> Vec<String> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+
+    /// Tells of each store once that nothing more is written to it.
+    pub(crate) fn tell_write_failures(&self) {
         for opened in &self.content.stores {
             let Some(why) = opened.store.write_failure() else { continue };
             if !opened.told_write_failure.swap(true, Ordering::Relaxed) {
-                let store = opened.path.display();
+                let store = opened.path.display().to_string();
+                self.tell("disk-write-failed", || json!({ "store": store, "error": why }));
                 self.notice(format!(
                     "{store}: nothing more is written to it, because a write failed ({why}); its \
                      titles are played on; restart the server in place when the disk is well"
                 ));
             }
         }
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
     }
 
     /// Adds an ended session to the histogram of slack.
@@ -465,6 +470,7 @@ impl Shared {
             store: self.content.stores[number].path.display().to_string(),
             draining: disks.get(number).is_some_and(|disk| disk.draining),
             sessions: disks.get(number).map_or(0, |disk| disk.sessions),
+            recordings: self.content.stores[number].recordings(),
             titles_only_here,
             titles,
         }
@@ -535,6 +541,6 @@ const STOP_POLL: Duration = Duration::from_millis(250);
 fn missing_report(missing: &MissingStore) -> wire::MissingStoreReport {
     wire::MissingStoreReport {
         store: missing.path.display().to_string(),
-        reason: missing.reason.one_line(),
+        reason: missing.reason().one_line(),
     }
 }

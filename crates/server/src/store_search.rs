@@ -8,22 +8,24 @@
 //!                         ──▶ closed again ──▶ the owner of the server restarts it in place
 //! ```
 
+use crate::missing_stores::MissingStore;
+use crate::opening;
 use crate::shared::Shared;
 use serde_json::json;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 use store::{Store, StoreError};
-use units::Hinted;
+use units::{Hinted, Reason};
 
 /// Starts looking for the lost stores, if there are some. The thread is not joined: the server may
 /// end before it.
 pub(crate) fn spawn_search(shared: &Arc<Shared>) -> io::Result<()> {
     let lost = shared.info.missing.iter().filter(|store| store.is_lost);
-    let lost: Vec<PathBuf> = lost.map(|store| store.path.clone()).collect();
+    let lost: Vec<MissingStore> = lost.cloned().collect();
     if !lost.is_empty() {
         let shared = Arc::downgrade(shared);
         let search = thread::Builder::new().name("search".to_owned());
@@ -32,14 +34,23 @@ pub(crate) fn spawn_search(shared: &Arc<Shared>) -> io::Result<()> {
     Ok(())
 }
 
-fn search_until_stopping(lost: &[PathBuf], shared: &Weak<Shared>) {
+fn search_until_stopping(lost: &[MissingStore], shared: &Weak<Shared>) {
     let mut interval = FIRST_INTERVAL;
     while Shared::sleep_unless_stopping(shared, interval) {
         // Goes on after a success: the server may refuse to restart at this moment.
-        for path in lost {
-            if let Err(error) = look(path, shared) {
-                tell("store-still-missing", path, Some(&error), shared);
-            }
+        for store in lost {
+            let path = &store.path;
+            let reason = match look(path, shared) {
+                Ok(()) => Reason::new(
+                    "it is back, and is taken in when the server restarts in place",
+                    "if it does not restart by itself, do it: its log has the reason (not-restarted)",
+                ),
+                Err(error) => {
+                    tell("store-still-missing", path, Some(&error), shared);
+                    error.reason()
+                }
+            };
+            store.set_reason(opening::not_served(path, reason));
         }
         interval = (interval * 2).min(LONGEST_INTERVAL);
     }

@@ -8,9 +8,11 @@
 //!   uneven space        titles go from the fullest store to the emptiest
 //! ```
 //!
-//! Titles of one name with different content are not copies of each other, and nothing is done to
-//! them. A copy that is more than wanted stays where it is. The steps are in such an order that no
-//! title ever has fewer copies than before, or than wanted; each fits at its turn.
+//! A store to which nothing can be written keeps what it has, which is read to make copies, and
+//! counts as no copy: its disk may be about to fail. Titles of one name with different content are
+//! not copies of each other, and nothing is done to them. A copy that is more than wanted stays
+//! where it is. The steps are in such an order that no title ever has fewer copies than before, or
+//! than wanted; each fits at its turn.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +29,8 @@ pub struct LibraryStore {
     pub sessions: u64,
     /// Whether all titles are to leave it.
     pub leaves: bool,
+    /// Whether nothing more is written to it, because a write failed.
+    pub fails_writes: bool,
     /// The titles in it.
     pub titles: Vec<LibraryTitle>,
 }
@@ -47,7 +51,7 @@ pub struct LibraryTitle {
 /// What is wanted of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryGoal {
-    /// In how many staying stores each title is to be.
+    /// In how many staying stores that are written to each title is to be.
     pub copies: usize,
     /// Whether the used parts of the stores are to be about equal.
     pub balance: bool,
@@ -190,7 +194,13 @@ impl<'a> Planner<'a> {
     }
 
     fn staying<'b>(&'b self, held: &'b PlannedTitle) -> impl Iterator<Item = usize> + 'b {
-        held.stores.iter().copied().filter(|store| !self.stores[*store].leaves)
+        held.stores.iter().copied().filter(|store| self.keeps(*store))
+    }
+
+    /// Whether what is in the store stays there, on a disk that is well as far as is known.
+    fn keeps(&self, store: usize) -> bool {
+        let store = &self.stores[store];
+        !store.leaves && !store.fails_writes
     }
 
     fn make_copies(&mut self, copies: usize) {
@@ -209,7 +219,11 @@ impl<'a> Planner<'a> {
             if self.staying(held).count() < copies.max(1) {
                 continue;
             }
-            let leaving = held.stores.iter().copied().filter(|store| self.stores[*store].leaves);
+            let leaving = held.stores.iter().copied().filter(|store| {
+                let store = &self.stores[*store];
+                // A removal is a write.
+                store.leaves && !store.fails_writes
+            });
             for from in leaving.collect::<Vec<_>>() {
                 self.remove(number, from);
             }
@@ -220,7 +234,7 @@ impl<'a> Planner<'a> {
     /// both come nearer to each other.
     fn balance(&mut self) {
         let staying: Vec<usize> =
-            (0..self.stores.len()).filter(|store| !self.stores[*store].leaves).collect();
+            (0..self.stores.len()).filter(|store| self.keeps(*store)).collect();
         loop {
             let part = |store: &usize| self.part_free(*store);
             let by_part = |a: &&usize, b: &&usize| part(a).total_cmp(&part(b));
@@ -248,7 +262,7 @@ impl<'a> Planner<'a> {
     /// The staying store without the title that has the most room for it.
     fn best_store(&self, held: &PlannedTitle) -> Option<usize> {
         let without = (0..self.stores.len()).filter(|store| {
-            !self.stores[*store].leaves
+            self.keeps(*store)
                 && !held.stores.contains(store)
                 && self.space(&held.title, *store) <= self.free[*store]
         });

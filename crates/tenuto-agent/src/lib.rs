@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use terminal::{complain, stop_on_interrupts, stop_on_signals};
+pub use terminal::{complain, hangup_is_ignored, stop_on_interrupts, stop_on_signals};
 
 /// Arguments of an agent.
 #[derive(clap::Args)]

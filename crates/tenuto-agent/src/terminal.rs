@@ -55,11 +55,16 @@ impl WorkerObserver {
 /// it is ignored (`nohup`) goes on.
 pub fn stop_on_signals() -> Result<Arc<AtomicBool>, MeterError> {
     let stop = stop_on_interrupts()?;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if !is_ignored(&status, SIGHUP) {
+    if !hangup_is_ignored() {
         signal_hook::flag::register(SIGHUP, Arc::clone(&stop)).map_err(not_handled)?;
     }
     Ok(stop)
+}
+
+/// Whether SIGHUP, the end of the terminal, is ignored by this program, as `nohup` starts it.
+pub fn hangup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    is_ignored(&status, SIGHUP)
 }
 
 /// A flag that SIGINT and SIGTERM set, the second of which ends the program: for servers, to which

@@ -5,6 +5,7 @@
 
 use crate::failure::{Code, Failure};
 use crate::out::Bar;
+use crate::stopping::on_signals_to_a_recording;
 use device::{BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, Pool};
 use disk::Calibration;
 use server::control::{Client, ControlError, Reply, Request, StoreOwner, execute};
@@ -34,6 +35,31 @@ pub(crate) fn ask_and_hear(
     request: &Request,
     hear: &dyn Fn(&wire::RecordingEvent),
 ) -> Result<Reply, Failure> {
+    answer(path, request, hear)?.map_err(|failure| Failure::from(&failure))
+}
+
+/// Executes a request on a title as [`ask`] does; the inner error is that of a store without the
+/// title, which is none where another store has it.
+pub(crate) fn ask_for_title(
+    path: &Path,
+    request: &Request,
+) -> Result<Result<Reply, Failure>, Failure> {
+    match answer(path, request, &|_| {})? {
+        Ok(reply) => Ok(Ok(reply)),
+        Err(failure) if failure.code == NO_TITLE => Ok(Err(Failure::from(&failure))),
+        Err(failure) => Err(Failure::from(&failure)),
+    }
+}
+
+/// The code of a failure for want of the title.
+const NO_TITLE: &str = "no-title";
+
+/// The answer of the process that has the store; the outer error is of the way to it.
+fn answer(
+    path: &Path,
+    request: &Request,
+    hear: &dyn Fn(&wire::RecordingEvent),
+) -> Result<Result<Reply, wire::Failure>, Failure> {
     let bar = Bar::new();
     // Sockets are named by the store's uuid, and the file tells the store from a copy: every path
     // to a device leads to the same server.
@@ -51,14 +77,18 @@ pub(crate) fn ask_and_hear(
             // What a recording has is worth a report. Others leave nothing: the server cleans up
             // when this process has disconnected.
             let cancel = match request {
-                Request::Record { .. } => stop_on_signals()?,
+                Request::Record { .. } => on_signals_to_a_recording(true)?,
                 _ => Arc::default(),
             };
-            let mut reply = client.call_until(request, &cancel, show)?;
+            let mut reply = match client.call_until(request, &cancel, show) {
+                Ok(reply) => reply,
+                Err(ControlError::Failed(failure)) => return Ok(Err(failure)),
+                Err(error) => return Err(error.into()),
+            };
             if !cancel.load(Ordering::Relaxed) {
                 note_end_of_server(&mut reply);
             }
-            return Ok(reply);
+            return Ok(Ok(reply));
         }
         match open(path, request) {
             // A server that starts has the store, and measures its disk before it has a socket.
@@ -72,8 +102,12 @@ pub(crate) fn ask_and_hear(
             request,
             Request::Check { .. } | Request::Repair { .. } | Request::Trim | Request::Verify { .. }
         );
-    let cancel = if long { stop_on_signals()? } else { Arc::default() };
-    execute(&owner, request, &cancel, &mut show).map_err(|failure| Failure::from(&failure))
+    let cancel = match request {
+        Request::Record { .. } => on_signals_to_a_recording(false)?,
+        _ if long => stop_on_signals()?,
+        _ => Arc::default(),
+    };
+    Ok(execute(&owner, request, &cancel, &mut show))
 }
 
 /// Makes an error of the end of a recording that its user has not stopped.

@@ -6,14 +6,19 @@
 //!   working ──signal──▶ ending ──signal, or after patience──▶ removed ──after GRACE──▶ exit
 //!                       ask                                  remove
 //! ```
+//!
+//! Signals to a recording: the first one ends it, and a title is made of what came. At a second
+//! one, as of a key that is held, a note tells what goes on; a third one ends the command at once.
 
 use crate::failure::{Code, Failure};
 use crate::out;
 use device::DiskStop;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tenuto_agent::hangup_is_ignored;
 
 /// Handles SIGINT and SIGTERM from here on, and returns the stop flag that they set. `patience`:
 /// the longest time for an orderly stop; without it the command waits until a second signal.
@@ -40,6 +45,66 @@ pub(crate) fn on_signals(patience: Option<Duration>) -> Result<Arc<DiskStop>, Fa
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(look).map_err(failed)?;
     Ok(stop)
+}
+
+/// Handles SIGINT, SIGTERM and SIGHUP to a recording from here on, and returns the flag that ends
+/// the recording.
+/// `is_served`: whether a server records for this command.
+pub(crate) fn on_signals_to_a_recording(is_served: bool) -> Result<Arc<AtomicBool>, Failure> {
+    let failed = |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
+    let hangup = (!hangup_is_ignored()).then_some(SIGHUP);
+    let handled = [SIGINT, SIGTERM].into_iter().chain(hangup);
+    let mut signals = Signals::new(handled).map_err(failed)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    let hear = move || {
+        let mut before = 0;
+        for signal in signals.forever() {
+            match recording_step(&mut before, signal) {
+                RecordingStep::End => told.store(true, Ordering::Relaxed),
+                RecordingStep::Tell => out::note(
+                    "the recording is ending, and becomes a title; a further signal ends this \
+                     command at once",
+                ),
+                RecordingStep::Leave => {
+                    out::complain(&left_recording(is_served));
+                    // Not through `main`, whose thread waits for the end of the recording.
+                    std::process::exit(Code::Failed as i32)
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(hear).map_err(failed)?;
+    Ok(stop)
+}
+
+/// What becomes of a recording whose command does not wait for its end.
+fn left_recording(is_served: bool) -> Failure {
+    let why = "ended by a signal before the recording was a title";
+    Failure::new(why).hint(match is_served {
+        true => "its server makes a title of what came: `tenuto ls STORE` lists it in a moment",
+        false => "what came is kept: the next command that opens the store makes a title of it",
+    })
+}
+
+/// What a signal to a recording does.
+#[derive(Debug, PartialEq, Eq)]
+enum RecordingStep {
+    End,
+    Tell,
+    Leave,
+}
+
+/// `before`: the signals so far. SIGHUP may come twice, from the shell and from the kernel.
+fn recording_step(before: &mut u32, signal: i32) -> RecordingStep {
+    if signal != SIGHUP || *before == 0 {
+        *before += 1;
+    }
+    match *before {
+        1 => RecordingStep::End,
+        2 => RecordingStep::Tell,
+        _ => RecordingStep::Leave,
+    }
 }
 
 fn act(step: Step, stop: &DiskStop) {
@@ -144,6 +209,21 @@ const GRACE: Duration = Duration::from_secs(20);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_third_signal_leaves_a_recording_and_a_hangup_counts_once() {
+        use RecordingStep::{End, Leave, Tell};
+        for (signals, steps) in [
+            (&[SIGINT, SIGTERM, SIGINT, SIGINT][..], &[End, Tell, Leave, Leave][..]),
+            (&[SIGHUP, SIGHUP, SIGHUP, SIGTERM], &[End, End, End, Tell]),
+            (&[SIGTERM, SIGHUP, SIGTERM, SIGTERM], &[End, End, Tell, Leave]),
+        ] {
+            let mut before = 0;
+            let taken: Vec<_> =
+                signals.iter().map(|signal| recording_step(&mut before, *signal)).collect();
+            assert_eq!(taken, steps, "{signals:?}");
+        }
+    }
 
     const S: fn(u64) -> Duration = Duration::from_secs;
 

@@ -78,7 +78,13 @@ impl ServedStore {
             }
             progress(now);
         };
-        let result = execute(self, request, cancel, &mut told);
+        let result = match request {
+            Request::Record { title, .. } => self.refuse_while_draining().and_then(|()| {
+                let _running = self.opened().recordings.begin(title);
+                execute(self, request, cancel, &mut told)
+            }),
+            _ => execute(self, request, cancel, &mut told),
+        };
         if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
             report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
         }
@@ -86,6 +92,20 @@ impl ServedStore {
             self.tell_recording(title, &result);
         }
         result
+    }
+
+    /// A recording keeps its disk to its end, which is to be taken out.
+    fn refuse_while_draining(&self) -> Result<(), wire::Failure> {
+        let snapshot = self.shared.snapshot();
+        if !snapshot.engine.disks.get(self.number).is_some_and(|disk| disk.draining) {
+            return Ok(());
+        }
+        let message = format!("{} is drained: its disk is to be taken out", self.path().display());
+        let uuid = self.store().info().uuid;
+        let hint = format!(
+            "record into another store, or end the drain first (DELETE /api/v1/disks/{uuid}/drain)"
+        );
+        Err(wire::Failure::new("draining", message, &hint))
     }
 
     fn tell_recording(&self, title: &str, result: &Result<Reply, wire::Failure>) {

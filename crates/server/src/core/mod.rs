@@ -39,8 +39,8 @@ use alerts::Alerts;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Pool, SharedBuffer};
 use engine::{
-    Action, DiskNumber, DiskStatus, Engine, PermitId, ReadId, ReadOutcome, RecordingId, RequestId,
-    SessionId, Status, TitleKey,
+    Action, DiskNumber, Engine, PermitId, ReadId, ReadOutcome, RecordingId, RequestId, SessionId,
+    Status, TitleKey,
 };
 use handover::HandingOver;
 use requests::PendingRequest;
@@ -91,9 +91,22 @@ pub(crate) struct Core {
     /// Whether players were told that the server ends.
     dismisses: bool,
     handing_over: Option<HandingOver>,
+    // Per disk, what was told of its drain.
+    drain_told: Vec<DrainStage>,
     // The sessions of each client that have delivered nothing, and the most of them.
     unplayed: ClientCounts,
     unplayed_limit: ClientLimit,
+}
+
+/// How far a disk is drained, as far as people were told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DrainStage {
+    /// The disk is not drained, or sessions are read from it.
+    None,
+    /// No session is read from it, and recordings go on.
+    Recording,
+    /// No session is read from it, and nothing is recorded there.
+    Empty,
 }
 
 /// The parts from which a core is built.
@@ -147,6 +160,7 @@ impl Core {
             stop_asked: None,
             dismisses: false,
             handing_over: None,
+            drain_told: Vec::new(),
             unplayed: ClientCounts::default(),
             unplayed_limit: parts.unplayed_limit,
         }
@@ -333,6 +347,7 @@ impl Core {
             self.disks.iter().for_each(DiskThread::release_returned);
         }
         self.log_disk_health(&status);
+        self.shared.tell_write_failures();
         let counters = &status.counters;
         let violations = (counters.violations_by_disk, counters.violations_by_scheduler);
         if let Some(new) = self.alerts.violations(now, violations) {
@@ -372,12 +387,13 @@ impl Core {
 
     /// Logs when a disk becomes slower than calibrated, is as calibrated again, or completes
     /// another number of reads in its busy slots.
-    fn log_disk_health(&self, status: &Status) {
+    fn log_disk_health(&mut self, status: &Status) {
         // The new status is published after this call, so the snapshot is the last slot's.
-        let before = self.shared.snapshot();
+        let shared = Arc::clone(&self.shared);
+        let before = shared.snapshot();
+        self.drain_told.resize(status.disks.len(), DrainStage::None);
         let disks = before.engine.disks.iter().zip(&status.disks);
-        for (number, ((before, disk), opened)) in disks.zip(&self.shared.content.stores).enumerate()
-        {
+        for (number, ((before, disk), opened)) in disks.zip(&shared.content.stores).enumerate() {
             let store = || opened.path.display().to_string();
             if disk.observed_slot_reads.is_some()
                 && before.observed_slot_reads != disk.observed_slot_reads
@@ -387,9 +403,14 @@ impl Core {
                     json!({ "event": "disk-observed", "store": store(), "slot_reads": reads })
                 });
             }
-            let is_empty = |disk: &DiskStatus| disk.draining && disk.sessions == 0;
-            if is_empty(disk) && !is_empty(before) {
-                self.tell_drained(disk_number(number));
+            let stage = match disk.draining && disk.sessions == 0 {
+                false => DrainStage::None,
+                true if opened.recordings().is_empty() => DrainStage::Empty,
+                true => DrainStage::Recording,
+            };
+            if self.drain_told[number] != stage {
+                self.drain_told[number] = stage;
+                self.tell_drain(number, stage);
             }
             let event = match (before.slowdown, disk.slowdown) {
                 (0, 1..) => "disk-slow",
@@ -431,16 +452,33 @@ impl Core {
         Err(RateRefusal { resource: refused.resource, holds })
     }
 
-    /// No session is read from a disk that is drained.
-    fn tell_drained(&self, disk: DiskNumber) {
-        let store = &self.shared.content.stores[usize::from(disk.0)].path.display().to_string();
-        let only_here = self.shared.drain_report(usize::from(disk.0)).titles_only_here;
-        let fields = || json!({ "store": store, "titles_only_here": only_here });
-        self.shared.tell("disk-drained", fields);
-        let titles = units::show::count(only_here, "title");
-        self.shared.notice(format!(
-            "{store}: drained: no session is read from it; {titles} with no copy elsewhere"
-        ));
+    /// Tells that no session is read from a disk that is drained, and whether it can go.
+    fn tell_drain(&self, number: usize, stage: DrainStage) {
+        let report = self.shared.drain_report(number);
+        let store = &report.store;
+        match stage {
+            DrainStage::None => {}
+            DrainStage::Recording => {
+                let recordings = units::show::count(report.recordings.len(), "recording");
+                let first = report.recordings.first().map(|it| format!(" ('{}')", it.title));
+                let first = first.unwrap_or_default();
+                self.shared.notice(format!(
+                    "{store}: not drained yet: no session is read from it, and {recordings} \
+                     {go} on there{first}; end what is recorded there",
+                    go = if report.recordings.len() == 1 { "goes" } else { "go" },
+                ));
+            }
+            DrainStage::Empty => {
+                let only_here = report.titles_only_here;
+                let fields = || json!({ "store": store, "titles_only_here": only_here });
+                self.shared.tell("disk-drained", fields);
+                let titles = units::show::count(only_here, "title");
+                self.shared.notice(format!(
+                    "{store}: drained: no session is read from it, and nothing is recorded there; \
+                     {titles} with no copy elsewhere"
+                ));
+            }
+        }
     }
 
     /// Logs which disks' threads have waited for a processor for a large part of the time since the

@@ -10,14 +10,14 @@ use units::{BitRate, ByteCount, Hinted, Reason};
 impl StoreInfo {
     /// An open store, with its recordings and its device's calibration.
     pub fn of(store: &store::Store) -> Self {
-        let recording = |it: store::RunningRecording| Recording {
-            title: it.title,
-            since: it.since,
-            bytes: it.bytes,
-        };
-        let recordings = store.recordings().into_iter().map(recording).collect();
-        let scrub = Scrub::of(store);
-        Self { recordings, scrub, ..Self::new(&store.info(), store.calibration().as_ref()) }
+        let recordings = store.recordings().into_iter().map(Recording::from).collect();
+        let (write_failure, scrub) = (store.write_failure().map(str::to_owned), Scrub::of(store));
+        Self {
+            write_failure,
+            recordings,
+            scrub,
+            ..Self::new(&store.info(), store.calibration().as_ref())
+        }
     }
 
     /// A store without recordings, and its device's calibration.
@@ -39,10 +39,17 @@ impl StoreInfo {
             largest_free_bytes: bytes(info.largest_free),
             titles: info.titles,
             sparse: info.sparse,
+            write_failure: None,
             recordings: Vec::new(),
             scrub: None,
             calibration: calibration.map(Calibration::from),
         }
+    }
+}
+
+impl From<store::RunningRecording> for Recording {
+    fn from(it: store::RunningRecording) -> Self {
+        Self { title: it.title, since: it.since, bytes: it.bytes }
     }
 }
 

@@ -41,6 +41,9 @@ pub struct StoreInfo {
     pub titles: u64,
     /// Whether the store is a file whose blocks are not all allocated.
     pub sparse: bool,
+    /// Why its server writes nothing more to the store, until it is restarted; `null`: it is
+    /// written to.
+    pub write_failure: Option<String>,
     /// The titles that are being recorded, in the order in which they began.
     pub recordings: Vec<Recording>,
     /// The regular reading of all its titles by a server; `null` before the first.
@@ -76,7 +79,7 @@ pub struct Scrub {
 }
 
 /// A title that is being recorded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recording {
     /// The title's name.
     pub title: String,
@@ -119,6 +122,9 @@ pub struct DrainReport {
     pub draining: bool,
     /// Sessions that are still read from it.
     pub sessions: u64,
+    /// The recordings that still run on it, those also that wait for their input. They go on until
+    /// they are ended: a recording does not change its disk.
+    pub recordings: Vec<Recording>,
     /// Titles without a copy on another disk that is there and not drained.
     pub titles_only_here: u64,
     /// The names of the first of these titles, at most 1,000.

@@ -264,7 +264,7 @@ pub struct FailedCopy {
 pub struct MissingStoreReport {
     /// The path.
     pub store: String,
-    /// Why it could not be opened.
+    /// Why it could not be opened when it was last tried.
     pub reason: String,
 }
 

@@ -56,6 +56,15 @@ fn plans_are_as_expected() {
     assert_eq!(planned(&leaving, 1, false), "b:0- !a=0");
     assert_eq!(planned(&leaving, 2, false), "!a=0 !b=1");
 
+    // A store that cannot be written to has no copies that count, and loses nothing.
+    let mut failing = vec![store(&[("a", 100)]), store(&[("a", 100), ("b", 10)]), store(&[])];
+    failing[1].fails_writes = true;
+    assert_eq!(planned(&failing, 1, false), "b:1->2");
+    assert_eq!(planned(&failing, 2, false), "a:0->2 b:1->0 b:1->2");
+    assert_eq!(planned(&failing[..2], 2, false), "b:1->0 !a=1 !b=1");
+    failing[1].leaves = true;
+    assert_eq!(planned(&failing, 1, true), "b:1->2");
+
     // Equal names with other content.
     let mut unlike = two();
     unlike[1].titles[0].content = "other".into();

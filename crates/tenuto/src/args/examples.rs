@@ -92,6 +92,7 @@ mod tests {
         ("ingest a a.%d.png --fps fast", "'fast' is no number of pictures in a second"),
         ("ingest a a.mkv --thumbnails=0.5s", "--thumbnails: '0.5s' is not a number of whole"),
         ("record a b - --part 10ms", "--part: '10ms' is less than a second"),
+        ("record a b - --rate 0", "--rate: a rate of 0 reserves nothing"),
         ("ls a --search=", "--search needs a value"),
         ("ls a --limit 0", "--limit: '0' is not a whole number from 1 to 1000000000"),
         ("plan --disks 0", "--disks: '0' is not a whole number from 1 to 10000"),

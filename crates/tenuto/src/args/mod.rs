@@ -104,12 +104,14 @@ pub(crate) enum RootCommand {
     /// Remove a title.
     ///
     /// New viewers cannot open the title from then on. Present viewers may watch it to its end; its
-    /// space is free after the last one has left.
+    /// space is free after the last one has left. With --replica it is removed from each store that
+    /// has it; it is an error only if none has.
     Rm(RmArgs),
     /// Rename a title.
     ///
     /// Fails if another title has the new name. Running streams continue under the old name. Titles
-    /// in other stores are copies only under the same name: rename all of them, with --replica.
+    /// in other stores are copies only under the same name: rename all of them, with --replica. A
+    /// store without the title is passed over; it is an error only if none has it.
     Rename(RenameArgs),
     /// Keep every title in as many of several stores as wanted.
     ///

@@ -1,7 +1,7 @@
 //! Arguments of the commands on a store.
 
 use super::shared::{EndpointArgs, OverwriteArgs, ReportArgs, StoresArgs, TlsArgs};
-use super::values::{interval, some_time, subtitle_file, text, whole};
+use super::values::{interval, some_rate, some_time, subtitle_file, text, whole};
 use s3::S3Address;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -130,7 +130,7 @@ pub(crate) struct RecordArgs {
     /// Refused if the disk does not hold it beside its viewers and other recordings. Without the
     /// option the recording has the time that these leave. On a store that no server has there is
     /// nobody to keep time from.
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = some_rate)]
     pub(crate) rate: Option<BitRate>,
     /// Record parts into the folder TITLE, and remove them so long after.
     ///

@@ -126,6 +126,12 @@ pub(crate) fn wait(text: &str) -> Result<Duration, String> {
     Ok(wait)
 }
 
+/// Parses a rate that is not zero.
+pub(crate) fn some_rate(text: &str) -> Result<BitRate, String> {
+    let rate: BitRate = text.parse().map_err(|error| format!("{error}"))?;
+    if rate.0 == 0 { Err("a rate of 0 reserves nothing".to_owned()) } else { Ok(rate) }
+}
+
 /// Parses a rate at which files of a mount are read.
 pub(crate) fn reserved_rate(text: &str) -> Result<ReservedRate, String> {
     let rate: ReservedRate = text.parse().map_err(|error| format!("{error}, or `title`"))?;

@@ -241,13 +241,30 @@ fn page_of_several(report: &Report) -> String {
     }
     let (alike, stores) = (report.alike, report.stores.len());
     let titles = if alike == 1 { "title is" } else { "titles are" };
-    let but = match report.unlike.len() {
-        0 => String::new(),
-        unlike => {
-            format!(", {unlike} not: export the correct copy, or ingest its source again")
-        }
-    };
-    text + &format!("{alike} {titles} alike in {stores} stores{but}\n")
+    text + &format!("{alike} {titles} alike in {stores} stores{}\n", advice(&report.unlike))
+}
+
+/// What to do about titles that are not alike in all stores: copies that are missing are made, and
+/// of copies that differ the user knows which is right.
+fn advice(unlike: &[Unlike]) -> String {
+    let differs = |it: &&Unlike| it.copies.iter().any(|copy| copy.content != it.copies[0].content);
+    let differing = unlike.iter().filter(differs).count();
+    let missing = unlike.len() - differing;
+    let mut text = String::new();
+    if differing > 0 {
+        let verb = if differing == 1 { "differs" } else { "differ" };
+        text +=
+            &format!(", {differing} {verb}: export the correct copy, or ingest its source again");
+    }
+    if missing > 0 {
+        let verb = if missing == 1 { "is" } else { "are" };
+        let before = if differing > 0 { ";" } else { "," };
+        text += &format!(
+            "{before} {missing} {verb} not in all of them: `tenuto check --repair` copies what is \
+             missing into each, `tenuto library --copies` as often as is wanted"
+        );
+    }
+    text
 }
 
 fn line(what: &str, finding: &wire::Finding) -> String {

@@ -28,15 +28,22 @@ pub(crate) fn library(args: &LibraryArgs) -> Result<(), Failure> {
         &stores.iter().map(LibraryMember::planned).collect::<Vec<_>>(),
         LibraryGoal { copies: args.copies, balance: args.balance },
     );
+    refuse_unreachable(&stores, &plan)?;
     let mut report = LibraryReport::new(&stores, &plan, args.copies);
     if args.apply {
         report.apply(&stores, &plan);
         // The stores as they are now, as far as they can still be read.
         if let Ok(stores) = named(args) {
             report.stores = stores.iter().map(StoreReport::of).collect();
+            // What was recorded at first stays listed: its title is in the store by now.
+            for new in recorded(&stores) {
+                if !report.left.iter().any(|left| left.title == new.title) {
+                    report.left.push(new);
+                }
+            }
         }
     }
-    report.done = report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE);
+    report.done = report.all_copied() && report.failing().all(|(store, _)| store.leaves);
     args.report.show(&report, || page(&report, args.apply));
     if report.done { Ok(()) } else { Err(Failure::reported(Code::Failed)) }
 }
@@ -46,9 +53,11 @@ struct LibraryMember {
     path: PathBuf,
     leaves: bool,
     info: wire::StoreInfo,
-    /// Sessions that are read from it; `None` where no server has it.
-    sessions: Option<u64>,
+    /// The disks of the server that has it; `None` where no server has it.
+    server: Option<Vec<wire::DiskReport>>,
     titles: Vec<wire::ListedTitle>,
+    /// What is being recorded into it.
+    recordings: Vec<wire::Recording>,
 }
 
 impl LibraryMember {
@@ -57,19 +66,47 @@ impl LibraryMember {
         let Reply::Store(info) = ask(path, &Request::Info { title: None }).map_err(about)? else {
             mismatched()
         };
+        let server = status(path).map(|status| status.disks);
+        // Before the titles, among which a recording is that ends meanwhile. Into a store that no
+        // server has nothing is recorded while this command can open it.
+        let recordings = match server {
+            Some(_) => match ask(path, &Request::Drain { drain: None }).map_err(about)? {
+                Reply::Drain(report) => report.recordings,
+                _ => mismatched(),
+            },
+            None => Vec::new(),
+        };
         let all = Request::Ls(TitleSelection::default());
         let Reply::Titles(list) = ask(path, &all).map_err(about)? else { mismatched() };
-        let status = status(path);
-        let mut disks = status.into_iter().flat_map(|status| status.disks);
-        let disk = disks.find(|disk| disk.uuid == info.uuid);
-        if disk.as_ref().is_some_and(|disk| disk.lost) {
-            let why = format!("{}: its server has lost this disk, with its copies", path.display());
+        let (path, titles) = (path.to_owned(), list.titles);
+        let member = Self { path, leaves, info, server, titles, recordings };
+        if member.disk().is_some_and(|disk| disk.lost) {
+            let why = format!(
+                "{}: its server has lost this disk, with its copies",
+                member.path.display()
+            );
             return Err(Failure::new(why).hint(
                 "name the other stores without it; docs/guide/serve.md tells how to replace a disk",
             ));
         }
-        let sessions = disk.map(|disk| disk.sessions);
-        Ok(Self { path: path.to_owned(), leaves, info, sessions, titles: list.titles })
+        Ok(member)
+    }
+
+    /// The disk of the store as its server sees it; `None` where no server has the store.
+    fn disk(&self) -> Option<&wire::DiskReport> {
+        self.server.as_ref()?.iter().find(|disk| disk.uuid == self.info.uuid)
+    }
+
+    /// Whether titles can be copied from the other store into this one: the process that has this
+    /// one reads the other, which it has, too, or which no server has.
+    fn reads(&self, other: &Self) -> bool {
+        let has = |disks: &Vec<wire::DiskReport>| disks.iter().any(|it| it.uuid == other.info.uuid);
+        other.server.is_none() || self.server.as_ref().is_some_and(has)
+    }
+
+    /// Sessions that are read from it; `None` where no server has it.
+    fn sessions(&self) -> Option<u64> {
+        self.disk().map(|disk| disk.sessions)
     }
 
     fn planned(&self) -> LibraryStore {
@@ -83,8 +120,9 @@ impl LibraryMember {
             size: self.info.data_bytes,
             free: self.info.free_bytes,
             chunk: self.info.chunk,
-            sessions: self.sessions.unwrap_or(0),
+            sessions: self.sessions().unwrap_or(0),
             leaves: self.leaves,
+            fails_writes: self.info.write_failure.is_some(),
             titles: titles.collect(),
         }
     }
@@ -141,6 +179,28 @@ fn named(args: &LibraryArgs) -> Result<Vec<LibraryMember>, Failure> {
     Ok(stores)
 }
 
+/// Refuses a plan with a copy that no process can make, before anything is done of it.
+fn refuse_unreachable(stores: &[LibraryMember], plan: &LibraryPlan) -> Result<(), Failure> {
+    for step in &plan.steps {
+        let LibraryStep::Copy { from, to, .. } = step else { continue };
+        let to = &stores[*to];
+        if from.iter().any(|from| to.reads(&stores[*from])) {
+            continue;
+        }
+        let from = &stores[from[0]];
+        let (path, other) = (to.path.display(), from.path.display());
+        let why = match to.server {
+            None => format!("{other} is served, and {path} is not: nobody can copy between them"),
+            Some(_) => format!("{other} and {path} are served by different servers"),
+        };
+        return Err(Failure::new(why).hint(format!(
+            "start the server that has {other} anew with {path} beside it, then run the command \
+             again"
+        )));
+    }
+    Ok(())
+}
+
 /// What `library` found and did.
 #[derive(Serialize)]
 struct LibraryReport {
@@ -166,6 +226,8 @@ struct StoreReport {
     sessions: Option<u64>,
     /// Whether it is to be emptied.
     leaves: bool,
+    /// Why its server writes nothing more to it: what is there counts as no copy.
+    write_failure: Option<String>,
 }
 
 impl StoreReport {
@@ -176,8 +238,9 @@ impl StoreReport {
             data_bytes: store.info.data_bytes,
             free_bytes: store.info.free_bytes,
             titles: store.titles.len(),
-            sessions: store.sessions,
+            sessions: store.sessions(),
             leaves: store.leaves,
+            write_failure: store.info.write_failure.clone(),
         }
     }
 }
@@ -211,6 +274,20 @@ struct LeftReport {
     /// In how many stores it is when the steps are done; `null` where the stores have different
     /// titles of this name.
     copies: Option<usize>,
+    /// The store to be emptied into which it is being recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recording_in: Option<PathBuf>,
+}
+
+/// What is being recorded into stores that are to be emptied.
+fn recorded(stores: &[LibraryMember]) -> impl Iterator<Item = LeftReport> {
+    stores.iter().filter(|store| store.leaves).flat_map(|store| {
+        store.recordings.iter().map(|recording| LeftReport {
+            title: recording.title.clone(),
+            copies: Some(0),
+            recording_in: Some(store.path.clone()),
+        })
+    })
 }
 
 impl LibraryReport {
@@ -229,17 +306,30 @@ impl LibraryReport {
             StepReport { step, title, bytes, from, to, state: PLANNED, error: None }
         });
         let left = plan.left.iter().map(|left| match left.clone() {
-            TitleLeft::TooFew { title, copies } => LeftReport { title, copies: Some(copies) },
-            TitleLeft::Unlike { title } => LeftReport { title, copies: None },
+            TitleLeft::TooFew { title, copies } => {
+                LeftReport { title, copies: Some(copies), recording_in: None }
+            }
+            TitleLeft::Unlike { title } => LeftReport { title, copies: None, recording_in: None },
         });
+        let left: Vec<LeftReport> = left.chain(recorded(stores)).collect();
         Self {
-            done: plan.is_done(),
+            done: false,
             copies,
             titles: plan.titles,
             stores: stores.iter().map(StoreReport::of).collect(),
             steps: steps.collect(),
-            left: left.collect(),
+            left,
         }
+    }
+
+    /// Whether each title is in as many stores as wanted, and nothing is left to do.
+    fn all_copied(&self) -> bool {
+        self.left.is_empty() && self.steps.iter().all(|step| step.state == DONE)
+    }
+
+    /// The stores to which nothing more is written, and why.
+    fn failing(&self) -> impl Iterator<Item = (&StoreReport, &str)> {
+        self.stores.iter().filter_map(|store| Some((store, store.write_failure.as_deref()?)))
     }
 
     /// Follows the plan. A title whose copy fails is left as it is, and the others go on.
@@ -270,7 +360,8 @@ impl LibraryReport {
 fn follow(stores: &[LibraryMember], step: &LibraryStep, copies: usize) -> Result<(), Failure> {
     match step {
         LibraryStep::Copy { title, from, to } => {
-            let from = from.iter().map(|store| absolute(&stores[*store].path));
+            let readable = from.iter().filter(|from| stores[*to].reads(&stores[**from]));
+            let from = readable.map(|store| absolute(&stores[*store].path));
             let from = from.collect::<Result<_, _>>()?;
             let request = Request::Copy { title: title.name.clone(), from };
             let Reply::Copied(copy) = ask(&stores[*to].path, &request)? else { mismatched() };
@@ -338,15 +429,24 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             ByteCount(store.free_bytes).to_string(),
             store.titles.to_string(),
             store.sessions.map_or("-".to_owned(), |sessions| sessions.to_string()),
-            if store.leaves { "to be emptied".to_owned() } else { String::new() },
+            match (store.leaves, store.write_failure.is_some()) {
+                (_, true) => "not written to".to_owned(),
+                (true, false) => "to be emptied".to_owned(),
+                (false, false) => String::new(),
+            },
         ]);
     }
     let mut page = table.show() + "\n";
     for step in &report.steps {
         page += &format!("{}\n", line(step));
     }
-    for LeftReport { title, copies } in &report.left {
+    for LeftReport { title, copies, recording_in } in &report.left {
         page += &match copies {
+            _ if let Some(store) = recording_in => format!(
+                "left: '{title}': it is being recorded into {}; end the recording, then run the \
+                 command again\n",
+                store.display()
+            ),
             Some(copies) => {
                 format!("left: '{title}': there is room for {}\n", count_of(*copies))
             }
@@ -355,9 +455,25 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             ),
         };
     }
+    for (store, why) in report.failing() {
+        page += &format!(
+            "{}: nothing more is written to it, because a write failed ({why}): {}\n",
+            store.store.display(),
+            match store.leaves {
+                true => "its titles stay there; take the disk out when nothing is left to do",
+                false =>
+                    "what is there counts as no copy; restart its server in place when the disk is \
+                     well, or name the store with --empty and take the disk out",
+            }
+        );
+    }
     let titles = count(report.titles, "title");
     page + &match (report.done, applied) {
         (true, _) => format!("{titles}, each in at least {}\n", count(report.copies, "store")),
+        (false, _) if report.all_copied() => {
+            let copies = count(report.copies, "other store");
+            format!("{titles}, each in at least {copies}: see above what is not well\n")
+        }
         (false, _) if report.steps.is_empty() => format!("{titles}, nothing can be done\n"),
         (false, true)
             if !report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE) =>

@@ -1,6 +1,7 @@
 //! Short commands on a store: `format`, `ls`, `info`, `rm`, `rename`.
 
-use crate::access::ask;
+use crate::access::{ask, ask_for_title};
+use crate::args::shared::StoresArgs;
 use crate::args::stores::{
     FormatArgs, InfoArgs, LsArgs, RelabelArgs, RenameArgs, ResizeArgs, RmArgs, TrimArgs,
 };
@@ -13,7 +14,7 @@ use server::wire;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use store::{FormatOptions, Store, StoreError, TitleSelection};
 use units::{BitRate, ByteCount, show};
 
@@ -123,6 +124,10 @@ pub(crate) fn info(args: &InfoArgs) -> Result<(), Failure> {
         // `format` prints these facts, too, without the calibration that a new store cannot have.
         Reply::Store(info) => args.report.show(&info, || {
             let mut lines = store_facts(&info);
+            lines.extend(info.write_failure.as_ref().map(|why| {
+                let until = "until its server is restarted in place";
+                ("written to", format!("no more, because a write failed ({why}), {until}"))
+            }));
             lines.push(("calibrated", calibrated(info.calibration.as_ref())));
             lines.extend(info.scrub.as_ref().map(|scrub| ("scrubbed", scrubbed(scrub))));
             lines.extend(info.recordings.iter().map(|it| {
@@ -299,10 +304,8 @@ pub(crate) fn rm(args: &RmArgs) -> Result<(), Failure> {
     let request = Request::Rm { title: args.title.clone() };
     let several = args.stores.are_several();
     let mut removed = Vec::new();
-    let failed = args.stores.each(|store| {
-        let Reply::Removed(wire::RemovedTitle { title, in_use }) = ask(store, &request)? else {
-            mismatched()
-        };
+    let failed = change_copies(&args.stores, &request, |store, reply| {
+        let Reply::Removed(wire::RemovedTitle { title, in_use }) = reply else { mismatched() };
         if !args.report.json {
             let later = if in_use { ", free when its last viewer has left" } else { "" };
             let from = if several { format!(" from {}", store.display()) } else { String::new() };
@@ -311,7 +314,6 @@ pub(crate) fn rm(args: &RmArgs) -> Result<(), Failure> {
             out::print(&format!("removed '{}'{from} ({size}{later})\n", title.name));
         }
         removed.push((store.to_owned(), title, in_use));
-        Ok(())
     });
     // If no store removed the title, the error alone is the answer.
     if args.report.json && !removed.is_empty() {
@@ -330,10 +332,49 @@ pub(crate) fn rm(args: &RmArgs) -> Result<(), Failure> {
 pub(crate) fn rename(args: &RenameArgs) -> Result<(), Failure> {
     let RenameArgs { old, new, .. } = args;
     let request = Request::Rename { old: old.clone(), new: new.clone() };
-    args.stores.each(|store| ask(store, &request).map(|_| ()))?;
-    args.report
-        .show(&json!({ "old": old, "new": new }), || format!("renamed '{old}' to '{new}'\n"));
-    Ok(())
+    let several = args.stores.are_several();
+    let mut renamed: Vec<PathBuf> = Vec::new();
+    let failed = change_copies(&args.stores, &request, |store, _| {
+        if !args.report.json {
+            let place = if several { format!(" in {}", store.display()) } else { String::new() };
+            out::print(&format!("renamed '{old}' to '{new}'{place}\n"));
+        }
+        renamed.push(store.to_owned());
+    });
+    if args.report.json && !renamed.is_empty() {
+        out::print_json(&match several {
+            true => json!({ "old": old, "new": new, "stores": renamed }),
+            false => json!({ "old": old, "new": new }),
+        });
+    }
+    failed
+}
+
+/// Changes a title in each of these stores that has it, and calls `done` with the reply of each. A
+/// library has a title in some of its stores: it is an error only if none of them has it.
+fn change_copies(
+    stores: &StoresArgs,
+    request: &Request,
+    mut done: impl FnMut(&Path, Reply),
+) -> Result<(), Failure> {
+    let (mut found, mut absent) = (false, None);
+    stores.each(|store| {
+        match ask_for_title(store, request)? {
+            Ok(reply) => {
+                found = true;
+                done(store, reply);
+            }
+            Err(failure) => drop(absent.get_or_insert(failure)),
+        }
+        Ok(())
+    })?;
+    match absent {
+        Some(failure) if !found && stores.are_several() => {
+            Err(Failure { sentence: format!("{} in any store", failure.sentence), ..failure })
+        }
+        Some(failure) if !found => Err(failure),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn relabel(args: &RelabelArgs) -> Result<(), Failure> {

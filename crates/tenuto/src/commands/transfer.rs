@@ -8,6 +8,7 @@ use crate::out;
 use serde::Serialize;
 use server::control::{RecordingSeries, Reply, Request};
 use server::wire;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{RecordingInput, Store, StoreError};
@@ -96,12 +97,22 @@ pub(crate) fn record(args: &RecordArgs) -> Result<(), Failure> {
         series: series(args),
     };
     let json = args.report.json;
-    let hear =
-        |event: &wire::RecordingEvent| if json { out::event(event) } else { tell_event(event) };
-    let report = match ask_and_hear(&args.store, &request, &hear)? {
-        Reply::Recorded(report) => report,
-        Reply::RecordedSeries(report) => return show_series(&report, json),
-        _ => mismatched(),
+    let heard = RefCell::new(heard_of(args));
+    let hear = |event: &wire::RecordingEvent| {
+        add_heard(&mut heard.borrow_mut(), event);
+        if json { out::event(event) } else { tell_event(event) }
+    };
+    let report = match ask_and_hear(&args.store, &request, &hear) {
+        Ok(Reply::Recorded(report)) => report,
+        Ok(Reply::RecordedSeries(report)) => return show_series(&report, json),
+        Ok(_) => mismatched(),
+        Err(failure) if json && heard.borrow().parts > 0 => {
+            let code = failure.code;
+            let report = wire::SeriesReport { error: Some(lost(failure)), ..heard.into_inner() };
+            out::print_json(&report);
+            return Err(Failure::reported(code));
+        }
+        Err(failure) => return Err(failure),
     };
     if json {
         out::print_json(&report);
@@ -112,6 +123,41 @@ pub(crate) fn record(args: &RecordArgs) -> Result<(), Failure> {
     report.left_out.iter().for_each(|what| out::note(&format!("left out: {what}")));
     report.notes.iter().for_each(|what| out::note(what));
     report.error.as_ref().map_or(Ok(()), |error| Err(Failure::from(error)))
+}
+
+/// The report of a series of which nothing was heard, for one whose server reports nothing.
+fn heard_of(args: &RecordArgs) -> wire::SeriesReport {
+    wire::SeriesReport {
+        folder: args.title.clone(),
+        parts: 0,
+        removed: 0,
+        bytes: 0,
+        duration: 0.0,
+        end: "failed".to_owned(),
+        left_out: Vec::new(),
+        notes: Vec::new(),
+        error: None,
+    }
+}
+
+fn add_heard(report: &mut wire::SeriesReport, event: &wire::RecordingEvent) {
+    match event {
+        wire::RecordingEvent::Part { title } => {
+            report.parts += 1;
+            report.bytes += title.bytes;
+            report.duration += title.duration;
+        }
+        wire::RecordingEvent::PartRemoved { .. } => report.removed += 1,
+        wire::RecordingEvent::StreamsLeftOut { streams } => report.left_out.clone_from(streams),
+        wire::RecordingEvent::KeptShort { .. } | wire::RecordingEvent::InputLost { .. } => {}
+    }
+}
+
+/// A series of which parts were heard fails without a report only where its server has gone.
+fn lost(failure: Failure) -> wire::Failure {
+    let hint = "the part that was being recorded becomes a title when the store is opened next; \
+                start the recording again when its server runs";
+    wire::Failure::new("server-lost", failure.sentence, hint)
 }
 
 /// How parts are recorded; `None` where one title is.

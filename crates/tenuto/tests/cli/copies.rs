@@ -22,9 +22,19 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
     dir.ok("rename b.store film other");
     assert_eq!(dir.ok("ls a.store b.store"), "film\nother\n", "copies have one name");
     dir.ok("rename b.store other film");
-    dir.ok("rename a.store film feature --replica b.store");
-    let gone = dir.json("rm a.store feature --replica b.store");
-    assert_eq!(gone["stores"].as_array().map(Vec::len), Some(2));
+    // A store without a copy is none of those that are changed, and no error.
+    dir.ok("format none.store --size 16MiB");
+    let renamed = dir.ok("rename none.store film other --replica a.store --replica b.store");
+    let lines = "renamed 'film' to 'other' in a.store\nrenamed 'film' to 'other' in b.store\n";
+    assert_eq!(renamed, lines);
+    let renamed = dir.json("rename a.store other feature --replica none.store --replica b.store");
+    let both = json!(["a.store", "b.store"]);
+    assert_eq!(renamed, json!({"old": "other", "new": "feature", "stores": both}));
+    let gone = dir.json("rm a.store feature --replica none.store --replica b.store");
+    let stores = gone["stores"].as_array().unwrap().iter().map(|it| it["store"].clone());
+    assert_eq!(stores.collect::<Value>(), both);
+    let nowhere = "there is no title 'feature' in any store";
+    dir.fails("rename a.store feature film --replica none.store --json", 1, nowhere);
     assert_eq!(dir.ok("ls a.store b.store"), "");
     dir.write("words.txt", "alike but for the name\n");
     dir.ok("ingest a.store words.txt --as file --title words");
@@ -71,8 +81,14 @@ fn copies_are_compared_title_by_title() {
     let run = dir.run("check a.store --replica b.store");
     assert_eq!(run.code, Some(1), "{}", run.err);
     assert!(run.out.contains("unlike: 'words': it is not in b.store\n"), "{}", run.out);
+    let copied = "1 title is alike in 2 stores, 1 is not in all of them: `tenuto check --repair` copies \
+                  what is missing into each, `tenuto library --copies` as often as is wanted\n";
+    assert!(run.out.ends_with(copied), "{}", run.out);
     dir.write("words.txt", "alike but for the bites\n");
     dir.ok("ingest b.store words.txt --as file");
+    let run = dir.run("check a.store --replica b.store");
+    let chosen = "1 differs: export the correct copy, or ingest its source again\n";
+    assert!(run.out.ends_with(chosen), "{}", run.out);
     let run = dir.run("check a.store --replica b.store --json");
     let report: Value = serde_json::from_str(&run.out).expect(&run.err);
     assert_eq!((run.code, &report["clean"], &report["alike"]), (Some(1), &json!(true), &json!(1)));
@@ -254,6 +270,29 @@ fn a_server_starts_without_a_disk_that_is_gone_and_takes_it_in_when_it_is_back()
     let viewer = viewer.wait_with_output().unwrap();
     assert!(viewer.status.success(), "the restart ended a viewer");
     dir.ok(&play("one"));
+}
+
+#[test]
+fn the_reason_why_a_store_is_missing_is_that_of_the_last_try() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    let file = std::fs::OpenOptions::new().write(true).open(dir.path("a.store")).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let server = dir.serve("b.store");
+    let reason = || {
+        let status = status(&server.origin);
+        status["missing_stores"][0]["reason"].as_str().unwrap().to_owned()
+    };
+    let before = reason();
+    // As long as before, and without what was cut off.
+    file.set_len(64 << 20).unwrap();
+    let start = std::time::Instant::now();
+    while reason() == before {
+        assert!(start.elapsed().as_secs() < 120, "it is looked for at least once a minute");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let (start, after) = ("a.store cannot be served: ", reason());
+    assert!(before.starts_with(start) && after.starts_with(start), "{before} {after}");
 }
 
 pub(crate) fn status(origin: &str) -> Value {

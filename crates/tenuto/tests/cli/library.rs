@@ -1,8 +1,9 @@
 //! Titles in several stores, each as often as is wanted: served by one server, or by none.
 
-use crate::program::{Run, TestDir};
+use crate::program::{Run, TestDir, program};
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
+use std::process::Command;
 
 fn report(run: &Run) -> Value {
     serde_json::from_str(&run.out).expect(&run.err)
@@ -67,10 +68,11 @@ fn titles_leave_a_store_and_a_served_one_goes_on() {
     let server = dir.serve("b.store c.store");
     // An unserved store cannot be written from a served one.
     dir.ok("format alone.store --size 64MiB");
-    let run = dir.run("library a.store alone.store --copies 2 --apply --json");
-    assert_eq!(run.code, Some(1), "{}", run.err);
-    let failed = ["copy film to alone.store: failed", "copy words to alone.store: failed"];
-    assert_eq!(steps(&report(&run)), failed);
+    for words in ["", " --apply", " --apply --json"] {
+        let line = format!("library a.store alone.store --copies 2{words}");
+        dir.fails(&line, 1, "a.store is served, and alone.store is not: nobody can copy between");
+        dir.fails(&line, 1, "hint: start the server that has a.store anew with alone.store beside");
+    }
     assert_eq!(dir.ok("ls alone.store"), "");
 
     let run = dir.run("library b.store c.store --empty a.store --copies 2 --apply --json");
@@ -168,4 +170,76 @@ fn no_copy_is_removed_before_one_that_is_left_was_read_whole() {
     assert_eq!((dir.ok("ls a.store"), dir.ok("ls b.store")), ("one\n".into(), "one\ntwo\n".into()));
     // The good copy repairs the other; then it may go.
     dir.ok("check a.store --replica b.store --repair");
+}
+
+#[test]
+fn a_store_is_not_empty_while_something_is_recorded_into_it() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    let _server = dir.serve("b.store");
+    let made = Command::new("mkfifo").arg(dir.path("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    let words = ["record", "a.store", "news/today", "pipe"];
+    let mut recording = program(&dir.path("")).args(words).spawn().expect("it records");
+    // It waits for its input, and the store has nothing of it yet.
+    let is_listed =
+        || !report(&dir.run("library b.store --empty a.store --json"))["left"][0].is_null();
+    while !is_listed() {
+        assert_eq!(recording.try_wait().unwrap(), None, "it goes on");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(dir.json("library a.store b.store")["done"], json!(true), "nothing else is empty");
+    for words in ["", " --apply"] {
+        let run = dir.run(&format!("library b.store --empty a.store{words} --json"));
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        let left = json!([{"title": "news/today", "copies": 0, "recording_in": "a.store"}]);
+        let report = report(&run);
+        assert_eq!((&report["left"], &report["done"]), (&left, &json!(false)), "{report}");
+    }
+    let run = dir.run("library b.store --empty a.store");
+    let left = "left: 'news/today': it is being recorded into a.store; end the recording, then run \
+                the command again\n0 titles, nothing can be done\n";
+    assert!(run.out.ends_with(left), "{}", run.out);
+    // The end of its input without a byte ends it.
+    drop(std::fs::OpenOptions::new().write(true).open(dir.path("pipe")).unwrap());
+    assert_eq!(recording.wait().unwrap().code(), Some(1));
+    assert_eq!(dir.json("library b.store --empty a.store")["done"], json!(true));
+}
+
+#[test]
+fn a_store_that_is_not_written_to_has_no_copies_that_count() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    dir.ok("format c.store --size 64MiB");
+    dir.write("words.txt", "a file title\n");
+    dir.ok("ingest a.store words.txt --as file --replica b.store");
+    let _server = dir.serve("b.store c.store --access-log log");
+    assert_eq!(dir.json("library a.store b.store --copies 2")["done"], json!(true));
+    assert_eq!(dir.json("info b.store")["write_failure"], Value::Null);
+    let file = std::fs::OpenOptions::new().write(true).open(dir.path("b.store")).unwrap();
+    file.set_len(1 << 20).unwrap();
+    dir.write("more.bin", vec![7; 8 << 20]);
+    assert_eq!(dir.run("ingest b.store more.bin --as file").code, Some(1));
+    let why = dir.json("info b.store")["write_failure"].clone();
+    assert!(why.as_str().is_some_and(|why| dir.ok("info b.store").contains(why)), "{why}");
+
+    let run = dir.run("library a.store b.store --copies 2 --json");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let found = report(&run);
+    assert_eq!((&found["done"], &found["stores"][1]["write_failure"]), (&json!(false), &why));
+    assert_eq!(found["left"], json!([{"title": "words", "copies": 1}]), "{found}");
+    let words = dir.run("library a.store b.store --copies 2").out;
+    assert!(words.contains("b.store: nothing more is written to it, because"), "{words}");
+    // Whole without it: it is named nevertheless, until it is to be emptied.
+    dir.ok("library a.store c.store --copies 2 --apply");
+    let run = dir.run("library a.store b.store c.store --copies 2");
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    let all = "1 title, each in at least 2 other stores: see above what is not well\n";
+    assert!(run.out.ends_with(all), "{}", run.out);
+    let left = dir.json("library a.store c.store --empty b.store --copies 2");
+    assert_eq!((&left["done"], &left["steps"]), (&json!(true), &json!([])), "{left}");
+    let told = || String::from_utf8(dir.read("log")).unwrap();
+    while !told().contains("\"event\":\"disk-write-failed\"") {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }

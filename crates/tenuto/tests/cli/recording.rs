@@ -358,7 +358,7 @@ fn a_served_store_records_and_serves() {
         assert!(Instant::now() < until, "{disk}");
         std::thread::sleep(Duration::from_millis(200));
     }
-    // A signal ends a recording with its report, as of a store that is not served.
+    // A signal ends a recording with its report, as of a store that is not served; so do two.
     assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
     let mut command = program(&dir.path(""));
     command.args(["record", "a.store", "lobby", "pipe", "--silence", "60s", "--json"]);
@@ -369,6 +369,7 @@ fn a_served_store_records_and_serves() {
         assert!(Instant::now() < until, "it is not listed");
         std::thread::sleep(Duration::from_millis(200));
     }
+    stopped.signal("INT");
     stopped.signal("INT");
     let mut report = String::new();
     stopped.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
@@ -980,6 +981,54 @@ fn a_series_goes_on_after_its_program_was_killed() {
     assert!(recorded.len() >= 225 && source.starts_with(&recorded), "{parts:?}");
     assert!(after == source, "{parts:?}");
     assert_eq!(dir.json("check a.store --scrub")["clean"], json!(true));
+}
+
+/// A key that is held sends signal after signal.
+#[test]
+fn a_second_signal_does_not_interrupt_the_end_of_a_recording() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    for (title, signals) in [("one", ["TERM", "TERM"]), ("two", ["INT", "TERM"])] {
+        let mut command = program(&dir.path(""));
+        command.args(["record", "a.store", title, "-", "--json", "--part", "3s"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut recording = Running(command.spawn().unwrap());
+        let mut pipe = recording.0.stdin.take().expect("piped");
+        pipe.write_all(&dir.read("live.ts")).unwrap();
+        assert_eq!(events(&mut recording).next().expect("a part")["event"], json!("part"));
+        signals.iter().for_each(|signal| recording.signal(signal));
+        let mut report = String::new();
+        recording.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+        assert_eq!(recording.0.wait().unwrap().code(), Some(0), "{title}");
+        let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+        assert_eq!((&report["end"], &report["folder"]), (&json!("stopped"), &json!(title)));
+    }
+}
+
+/// The server of a series is killed: what it had recorded is reported.
+#[test]
+fn a_series_whose_server_is_killed_has_a_report() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    let mut server = dir.serve("");
+    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
+    let mut command = program(&dir.path(""));
+    command.args("record a.store hall pipe --part 3s --silence 60s --json".split(' '));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut recording = Running(command.spawn().unwrap());
+    let mut pipe = fs::OpenOptions::new().write(true).open(dir.path("pipe")).unwrap();
+    pipe.write_all(&dir.read("live.ts")).unwrap();
+    let told: Vec<_> = events(&mut recording).take(2).collect();
+    server.child.kill().unwrap();
+    let mut report = String::new();
+    recording.0.stdout.take().unwrap().read_to_string(&mut report).unwrap();
+    assert_eq!(recording.0.wait().unwrap().code(), Some(1));
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!((&report["end"], &report["folder"]), (&json!("failed"), &json!("hall")));
+    assert_eq!(report["error"]["code"], json!("server-lost"), "{report}");
+    let least = told.iter().map(|it| it["title"]["bytes"].as_u64().unwrap()).sum();
+    let bytes = report["bytes"].as_u64();
+    assert!(report["parts"].as_u64() >= Some(2) && bytes >= Some(least), "{report}");
 }
 
 /// Old parts make room for new ones when the store is full, and go when their time has passed;
