@@ -84,6 +84,7 @@ pub fn run_transfers(
 ) -> Result<ExperimentReport, MeterError> {
     let dir = config.out.as_deref();
     config.alarm.check()?;
+    config.alarm.check_length(SECOND, config.duration, "--duration")?;
     let runs = TransferRuns { plan: plan(config)?, config };
     let metrics = MetricsServer::open(config.metrics, observer)?;
     record::prepare(dir)?;
@@ -102,6 +103,9 @@ pub fn run_transfers(
     // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let outcome = outcome?;
+    if outcome.complete && outcome.took >= plan.duration {
+        alarm.look_at_end(plan.duration);
+    }
     let mut summary = summary(&runs, &outcome);
     summary["threshold"] = alarm.json();
     record::add_log(&mut summary, &written);
@@ -114,7 +118,8 @@ pub fn run_transfers(
         target.check_whole()?;
         check_valid(&outcome)?;
         record::check_log(written.as_ref())?;
-        alarm.check_held()
+        alarm.check_held()?;
+        alarm.check_seen()
     });
     Ok(ExperimentReport { summary, text, verdict })
 }

@@ -88,24 +88,6 @@ fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
     dir.fails(&format!("{line} --out monday"), 1, "monday is not empty");
 }
 
-/// Frames of 5 s, of which clients buffer 43 s: a run of a minute shows nothing. The disk delivers
-/// 88.8 Mb/s for 20 minutes, which is 59 streams.
-#[test]
-fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
-    let dir = TestDir::new();
-    let on = "--profile mpeg-1.5 --target sim:st39183w";
-    let found = dir.json(&format!("meter capacity {on} --confirm 30min"));
-    assert_eq!((&found["streams"], &found["confirmed"]), (&59.into(), &true.into()), "{found}");
-    assert_eq!(found["burst"], serde_json::Value::Null);
-    // No frame is late yet, but all wait longer and longer.
-    let run = dir.run(&format!("meter run {on} --streams 61 --duration 10min --json"));
-    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
-    assert_eq!((&report["late"], &report["backlog_grows"]), (&0.into(), &true.into()), "{report}");
-    assert_eq!(run.code, Some(3));
-    let short = dir.run(&format!("meter run {on} --streams 61 --duration 1min"));
-    assert!(short.err.contains("too short to show that streams are held"), "{}", short.err);
-}
-
 /// Six hours: what the search found in a confirming run of 23 minutes is held, and no more.
 #[test]
 fn a_long_run_does_not_contradict_the_capacity_that_was_found() {
@@ -204,7 +186,7 @@ fn transfers_are_told_of_and_watched_while_they_run() {
     let said = &below["threshold"];
     assert_eq!(said["crossings"][0]["below"], true, "{said}");
     assert!(
-        dir.json(&format!("{line} --threshold 1kbps"))["threshold"]["crossings"]
+        dir.json(&format!("{line} --threshold 1kbps --threshold-window 100ms"))["threshold"]["crossings"]
             .as_array()
             .is_some_and(Vec::is_empty)
     );
@@ -560,6 +542,57 @@ fn a_study_says_what_is_so_and_leaves_nothing() {
     dir.fails("meter study nodes --target films", 2, "--second");
     dir.fails("meter study writes --target films --size 1MiB", 2, "make --size larger");
     dir.fails("meter study writes", 2, "--target is missing");
+}
+
+/// A gate of which nothing was compared would be open to every storage.
+#[test]
+fn a_threshold_whose_window_is_longer_than_the_run_is_refused() {
+    let dir = TestDir::new();
+    let longer = "--threshold would never be checked: its window of";
+    let abr = "meter run --profile abr-hd --target sim:ssd-sata --threshold 99Gbps";
+    let ramp = "meter ramp ebu-single-read --target sim:ssd-sata --threshold 400Gbps";
+    let transfers =
+        "meter transfers --profile ebu3362-read --target sim:ssd-sata --threshold 99Gbps";
+    dir.write(
+        "gate.toml",
+        "[[group]]\nname = \"play\"\nprofile = \"abr-hd\"\ntarget = \"sim:ssd-sata\"\n\
+         streams = 1\nthreshold = \"99Gbps\"\n",
+    );
+    for (line, words) in [
+        (
+            format!("{abr} --duration 40s"),
+            "48.0 s is longer than 40.0 s\nhint: take a --duration of 48.0 s",
+        ),
+        (
+            format!("{ramp} --step 5s --threshold-window 10s"),
+            "hint: take a --step of 10.0 s at least",
+        ),
+        (
+            format!("{transfers} --duration 5s --threshold-window 10s"),
+            "a --threshold-window of 5.0 s",
+        ),
+        ("meter run gate.toml --duration 40s".to_owned(), "group play: --threshold would never"),
+    ] {
+        dir.fails(&line, 2, words);
+        dir.fails(&line, 2, longer);
+    }
+    // As long as the window, and where the program chooses the length, it is compared.
+    for line in [
+        format!("{abr} --duration 48s"),
+        format!("{abr} --threshold-window 15min"),
+        format!("{ramp} --step 10s --threshold-window 10s"),
+        format!("{transfers} --duration 10s --threshold-window 10s"),
+        "meter run gate.toml".to_owned(),
+    ] {
+        let run = dir.run(&line);
+        assert_eq!(run.code, Some(3), "{line}: {}", run.err);
+    }
+    assert_eq!(dir.run("meter run gate.toml --out job").code, Some(3));
+    dir.fails("meter compare job job", 1, "compare a group of the job: job/runs/001-play");
+    // Who makes one transfer is done before the window is full.
+    let over = dir.run(&format!("{transfers} --duration 10s --transfers 1"));
+    assert_eq!(over.code, Some(5), "{}", over.err);
+    assert!(over.err.contains("--threshold was not checked once"), "{}", over.err);
 }
 
 #[test]
