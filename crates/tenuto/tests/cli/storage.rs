@@ -88,6 +88,61 @@ fn a_run_in_virtual_time_is_always_the_same_and_leaves_a_report() {
     dir.fails(&format!("{line} --out monday"), 1, "monday is not empty");
 }
 
+/// Frames of 5 s, of which clients buffer 43 s: a run of a minute shows nothing. The disk delivers
+/// 88.8 Mb/s for 20 minutes, which is 59 streams.
+#[test]
+fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
+    let dir = TestDir::new();
+    let on = "--profile mpeg-1.5 --target sim:st39183w";
+    let found = dir.json(&format!("meter capacity {on} --confirm 30min"));
+    assert_eq!((&found["streams"], &found["confirmed"]), (&59.into(), &true.into()), "{found}");
+    assert_eq!(found["burst"], serde_json::Value::Null);
+    // No frame is late yet, but all wait longer and longer.
+    let run = dir.run(&format!("meter run {on} --streams 61 --duration 10min --json"));
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!((&report["late"], &report["backlog_grows"]), (&0.into(), &true.into()), "{report}");
+    assert_eq!(run.code, Some(3));
+    let short = dir.run(&format!("meter run {on} --streams 61 --duration 1min"));
+    assert!(short.err.contains("too short to show that streams are held"), "{}", short.err);
+}
+
+/// Disks without a cache. A client of `abr-hd` waits for 48 s before a segment is late, so that the
+/// first runs of a search are not late for that long, however little comes.
+#[test]
+fn a_disk_without_a_cache_has_no_burst() {
+    let dir = TestDir::new();
+    for (profile, disk) in
+        [("abr-hd", "st39183w"), ("abr-uhd", "st39183w"), ("mpeg-1.5", "atlas-iv")]
+    {
+        let line = format!("meter capacity --profile {profile} --target sim:{disk} --confirm 1h");
+        let found = dir.json(&line);
+        assert_eq!(found["burst"], serde_json::Value::Null, "{profile} on {disk}: {found}");
+    }
+}
+
+/// The bound is one of rounds, of which each has a frame of every stream.
+#[test]
+fn the_certainty_of_a_rule_on_rounds_counts_rounds() {
+    let dir = TestDir::new();
+    let line = "meter capacity --profile xdcam422 --target sim:ssd-sata --max-streams 8";
+    let found =
+        dir.ok(&format!("{line} --duration 20s --confirm 20s --rule one-late-round-of-100"));
+    assert!(found.contains("of rounds late, of 1500, none late"), "{found}");
+}
+
+/// Nearly every frame is late, so that none can wait longer than those before.
+#[test]
+fn late_frames_hide_whether_a_backlog_grows() {
+    let dir = TestDir::new();
+    for (streams, grows) in [(8, serde_json::Value::Null), (2, false.into())] {
+        let line =
+            format!("meter run --profile xdcam422 --streams {streams} --target sim:hdd-20tb");
+        let run = dir.run(&format!("{line} --duration 1min --json"));
+        let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(report["backlog_grows"], grows, "{report}");
+    }
+}
+
 /// Six hours: what the search found in a confirming run of 23 minutes is held, and no more.
 #[test]
 fn a_long_run_does_not_contradict_the_capacity_that_was_found() {
