@@ -13,6 +13,11 @@ fn a_disk_of_ones_own_is_described_and_planned_with() {
     for line in ["revolution       11.11 ms (5400 rpm)", "\nseeks\n", "\nzones\n", "Exos X20"] {
         assert!(page.contains(line), "{line} is missing in {page}");
     }
+    // As docs/concepts/disks.md cites them.
+    let theirs = dir.ok("disk models hdd-20tb");
+    for longest in ["24.89 ms", "31.80 ms", "53.89 ms"] {
+        assert!(theirs.contains(longest), "{longest} is missing in {theirs}");
+    }
     let streams = |model: &str| {
         let plan = dir.json(&format!("plan --model {model} --rate 5.55Mbps"));
         let row = plan["rows"][6].clone();
