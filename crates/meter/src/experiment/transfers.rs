@@ -18,7 +18,7 @@ use crate::observer::Observer;
 use crate::profiles::Profile;
 use crate::progress::RunProgress;
 use crate::report::times_json;
-use crate::target::{FileSet, Layout};
+use crate::target::{self, FileSet, Layout};
 use crate::transfers::{
     self, CountedLog, Length, LiveTally, TransferMix, TransferRow, TransferRowKey,
     TransfersOutcome, TransfersPlan,
@@ -253,14 +253,22 @@ pub(super) fn attempt(
     let tally = observer.wants_figures().then(|| LiveTally::new(plan));
     let mut metered = Metered { log, live };
     let mut counted = CountedLog { log: &mut metered, tally: tally.as_ref() };
+    let mut stopped = false;
     let mut shown = |progress: RunProgress| {
         let figures = tally.as_ref().and_then(|tally| tally.figures(&progress));
         figures.into_iter().for_each(|figures| observer.figures(&[figures]));
-        go_on(progress)
+        let goes_on = go_on(progress);
+        stopped |= !goes_on;
+        goes_on
     };
     let outcome = transfers::run(plan, &mut *port, &mut counted, &mut shown);
+    let waited = !stopped && outcome.as_ref().is_ok_and(|outcome| !outcome.complete);
     // Closed before an error is returned, because operations may still be in flight.
-    let stuck = close_port(port, observer.stop());
+    let stuck = match waited {
+        // The run has waited for the storage already.
+        true => target::close_port(port, &|| Duration::ZERO),
+        false => close_port(port, observer.stop()),
+    };
     Ok(TransfersOutcome { stuck, ..outcome? })
 }
 
