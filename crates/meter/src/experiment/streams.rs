@@ -462,7 +462,16 @@ impl StreamRuns {
         length: Duration,
     ) -> Result<StreamsPlan, MeterError> {
         let StreamsConfig { profile, buffer, .. } = &self.config;
-        let mut plan = StreamsPlan::new(profile, share, *buffer, length, self.part_of(shape))?;
+        let plan = StreamsPlan::new(profile, share, *buffer, length, self.part_of(shape));
+        let mut plan = plan.map_err(|error| match error {
+            // Frames that are there do not become more with a larger --size.
+            PlanError::TooFew { files, streams } if self.config.target.existing => {
+                let frames = show::count(files, "frame");
+                MeterError::usage(format!("{frames} cannot be divided among {streams} streams"))
+                    .hint("take fewer --streams, or a directory with more frames of these names")
+            }
+            error => error.into(),
+        })?;
         // Agents have a part of the streams each, for which there has to be room.
         plan.streams = streams;
         Ok(plan)

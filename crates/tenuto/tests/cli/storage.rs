@@ -47,6 +47,15 @@ fn a_size_that_is_too_small_or_not_used_is_told() {
         dir.fails(&format!("{line} {options}"), 2, words);
     }
     assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    dir.write("tiny", "x".repeat(100));
+    let tiny = "meter run --profile xdcam422 --target tiny --duration 1s";
+    dir.fails(tiny, 2, "a target without a whole page of 4 KiB is too small for 1 stream");
+    // Frames that are there do not become more with a larger --size.
+    std::fs::create_dir(dir.path("shot")).unwrap();
+    (0..3).for_each(|frame| dir.write(&format!("shot/{frame}.xd"), "x".repeat(250_000)));
+    let frames = "meter run --profile xdcam422 --layout file-per-frame --target shot --names %d.xd \
+                  --existing --streams 5 --duration 1s";
+    dir.fails(frames, 2, "3 frames cannot be divided among 5 streams\nhint: take fewer --streams");
     let note = "note: --size is for files that are made: all of sim:ssd-sata is used\n";
     for line in [
         "meter run --profile xdcam422 --duration 1s --target sim:ssd-sata",
