@@ -304,7 +304,7 @@ mod tests {
         std::fs::write(&path, SECRET).unwrap();
         let set = |mode| {
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))
-                .unwrap()
+                .unwrap();
         };
         set(0o604);
         let exposed = format!("{shown}: it can be read by other users; chmod 600 {shown}");
