@@ -67,10 +67,11 @@ impl ReadCost {
         self.cycle(streams, stream).map(|cycle| stream.bytes_in(cycle))
     }
 
-    /// The largest number of streams for which a cycle exists, by eq. 5: S_max < r0 / R.
+    /// The number of streams that no service cycle exceeds, by eq. 5: S_max = r0 / R. As many as
+    /// that in whole take all of r0, and so have a cycle only where a read costs no more than its
+    /// transfer.
     pub fn streams(&self, stream: BitRate) -> u64 {
-        // The inequality is strict: streams that need all of r0 leave no time for t0.
-        self.r0.0.saturating_sub(1).checked_div(stream.0).unwrap_or(0)
+        ratio(self.r0, stream)
     }
 }
 
@@ -119,6 +120,8 @@ mod tests {
             assert!(gap < Duration::from_micros(1), "{streams}: {busy:?} in {cycle:?}");
         }
         assert_eq!(cost.cycle(24, stream), None);
+        // A whole number of streams of all of r0, as transfer alone counts them.
+        assert_eq!(cost.streams(BitRate(20_000_000)), 5);
     }
 
     #[test]

@@ -157,6 +157,9 @@ struct CapacityState<'a> {
     demand: Demand,
     // Bytes reserved for second pieces in the sockets of viewers.
     second_pieces: u64,
+    // Viewers of one slot who are evaluated as one request: they ask at the same time, so that all
+    // of them are admitted where their sum fits, and one evaluation is enough.
+    together: u32,
     result: CapacityResult,
 }
 
@@ -167,6 +170,7 @@ impl<'a> CapacityState<'a> {
             disk: Forecast::new(DiskBooks::default(), WindowPlan::default(), Moment::ZERO),
             demand: Demand::default(),
             second_pieces: 0,
+            together: sim.arrivals,
             result: CapacityResult::default(),
         }
     }
@@ -187,15 +191,29 @@ impl<'a> CapacityState<'a> {
             early: 0,
         };
         let before = self.result.streams;
-        for _ in 0..sim.arrivals {
+        let mut waiting = sim.arrivals;
+        while waiting > 0 {
+            let together = self.together.min(waiting);
             self.demand.begin(slot);
-            for track in self.tracks() {
-                self.demand.add_track(timing.pieces(*track, 0));
+            for number in 0..together {
+                for track in self.tracks(number) {
+                    self.demand.add_track(timing.pieces(*track, 0));
+                }
             }
             // An idle disk has been free for some time, but reading cannot begin in the past.
             let supply = sim.supply(self.disk.free_at().max(origin));
-            match self.fits(&supply) {
-                Ok(plan) => self.admit(plan, timing),
+            let fits = match together {
+                1 => self.fits(&supply),
+                more => self.fits_with(&supply, sim.reserve * u64::from(more)),
+            };
+            match fits {
+                Ok(plan) => {
+                    self.admit(plan, timing, together);
+                    waiting -= together;
+                    self.together = (together * 2).min(sim.arrivals);
+                }
+                // Fewer of them may fit, or all with less in their sockets.
+                Err(_) if together > 1 => self.together = together / 2,
                 Err(resource) => {
                     // The next one waits in turn, so one refusal answers the rest.
                     self.result.short_of = Some(resource);
@@ -206,8 +224,9 @@ impl<'a> CapacityState<'a> {
         self.result.streams > before
     }
 
-    // Whether the demand fits. Where memory is short, the sockets of the newcomer are given one
-    // piece at a time, and then those of all. If it does not fit even so, theirs stay as they are.
+    // Whether the demand of one viewer fits. Where memory is short, the sockets of the newcomer
+    // are given one piece at a time, and then those of all. If it does not fit even so, theirs stay
+    // as they are.
     fn fits(&mut self, supply: &Supply<'_>) -> Result<WindowPlan, Resource> {
         let fits = self.fits_beside(supply);
         let narrows = self.sim.narrows_sockets && self.second_pieces > 0;
@@ -241,21 +260,22 @@ impl<'a> CapacityState<'a> {
         }
     }
 
-    // The tracks of the next viewer.
-    fn tracks(&self) -> &'a [TrackPieces<'a>] {
-        let viewer = usize::try_from(self.result.streams).unwrap_or(0);
+    // The tracks of the viewer with this number among those who come next.
+    fn tracks(&self, number: u32) -> &'a [TrackPieces<'a>] {
+        let viewer = usize::try_from(self.result.streams + u64::from(number)).unwrap_or(0);
         &self.sim.viewers[viewer % self.sim.viewers.len()]
     }
 
-    fn admit(&mut self, plan: WindowPlan, timing: PlayoutClock) {
-        let tracks = self.tracks();
+    fn admit(&mut self, plan: WindowPlan, timing: PlayoutClock, together: u32) {
         let Self { sim, disk, demand, .. } = self;
         disk.admit(plan, demand, sim.slot);
-        self.second_pieces += demand.reserve - sim.reserve / SEND_WINDOW;
-        for track in tracks {
-            self.disk.add_stream(timing.pieces(*track, 0));
+        self.second_pieces += demand.reserve - sim.reserve / SEND_WINDOW * u64::from(together);
+        for number in 0..together {
+            for track in self.tracks(number) {
+                self.disk.add_stream(timing.pieces(*track, 0));
+            }
         }
-        self.result.streams += 1;
+        self.result.streams += u64::from(together);
     }
 }
 

@@ -8,9 +8,12 @@
 //! ```
 //!
 //! A number of streams that is too much for a storage of one speed misses its deadlines as soon as
-//! the clients' buffers are empty. One that was delivered for much longer than that, and later was
-//! not, used something that was used up.
+//! the clients' buffers are empty. One for which clearly more came than the sustained rate, by more
+//! than all buffers hold, and for which later that did not come, used something that was used up.
+//! What counts is what was delivered: no frame is late before a client has waited for the time of
+//! its buffer.
 
+use std::ops::Range;
 use std::time::Duration;
 use units::ByteCount;
 
@@ -44,33 +47,48 @@ pub(crate) fn burst(
     each: u64,
     allowed: Duration,
 ) -> Option<Burst> {
+    // Within 5 % the search may be wrong rather than the storage fast.
+    let clearly_above = held + (held / 20).max(1);
+    let (each, sustained) = (i128::from(each), i128::from(each) * i128::from(held));
+    let clear = each * i128::from(clearly_above);
     let fast = runs.iter().enumerate().filter(|(number, run)| {
-        let above = run.streams.saturating_sub(held);
-        // Within 5 % the search may be wrong rather than the storage fast.
-        let clear = above > (held / 20).max(1);
-        // Twice what the buffers bridge at this overload.
-        let bridged = allowed * 2 * held.max(1) / above.max(1) + Duration::from_secs(1);
         let later = runs[number + usize::from(run.held)..].iter();
         let failed_later = later.clone().any(|later| !later.held && later.streams <= run.streams);
-        clear && run.in_time > bridged && failed_later
+        if run.streams <= clearly_above || !failed_later {
+            return false;
+        }
+        let in_time = usize::try_from(run.in_time.as_secs()).unwrap_or(usize::MAX);
+        let (_, beyond) = most_beyond(&run.seconds[..in_time.min(run.seconds.len())], clear);
+        // A second more than the buffers hold, because what comes is counted by the second.
+        let held_back = (allowed + Duration::from_secs(1)).as_millis();
+        let buffers = each
+            * i128::from(run.streams)
+            * i128::try_from(held_back).unwrap_or(i128::MAX / each.max(1));
+        beyond * 1000 > buffers
     });
     let streams = fast.map(|(_, run)| run.streams).max()?;
-    let sustained = i128::from(each) * i128::from(held);
     let seconds: Vec<u64> = runs.iter().flat_map(|run| &run.seconds).copied().collect();
-    // The stretch with the largest sum beyond the sustained rate (Kadane's algorithm).
-    let (mut best, mut sum, mut begun) = ((0, 0), 0, 0);
-    for (second, bytes) in (1_u64..).zip(&seconds) {
-        sum += i128::from(*bytes) - sustained;
+    let (stretch, _) = most_beyond(&seconds, clear);
+    let lasted = Duration::from_secs(stretch.len() as u64);
+    let bytes: i128 = seconds[stretch].iter().map(|bytes| i128::from(*bytes) - sustained).sum();
+    Some(Burst { streams, bytes: ByteCount(u64::try_from(bytes).ok()?), lasted })
+}
+
+/// The first stretch of seconds with the largest sum of bytes beyond `rate` per second, and that
+/// sum (Kadane's algorithm).
+fn most_beyond(seconds: &[u64], rate: i128) -> (Range<usize>, i128) {
+    let (mut best, mut most, mut sum, mut begun) = (0..0, 0, 0, 0);
+    for (second, bytes) in seconds.iter().enumerate() {
+        sum += i128::from(*bytes) - rate;
         if sum <= 0 {
-            (sum, begun) = (0, second);
+            (sum, begun) = (0, second + 1);
         }
-        // The first such stretch: what follows at the sustained rate does not belong to it.
-        if sum > best.0 {
-            best = (sum, second - begun);
+        // What follows at the same sum does not belong to it.
+        if sum > most {
+            (best, most) = (begun..second + 1, sum);
         }
     }
-    let bytes = ByteCount(u64::try_from(best.0).unwrap_or(u64::MAX));
-    Some(Burst { streams, bytes, lasted: Duration::from_secs(best.1) })
+    (best, most)
 }
 
 #[cfg(test)]
@@ -97,5 +115,19 @@ mod tests {
         // An overload that the buffers bridge for a time.
         let overload = run(44, false, 6, &[40; 10]);
         assert_eq!(burst(&[overload, slow], 40, 1, allowed), None);
+    }
+
+    /// Segments of 6 s and buffers of 48 s: no frame of 64 streams can be late before 48 s,
+    /// although a disk that sustains 18 delivers no more for them.
+    #[test]
+    fn what_still_waits_in_long_buffers_is_no_burst() {
+        let allowed = Duration::from_secs(48);
+        let overload = run(64, false, 48, &[18; 60]);
+        let confirmed = run(18, true, 3600, &[18; 3600]);
+        assert_eq!(burst(&[overload.clone(), confirmed.clone()], 18, 1, allowed), None);
+        // What is left between a whole number of streams and the next adds up in hours.
+        let nearly = run(19, false, 3000, &[1999; 3600]);
+        let confirmed = run(19, true, 3600, &[1950; 3600]);
+        assert_eq!(burst(&[nearly, confirmed], 19, 100, allowed), None);
     }
 }

@@ -10,7 +10,7 @@ use super::target::OpenTarget;
 use crate::capacity::{Burst, HoldRule, Search, SearchResult, SearchStep};
 use crate::error::MeterError;
 use crate::observer::Observer;
-use crate::report::{TextTable, facts, late};
+use crate::report::{TextTable, facts, late, late_rounds};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -148,12 +148,12 @@ impl CapacityResult<'_> {
             let more = if short { "; a day may show more: --confirm 24h" } else { "" };
             lines.push(("confirmed", format!("in a run of {took}{more}")));
             // The rule decides what is counted, and the bound is a share of that.
-            let unit = if *rule == HoldRule::Strict { "frames" } else { "rounds" };
             let share = percent(rule.certainty(outcome));
-            lines.push((
-                "certainty",
-                format!("95 %: no more than {share} of {unit} late, of {}", late(outcome)),
-            ));
+            let seen = match rule {
+                HoldRule::Strict => format!("frames late, of {}", late(outcome)),
+                HoldRule::OneLateRoundOf100 => format!("rounds late, of {}", late_rounds(outcome)),
+            };
+            lines.push(("certainty", format!("95 %: no more than {share} of {seen}")));
             lines.push(("read by", outcome.method.clone()));
         }
         lines.extend(self.burst_text().map(|text| ("burst", text)));

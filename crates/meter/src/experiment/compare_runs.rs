@@ -99,8 +99,17 @@ impl RunDirectory {
             .and_then(|seconds| seconds.iter().map(second).collect::<Option<Vec<Second>>>());
         let seconds = seconds.ok_or_else(|| {
             let path = self.dir.join("summary.json");
-            MeterError::new(format!("{} has no seconds to compare", path.display()))
-                .hint("name a directory that `meter run --out` made")
+            let groups = self.summary["groups"].as_array();
+            let error = MeterError::new(format!("{} has no seconds to compare", path.display()));
+            match groups.and_then(|groups| groups.first()).and_then(|group| group["name"].as_str())
+            {
+                // A job has its seconds group by group.
+                Some(group) => {
+                    let group = self.dir.join("runs").join(format!("001-{group}"));
+                    error.hint(format!("compare a group of the job: {}", group.display()))
+                }
+                None => error.hint("name a directory that `meter run --out` made"),
+            }
         })?;
         Ok(FigureSeries::of_seconds(&seconds))
     }

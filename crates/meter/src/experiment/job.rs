@@ -231,7 +231,11 @@ fn runs_of(
         };
         all.push((StreamRuns::new(&streams_config, observer).map_err(of)?, streams));
     }
-    // All groups run for as long as the one with the longest buffers needs.
+    // On agents a threshold is refused whatever its window.
+    for ((runs, _), spec) in all.iter_mut().zip(specs).filter(|_| config.agents.is_none()) {
+        runs.make_room_for(&alarm_of(spec)).map_err(|error| about_group(&spec.name, error))?;
+    }
+    // All groups run for as long as the one with the longest buffers or window needs.
     let length = all.iter().map(|(runs, _)| runs.length).max().unwrap_or_default();
     for (number, (runs, _)) in (0..).zip(&mut all) {
         (runs.length, runs.set) = (length, number);
@@ -282,6 +286,15 @@ fn target_of(config: &JobConfig, spec: &GroupSpec) -> TargetSpec {
     }
 }
 
+fn alarm_of(spec: &GroupSpec) -> RateAlarmConfig {
+    let keys = &spec.keys;
+    RateAlarmConfig {
+        rate: keys.threshold,
+        window: keys.threshold_window,
+        each: keys.threshold_each.unwrap_or(false),
+    }
+}
+
 /// Opens the targets and plans the groups, those of one simulated disk together.
 fn prepare(
     all: Vec<(StreamRuns, u32)>,
@@ -325,12 +338,7 @@ fn prepare(
         let dir = record::run_directory(dir, number + 1, name)?;
         let log = RunLog::open(dir.as_deref(), spec.is_simulated())?;
         let sample = Arc::default();
-        let keys = &specs[number].keys;
-        let alarm = RateAlarmConfig {
-            rate: keys.threshold,
-            window: keys.threshold_window,
-            each: keys.threshold_each.unwrap_or(false),
-        };
+        let alarm = alarm_of(&specs[number]);
         let group = JobGroup { number, name: name.clone(), runs, plan, alarm, log, dir, sample };
         match (target, joined) {
             (Some(target), _) => units.push(JobUnit { groups: vec![group], target }),
@@ -454,8 +462,17 @@ fn run_unit(
             !thread.is_stopped() && !thread.failed.load(Ordering::Relaxed)
         };
         let measured = runs.measure(&target, &mut together, Some(gate), &mut go_on, &thread);
-        let of_alarm = |alarm: &RateAlarm<'_>| (alarm.json(), alarm.check_held());
-        measured.map(|all| all.into_iter().zip(alarms.iter().map(of_alarm)).collect::<Vec<_>>())
+        let with_alarm = |(measured, alarm): (Measured, &RateAlarm<'_>)| {
+            if measured.outcome.complete {
+                alarm.look_at_end(runs.length);
+            }
+            let held = alarm.check_held().and_then(|()| match measured.outcome.complete {
+                true => alarm.check_seen(),
+                false => Ok(()),
+            });
+            (measured, (alarm.json(), held))
+        };
+        measured.map(|all| all.into_iter().zip(&alarms).map(with_alarm).collect::<Vec<_>>())
     };
     let measured = measured.map_err(|error| {
         thread.failed.store(true, Ordering::Relaxed);

@@ -59,6 +59,9 @@ pub fn run_ramp(
 ) -> Result<ExperimentReport, MeterError> {
     config.target.check()?;
     config.alarm.check()?;
+    for step in config.script.steps(config.step_length, config.seed).take(1) {
+        config.alarm.check_length(SECOND, step.length, "--step")?;
+    }
     let metrics = MetricsServer::open(config.metrics, observer)?;
     record::prepare(config.out.as_deref())?;
     let mix = mix(config)?;
@@ -74,7 +77,14 @@ pub fn run_ramp(
                 // A storage that answers nothing would keep the ramp busy for the remaining hours.
                 let gone = outcome.failed > 0 && outcome.sum(|_| true).blocks == 0;
                 let complete = outcome.complete && !gone;
-                let (threshold, held) = (alarm.json(), alarm.check_held());
+                if complete && outcome.took >= step.length {
+                    alarm.look_at_end(step.length);
+                }
+                let held = alarm.check_held().and_then(|()| match complete {
+                    true => alarm.check_seen(),
+                    false => Ok(()),
+                });
+                let threshold = alarm.json();
                 done.push(StepResult { step, outcome, threshold, held });
                 complete
             }

@@ -9,7 +9,7 @@ use crate::threshold::{Crossing, Threshold, ThresholdWatch};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
-use units::show::count;
+use units::show::{self, count};
 use units::{BitRate, ByteCount};
 
 /// The threshold below which a run raises an alarm.
@@ -36,6 +36,34 @@ impl RateAlarmConfig {
             return Err(MeterError::usage("--threshold-window: no rate has a mean of no time"));
         }
         Ok(())
+    }
+
+    /// The time over which the mean is taken, where clients buffer for `buffer`. `None` without an
+    /// alarm.
+    pub(super) fn window(&self, buffer: Duration) -> Option<Duration> {
+        self.rate.map(|_| self.window.unwrap_or(buffer))
+    }
+
+    /// Refuses a run of `length` without a single full window, in which clients buffer for
+    /// `buffer`. `longer` is the option that sets the length.
+    pub(super) fn check_length(
+        &self,
+        buffer: Duration,
+        length: Duration,
+        longer: &str,
+    ) -> Result<(), MeterError> {
+        let Some(window) = self.window(buffer).filter(|window| *window > length) else {
+            return Ok(());
+        };
+        let (least, most) =
+            (show::length(window.as_secs_f64()), show::length(length.as_secs_f64()));
+        let message = format!(
+            "--threshold would never be checked: its window of {least} is longer than {most}"
+        );
+        let hint = format!(
+            "take a {longer} of {least} at least, or a --threshold-window of {most} at most"
+        );
+        Err(MeterError::usage(message).hint(hint))
     }
 }
 
@@ -78,9 +106,10 @@ impl<'a> RateAlarm<'a> {
         streams: u32,
         observer: &'a dyn Observer,
     ) -> Self {
-        let RateAlarmConfig { rate, window, each } = *config;
+        let RateAlarmConfig { rate, each, .. } = *config;
         let armed = rate.map(|rate| {
-            let threshold = Threshold { rate, window: window.unwrap_or(buffer) };
+            let window = config.window(buffer).unwrap_or(buffer);
+            let threshold = Threshold { rate, window };
             // One watch for all streams together, or one for each.
             let count = if each { streams } else { 1 };
             let watches = (0..count).map(|_| ThresholdWatch::new(threshold)).collect();
@@ -115,6 +144,19 @@ impl<'a> RateAlarm<'a> {
         }
     }
 
+    /// Looks at the end of a complete run of `length`, where no look found a full window before: a
+    /// run as long as the window is over with its last operation, a little earlier.
+    pub(super) fn look_at_end(&self, length: Duration) {
+        let Some(armed) = &self.armed else { return };
+        for (stream, watch) in armed.watches.borrow_mut().iter_mut().enumerate() {
+            if watch.least().is_none()
+                && let Some(crossing) = watch.look(length)
+            {
+                self.report(armed, stream, &crossing);
+            }
+        }
+    }
+
     fn report(&self, armed: &Armed, stream: usize, crossing: &Crossing) {
         let mut event = armed.object(stream, crossing);
         event["event"] = json!("threshold");
@@ -141,14 +183,26 @@ impl<'a> RateAlarm<'a> {
 
     /// Refuses a run whose rate fell below the threshold.
     pub(super) fn check_held(&self) -> Result<(), MeterError> {
-        let below = |armed: &&Armed| {
-            let watches = armed.watches.borrow();
-            watches.iter().flat_map(ThresholdWatch::crossings).any(|crossing| crossing.below)
-        };
-        self.armed.as_ref().filter(below).map_or(Ok(()), |armed| {
-            let rate = armed.threshold.rate;
-            Err(MeterError::not_held(format!("not held: the rate fell below {rate}")))
-        })
+        let Some(armed) = &self.armed else { return Ok(()) };
+        let (watches, rate) = (armed.watches.borrow(), armed.threshold.rate);
+        if watches.iter().flat_map(ThresholdWatch::crossings).any(|crossing| crossing.below) {
+            return Err(MeterError::not_held(format!("not held: the rate fell below {rate}")));
+        }
+        Ok(())
+    }
+
+    /// Refuses a complete run that was over before its rate could be compared with the threshold.
+    pub(super) fn check_seen(&self) -> Result<(), MeterError> {
+        let Some(armed) = &self.armed else { return Ok(()) };
+        if armed.watches.borrow().iter().any(|watch| watch.least().is_none()) {
+            let window = time(armed.threshold.window);
+            let message =
+                format!("not valid: --threshold was not checked once in its window of {window}");
+            return Err(MeterError::new(message)
+                .hint("make the run longer, or take a shorter --threshold-window")
+                .invalid());
+        }
+        Ok(())
     }
 
     /// The threshold and all crossings, for a summary; null without a threshold.

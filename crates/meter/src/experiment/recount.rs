@@ -227,7 +227,7 @@ fn object(run: &RecountedRun) -> Value {
         "late_by_meter": counted.late_by_meter,
         "failed": counted.failed,
         "never_came": counted.never,
-        "backlog_grows": run.outcome.backlog_growth.is_some(),
+        "backlog_grows": run.outcome.grows(),
         "bytes_read": counted.bytes.get(&OperationKind::Read).copied().unwrap_or(0),
         "bytes_written": counted.bytes.get(&OperationKind::Write).copied().unwrap_or(0),
         "longest_response": Duration::from_nanos(counted.longest_response).as_secs_f64(),

@@ -211,7 +211,7 @@ pub(super) fn outcome_json(outcome: &StreamsOutcome) -> Value {
         "failed": outcome.failed,
         "never_came": outcome.never,
         "stuck": outcome.stuck,
-        "backlog_grows": outcome.backlog_growth.is_some(),
+        "backlog_grows": outcome.grows(),
         "rounds": outcome.rounds,
         "late_rounds": outcome.late_rounds,
         "round_time": round_spread(outcome),

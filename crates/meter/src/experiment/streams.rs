@@ -109,11 +109,18 @@ pub fn run_streams(
 ) -> Result<ExperimentReport, MeterError> {
     let dir = config.out.as_deref();
     config.alarm.check()?;
-    let runs = StreamRuns::new(&config.streams, observer)?;
+    let mut runs = StreamRuns::new(&config.streams, observer)?;
+    let window = runs.make_room_for(&config.alarm)?;
     record::prepare(dir)?;
     let target = runs.open(config.count..=config.count, observer)?;
     let plan = runs.plan(config.count, runs.length, &target)?;
-    runs.note_length(plan.duration, observer);
+    match window {
+        None => runs.note_length(plan.duration, observer),
+        Some(window) => observer.note(&format!(
+            "{}, as long as the window of --threshold",
+            show::length(window.as_secs_f64())
+        )),
+    }
     // Everything that takes time is prepared by now, so that held runs start together.
     let mut barrier = StartBarrier::wait(config.hold, observer)?;
     let alarm = RateAlarm::new(&config.alarm, plan.allowed(), plan.streams, observer);
@@ -132,6 +139,9 @@ pub fn run_streams(
     // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let Measured { outcome, attribution } = outcome?;
+    if outcome.complete {
+        alarm.look_at_end(plan.duration);
+    }
 
     let subject = runs.subject(target.caches());
     let demand = StreamDemand { allowed: plan.allowed(), rate: plan.rate() };
@@ -160,7 +170,8 @@ pub fn run_streams(
         check_valid(&outcome, attribution.as_ref())?;
         record::check_log(written.as_ref())?;
         record::check_held(&outcome)?;
-        alarm.check_held()
+        alarm.check_held()?;
+        alarm.check_seen()
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -326,6 +337,20 @@ impl StreamRuns {
         })
     }
 
+    /// Makes the run as long as the window of an alarm, and returns that length if it was shorter.
+    /// A length that the user chose stays: the alarm is refused if its window is longer.
+    pub(super) fn make_room_for(
+        &mut self,
+        alarm: &RateAlarmConfig,
+    ) -> Result<Option<Duration>, MeterError> {
+        if let RunLength::Exactly(_) = self.config.duration {
+            alarm.check_length(self.allowed, self.length, "--duration")?;
+        }
+        let longer = alarm.window(self.allowed).filter(|window| *window > self.length);
+        self.length = longer.unwrap_or(self.length);
+        Ok(longer)
+    }
+
     /// Length of a confirming run: long enough even if the others are not.
     pub(super) fn confirming(&self) -> Duration {
         self.length.max(long_enough(self.allowed)) * CONFIRMING
@@ -437,7 +462,16 @@ impl StreamRuns {
         length: Duration,
     ) -> Result<StreamsPlan, MeterError> {
         let StreamsConfig { profile, buffer, .. } = &self.config;
-        let mut plan = StreamsPlan::new(profile, share, *buffer, length, self.part_of(shape))?;
+        let plan = StreamsPlan::new(profile, share, *buffer, length, self.part_of(shape));
+        let mut plan = plan.map_err(|error| match error {
+            // Frames that are there do not become more with a larger --size.
+            PlanError::TooFew { files, streams } if self.config.target.existing => {
+                let frames = show::count(files, "frame");
+                MeterError::usage(format!("{frames} cannot be divided among {streams} streams"))
+                    .hint("take fewer --streams, or a directory with more frames of these names")
+            }
+            error => error.into(),
+        })?;
         // Agents have a part of the streams each, for which there has to be room.
         plan.streams = streams;
         Ok(plan)

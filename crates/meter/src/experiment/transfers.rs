@@ -18,7 +18,7 @@ use crate::observer::Observer;
 use crate::profiles::Profile;
 use crate::progress::RunProgress;
 use crate::report::times_json;
-use crate::target::{FileSet, Layout};
+use crate::target::{self, FileSet, Layout};
 use crate::transfers::{
     self, CountedLog, Length, LiveTally, TransferMix, TransferRow, TransferRowKey,
     TransfersOutcome, TransfersPlan,
@@ -84,6 +84,7 @@ pub fn run_transfers(
 ) -> Result<ExperimentReport, MeterError> {
     let dir = config.out.as_deref();
     config.alarm.check()?;
+    config.alarm.check_length(SECOND, config.duration, "--duration")?;
     let runs = TransferRuns { plan: plan(config)?, config };
     let metrics = MetricsServer::open(config.metrics, observer)?;
     record::prepare(dir)?;
@@ -102,6 +103,9 @@ pub fn run_transfers(
     // The log is ended even if the run failed, so that what was measured is kept.
     let written = log.finish();
     let outcome = outcome?;
+    if outcome.complete && outcome.took >= plan.duration {
+        alarm.look_at_end(plan.duration);
+    }
     let mut summary = summary(&runs, &outcome);
     summary["threshold"] = alarm.json();
     record::add_log(&mut summary, &written);
@@ -114,7 +118,8 @@ pub fn run_transfers(
         target.check_whole()?;
         check_valid(&outcome)?;
         record::check_log(written.as_ref())?;
-        alarm.check_held()
+        alarm.check_held()?;
+        alarm.check_seen()
     });
     Ok(ExperimentReport { summary, text, verdict })
 }
@@ -248,14 +253,22 @@ pub(super) fn attempt(
     let tally = observer.wants_figures().then(|| LiveTally::new(plan));
     let mut metered = Metered { log, live };
     let mut counted = CountedLog { log: &mut metered, tally: tally.as_ref() };
+    let mut stopped = false;
     let mut shown = |progress: RunProgress| {
         let figures = tally.as_ref().and_then(|tally| tally.figures(&progress));
         figures.into_iter().for_each(|figures| observer.figures(&[figures]));
-        go_on(progress)
+        let goes_on = go_on(progress);
+        stopped |= !goes_on;
+        goes_on
     };
     let outcome = transfers::run(plan, &mut *port, &mut counted, &mut shown);
+    let waited = !stopped && outcome.as_ref().is_ok_and(|outcome| !outcome.complete);
     // Closed before an error is returned, because operations may still be in flight.
-    let stuck = close_port(port, observer.stop());
+    let stuck = match waited {
+        // The run has waited for the storage already.
+        true => target::close_port(port, &|| Duration::ZERO),
+        false => close_port(port, observer.stop()),
+    };
     Ok(TransfersOutcome { stuck, ..outcome? })
 }
 

@@ -45,6 +45,14 @@ pub(crate) fn late(outcome: &StreamsOutcome) -> String {
     }
 }
 
+/// Rounds of a run, and how many of them were late or of a smaller rendition than the best.
+pub(crate) fn late_rounds(outcome: &StreamsOutcome) -> String {
+    match outcome.late_rounds {
+        0 => format!("{}, none late", outcome.rounds),
+        late => format!("{}, {late} late", outcome.rounds),
+    }
+}
+
 /// Count and quantiles of times, in seconds.
 pub(crate) fn times_json(times: &Times) -> Value {
     let at = |share| times.quantile(share).as_secs_f64();

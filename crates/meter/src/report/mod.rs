@@ -17,7 +17,7 @@ mod text;
 
 pub(crate) use environment::Environment;
 pub(crate) use format::{
-    heat_block, late, late_and_lost, moved, quantiles, round_spread, time, times_json,
+    heat_block, late, late_and_lost, late_rounds, moved, quantiles, round_spread, time, times_json,
 };
 pub use renditions::renditions;
 pub(crate) use run_plots::{StreamDemand, in_time, run_plots};

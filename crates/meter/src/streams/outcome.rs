@@ -251,6 +251,19 @@ impl StreamsOutcome {
         self.seconds.iter().position(|second| second.late > second.late_by_meter)
     }
 
+    /// Whether the backlog grows; `None` where this cannot be seen. Where frames are late in each
+    /// of the last seconds, they wait for as long as a client waits for any.
+    pub(crate) fn grows(&self) -> Option<bool> {
+        let judged: Vec<&Second> = self.seconds.iter().filter(|second| second.frames > 0).collect();
+        let last = &judged[judged.len() - judged.len().div_ceil(4)..];
+        let hidden =
+            !last.is_empty() && last.iter().all(|second| second.late > second.late_by_meter);
+        match self.backlog_growth {
+            None if hidden => None,
+            growth => Some(growth.is_some()),
+        }
+    }
+
     /// Frames that count against the storage: late, or below the best rendition.
     pub fn missed(&self) -> u64 {
         self.late_by_storage() + self.below_best

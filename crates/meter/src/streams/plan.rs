@@ -69,7 +69,7 @@ pub enum PlanError {
         why: Reason,
     },
     /// The target is too small.
-    #[error("{size} is too small for {}", units::show::count(*streams, "stream"))]
+    #[error("{} is too small for {}", as_used(*size), units::show::count(*streams, "stream"))]
     TooSmall {
         /// The size of the target.
         size: ByteCount,
@@ -266,6 +266,11 @@ impl StreamsPlan {
         // A frame that arrives at its deadline is in time, so the run ends just behind it.
         all + self.allowed() + Duration::from_nanos(1)
     }
+}
+
+/// The size of a target, of which whole pages are used.
+fn as_used(size: ByteCount) -> String {
+    if size.0 == 0 { "a target without a whole page of 4 KiB".to_owned() } else { size.to_string() }
 }
 
 /// The phases of `streams` streams after the first `before`, within `period`. They are random:

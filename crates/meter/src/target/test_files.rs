@@ -23,6 +23,7 @@ use crate::error::MeterError;
 use device::{FileDevice, Links, OpenOptions, fragments, no_links, preallocate_part};
 use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -138,12 +139,17 @@ impl TestFiles {
         })?;
         // In the order in which a player shows them, whatever the order of the directory.
         found.sort();
-        let Some(shortest) = found.iter().map(|(_, len, _)| *len).min() else {
+        let Some(shortest) = found.iter().map(|frame| frame.len).min() else {
             let path = dir.join(names.text());
             return Err(MeterError::usage(format!("no file is named {}", path.display()))
                 .hint("write the names as they are: %07d is a number of seven digits"));
         };
-        if let Some((_, len, path)) = found.iter().find(|(_, len, _)| *len < least.0) {
+        if let Some(FoundFrame { path, .. }) = found.iter().find(|frame| frame.sparse) {
+            let path = path.display();
+            return Err(MeterError::new(format!("parts of {path} have no place on disk"))
+                .hint("fill the file first"));
+        }
+        if let Some(FoundFrame { len, path, .. }) = found.iter().find(|frame| frame.len < least.0) {
             let (path, has) = (path.display(), ByteCount(*len));
             return Err(MeterError::usage(format!(
                 "{path} has {has}, and a frame of the profile {least}"
@@ -151,7 +157,7 @@ impl TestFiles {
             .hint("choose the profile of these frames, or make one"));
         }
         let files = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        let paths = found.into_iter().map(|(_, _, path)| path).collect();
+        let paths = found.into_iter().map(|frame| frame.path).collect();
         let (dir, each) = (dir.to_owned(), ByteCount(units::align_up(shortest, PAGE)));
         let (names, left) = (FileNames::Existing(paths), LeftBehind::default());
         Ok(Self { dir, files, each, names, left })
@@ -290,8 +296,19 @@ fn remove(dir: &Path, files: u32, names: &FileNames, tell: &mpsc::Sender<Result<
     let _ = no_links::remove_dir(dir);
 }
 
-/// A frame that was found: its clip and frame, its size, and its path.
-type FoundFrame = ((u64, u64), u64, PathBuf);
+/// A frame that was found.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FoundFrame {
+    /// The numbers of its clip and of the frame, by which frames are ordered.
+    numbers: (u64, u64),
+    len: u64,
+    /// Parts of the file have no place on disk.
+    sparse: bool,
+    path: PathBuf,
+}
+
+/// The unit in which the kernel counts allocated space.
+const BLOCK: u64 = 512;
 
 /// Collects the files with these names below `dir`, which is `below` below the target, and in its
 /// directories down to `depth`. Symbolic links are no frames.
@@ -309,7 +326,9 @@ fn search(
         if kind.is_dir() && depth > 0 {
             search(&entry.path(), &format!("{path}/"), depth - 1, names, found)?;
         } else if let (true, Some(numbers)) = (kind.is_file(), names.numbers(&path)) {
-            found.push((numbers, entry.metadata()?.len(), entry.path()));
+            let about = entry.metadata()?;
+            let sparse = about.blocks() * BLOCK < about.len();
+            found.push(FoundFrame { numbers, len: about.len(), sparse, path: entry.path() });
         }
     }
     Ok(())

@@ -218,6 +218,11 @@ fn frames_have_the_names_of_their_clips_and_existing_ones_stay() {
     let short = TargetStorage::at(&dir.0, &there(5001), &mut |_| true).unwrap_err();
     assert_eq!(short.kind, MeterErrorKind::Usage);
     assert!(short.message.contains("has 5 kB"), "{short}");
+    // Reads of holes do not reach the disk, in a sequence no more than in a single file.
+    let hole = dir.0.join("A007/A007_0101.dpx");
+    std::fs::File::create(&hole).unwrap().set_len(1 << 20).unwrap();
+    let sparse = TargetStorage::at(&dir.0, &there(5000), &mut |_| true).unwrap_err();
+    assert!(sparse.message.contains("A007_0101.dpx have no place on disk"), "{sparse}");
 }
 
 #[test]

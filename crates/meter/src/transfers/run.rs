@@ -20,7 +20,7 @@ pub struct TransfersPlan {
     /// The number of clients.
     pub clients: u32,
     /// Time after which no transfer begins. Transfers in progress are completed, unless nothing
-    /// completes for a minute.
+    /// completes for half a minute.
     pub duration: Duration,
     /// The largest number of transfers of each client.
     pub most: Option<u64>,
@@ -434,6 +434,6 @@ const SAMPLE: u32 = 1 << 20;
 
 /// The longest wait for transfers in progress, from the end of the run or from the last completion:
 /// a longer silence means that the storage hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 const AFTER_A_FAILURE: Duration = Duration::from_millis(100);

@@ -1,5 +1,6 @@
 //! Statistics of random draws, and transfers in virtual time compared with the two formulas.
 
+use super::run::PATIENCE;
 use super::*;
 use crate::log::{OperationKind, Record};
 use crate::profiles;
@@ -187,6 +188,20 @@ fn no_position_is_used_twice_before_all_were_used() {
     let mut blocks: Vec<&Record> = log.iter().collect();
     blocks.sort_by_key(|block| (block.file, block.offset));
     assert!(blocks.windows(2).filter(again).count() > 0, "by chance some come again");
+}
+
+/// A server that is gone answers nothing: the run of 5 s is over half a minute after its end.
+#[test]
+fn storage_that_hangs_ends_the_run_30_s_after_its_end() {
+    let disk = disk();
+    let fault = Fault::Stall(Duration::from_secs(3600));
+    disk.add(FaultRule { access: Access::Read, area: 0..64 << 30, times: 2, fault });
+    let duration = Duration::from_secs(5);
+    let plan = TransfersPlan { duration, ..plan("ebu3362-read", 2, 1_000_000) };
+    let (outcome, _) = ran(&plan, &disk);
+    assert_eq!((outcome.complete, outcome.unfinished), (false, 2));
+    let late = outcome.took - duration;
+    assert!(late >= PATIENCE && late < PATIENCE + Duration::from_secs(2), "{late:?}");
 }
 
 #[test]

@@ -70,13 +70,17 @@ impl PlannedAudience {
     }
 
     /// A viewer whose reads have at most `read` bytes, and whose first media is due `startup` after
-    /// the admission. `None` where no track would be read so.
+    /// the admission, one of at most `most`. `None` where no track would be read so.
     pub(super) fn with_reads_of(
         &self,
         read: ByteCount,
         startup: Duration,
+        most: u64,
     ) -> Option<PlannedViewer> {
-        let length = LENGTH.max(startup + BEHIND_STARTUP);
+        let lasts = ByteCount(u64::from(piece(self.rate(), read))).time_at(self.rate());
+        let pieces = u32::try_from(PIECES_OF_ALL / most.max(1)).unwrap_or(MOST_PIECES);
+        let longest = lasts * pieces.min(MOST_PIECES);
+        let length = LENGTH.min(longest).max(LEAST_LENGTH.max(startup + BEHIND_STARTUP));
         let tracks = match self {
             Self::Rate(rate) => vec![constant(*rate, piece(*rate, read), length)],
             Self::Title { packaging, tracks, .. } => {
@@ -160,11 +164,19 @@ fn varying(packaging: &Packaging, track: u16, read: ByteCount, length: Duration)
     PlannedTrack::of(due, piece, None)
 }
 
-/// Shortest length of a stream: much longer than the time in which viewers arrive, so that a second
-/// of start-up is less than half a percent of it.
-const LENGTH: Duration = Duration::from_secs(300);
-/// The longest start-up time for which streams have that length.
-pub(super) const USUAL_LENGTH_UP_TO: Duration = LENGTH.saturating_sub(BEHIND_STARTUP);
+/// Shortest length of a stream: that of a film, and much longer than the time in which viewers
+/// arrive. What the disk reads ahead meanwhile pays for streams beyond its rate until it is used
+/// up: of five minutes it would be a twentieth, which none of the longer titles of a library has.
+const LENGTH: Duration = Duration::from_secs(2 * 3600);
+/// Pieces of one stream, and of all, after which streams may be shorter than that: more small reads
+/// would take a simulation minutes.
+const MOST_PIECES: u32 = 200_000;
+const PIECES_OF_ALL: u64 = 64_000_000;
+/// Shortest length of such streams.
+const LEAST_LENGTH: Duration = Duration::from_secs(300);
+/// The longest start-up time that is simulated where memory is no limit. What plays within it is
+/// read for a start, and is small beside a stream.
+pub(super) const USUAL_STARTUP_UP_TO: Duration = Duration::from_secs(60);
 /// Shortest length behind the start-up time. All that plays within that time is due at its end, so
 /// that the disk may read it for the first viewers before it reads anything for the others: a
 /// stream that is no longer would be over before the disk is full.

@@ -16,7 +16,7 @@ pub(crate) use popularity::{LONGEST_WITHIN, MOST_EXPONENT, MOST_TITLES};
 pub use popularity::{Popularity, SharedCapacity, USUAL_WITHIN, USUAL_ZIPF};
 
 use crate::buffer_memory::usable_memory;
-use audience::{PlannedViewer, USUAL_LENGTH_UP_TO};
+use audience::{PlannedViewer, USUAL_STARTUP_UP_TO};
 use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
 use disk::{Calibration, DiskModel};
 use engine::piece_size;
@@ -141,14 +141,14 @@ impl Question {
             let case = self.case(disk, read, most, startup)?;
             Some(policies.iter().map(|policy| case.simulate(*policy)).collect())
         };
-        let mut results = with(self.startup)?;
-        if self.memory.is_none() && self.startup > USUAL_LENGTH_UP_TO {
-            // What can be read for a start within a minute is as well read for a later one. The
-            // simulation of the later one alone may show fewer: its streams are longer, so that the
-            // time in which viewers arrive, and the disk reads ahead, is a smaller part of them.
-            for (result, sooner) in results.iter_mut().zip(with(USUAL_LENGTH_UP_TO)?) {
-                if sooner.streams > result.streams {
-                    *result = sooner;
+        // What can be read for a start within a minute is as well read for a later one, and in the
+        // long run a later start adds nothing to the disk's rate.
+        let mut results = with(self.startup.min(USUAL_STARTUP_UP_TO))?;
+        if self.memory.is_some() && self.startup > USUAL_STARTUP_UP_TO {
+            // What plays until a late start has to be in memory, where there may be no room for it.
+            for (result, later) in results.iter_mut().zip(with(self.startup)?) {
+                if later.streams < result.streams {
+                    *result = later;
                 }
             }
         }
@@ -164,7 +164,7 @@ impl Question {
         most: u64,
         startup: Duration,
     ) -> Option<ReadSizeCase<'a>> {
-        let viewer = self.audience.with_reads_of(read, startup)?;
+        let viewer = self.audience.with_reads_of(read, startup, most)?;
         let timings = disk.timings(read);
         // Where no arm is known, every place takes the same time.
         let places = match &timings.costs {

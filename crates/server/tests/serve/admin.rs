@@ -464,8 +464,8 @@ fn uploads_are_bounded_and_leave_nothing_behind() {
 fn a_plan_has_the_streams_and_the_resource_that_ends_first() {
     let api = Administered::new(Duration::from_secs(20));
     let rows = [
-        ("memory=4294967296", "4194304 226 226 disk"),
-        ("memory=4294967296&disks=4", "2097152 155 620 disk"),
+        ("memory=4294967296", "4194304 224 224 disk"),
+        ("memory=4294967296&disks=4", "2097152 154 616 disk"),
         ("memory=4294967296&read_size=1048576", "1048576 109 109 disk"),
         ("memory=4294967296&read_size=1048576&policy=vbrsim", "1048576 80 80 disk"),
     ];

@@ -198,7 +198,7 @@ pub(super) fn guarantees(calibration: &disk::Calibration) -> String {
             g.read_size.to_string(),
             g.min_read.to_string(),
             format!("{:.1}", g.mean_read),
-            show_duration(g.longest_read),
+            super::models::millis(g.longest_read),
             BitRate::of(bytes, calibration.slot).to_string(),
         ]);
     }

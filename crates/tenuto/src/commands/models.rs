@@ -198,7 +198,8 @@ fn zones(model: &DiskModel) -> String {
     format!("\nzones\n{}", table.show())
 }
 
-fn millis(time: Duration) -> String {
+/// Milliseconds to a hundredth, which tables compare: `24.89 ms`.
+pub(super) fn millis(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
 

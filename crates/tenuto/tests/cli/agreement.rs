@@ -22,7 +22,8 @@ fn the_engine_holds_what_is_planned_on_a_disk_with_an_arm() {
     for model in ["hdd-20tb", "st318406lw"] {
         let planned = planned(model, rate, read);
         let served = Served::run(model, rate, read).admitted();
-        assert!(served * 50 >= planned * 49, "{model}: {served} served, {planned} planned");
+        let found = format!("{model}: {served} served, {planned} planned");
+        assert!(served * 50 >= planned * 49, "{found}");
     }
 }
 
@@ -32,7 +33,10 @@ fn plan_the_engine_and_the_meter_agree_on_a_disk_without_an_arm() {
     let planned = planned(model, rate, read);
     let served = Served::run(model, rate, read).admitted();
     near(model, read, [planned, served]);
-    near(model, read, [planned, metered(model, rate)]);
+    // `plan` has a disk that waits for each batch of reads before it gets the next, as it
+    // guarantees; the meter keeps its queue full.
+    let metered = metered(model, rate);
+    assert!(planned <= metered && metered * 95 <= planned * 100, "{planned} and {metered}");
 }
 
 fn near(model: &str, read: u64, [one, other]: [u64; 2]) {
@@ -225,8 +229,9 @@ impl Served {
         let AdmissionDecision::Admitted { session, .. } = decision else { return };
         self.viewers.insert(session);
         self.last_admission = self.now;
-        for piece in 0..pieces {
-            let played = Duration::from_millis(due(piece).into()).max(SLOT * 2);
+        let played = |piece| Duration::from_millis(due(piece).into()).max(SLOT * 2);
+        for piece in (0..pieces).take_while(|piece| played(*piece) <= FILLING) {
+            let played = played(piece);
             self.schedule(self.now + played, Event::Ask(session, piece));
         }
     }
@@ -248,7 +253,7 @@ impl Served {
 const SLOT: Duration = Duration::from_millis(500);
 const A_DAY: Duration = Duration::from_secs(86_400);
 /// As in `plan`.
-const LENGTH: Duration = Duration::from_secs(300);
+const LENGTH: Duration = Duration::from_secs(2 * 3600);
 const PATIENCE: Duration = Duration::from_secs(30);
 const FILLING: Duration = Duration::from_secs(60);
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -13,6 +13,11 @@ fn a_disk_of_ones_own_is_described_and_planned_with() {
     for line in ["revolution       11.11 ms (5400 rpm)", "\nseeks\n", "\nzones\n", "Exos X20"] {
         assert!(page.contains(line), "{line} is missing in {page}");
     }
+    // As docs/concepts/disks.md cites them.
+    let theirs = dir.ok("disk models hdd-20tb");
+    for longest in ["24.89 ms", "31.80 ms", "53.89 ms"] {
+        assert!(theirs.contains(longest), "{longest} is missing in {theirs}");
+    }
     let streams = |model: &str| {
         let plan = dir.json(&format!("plan --model {model} --rate 5.55Mbps"));
         let row = plan["rows"][6].clone();
@@ -23,6 +28,14 @@ fn a_disk_of_ones_own_is_described_and_planned_with() {
     let (today, slower) = (streams("hdd-20tb"), streams("mine.toml"));
     assert!(today.0 as f64 >= 0.85 * today.1 as f64, "{today:?}");
     assert!(slower.0 < today.0 && slower.1 < today.1 && slower.2 < today.2, "{slower:?}");
+}
+
+/// As `meter capacity` that finds not one stream.
+#[test]
+fn a_plan_without_a_stream_is_a_refusal() {
+    let run = TestDir::new().run("plan --model hdd-20tb --rate 2Gbps");
+    assert_eq!(run.code, Some(3), "{}", run.err);
+    assert!(run.out.contains("none: no stream is admitted"), "{}", run.out);
 }
 
 #[test]
@@ -82,8 +95,13 @@ fn a_plan_is_drawn_and_more_disks_hold_more() {
     assert_eq!(three["streams_in_all"].as_u64(), one["streams"].as_u64().map(|n| 3 * n));
     let little = dir.json("plan --model ssd-sata --rate 200Mbps --memory 256MiB");
     assert_eq!(little["best"]["short_of"], "memory", "{little}");
-    let none = dir.ok("plan --model ssd-sata --rate 200Mbps --memory 64KiB");
-    assert!(none.contains("held            none"), "{none}");
+    let none = dir.run("plan --model ssd-sata --rate 200Mbps --memory 64KiB");
+    assert_eq!(
+        (none.code, none.out.contains("held            none")),
+        (Some(3), true),
+        "{}",
+        none.out
+    );
 }
 
 #[test]

@@ -47,6 +47,15 @@ fn a_size_that_is_too_small_or_not_used_is_told() {
         dir.fails(&format!("{line} {options}"), 2, words);
     }
     assert_eq!(std::fs::read_dir(dir.path("films")).unwrap().count(), 0);
+    dir.write("tiny", "x".repeat(100));
+    let tiny = "meter run --profile xdcam422 --target tiny --duration 1s";
+    dir.fails(tiny, 2, "a target without a whole page of 4 KiB is too small for 1 stream");
+    // Frames that are there do not become more with a larger --size.
+    std::fs::create_dir(dir.path("shot")).unwrap();
+    (0..3).for_each(|frame| dir.write(&format!("shot/{frame}.xd"), "x".repeat(250_000)));
+    let frames = "meter run --profile xdcam422 --layout file-per-frame --target shot --names %d.xd \
+                  --existing --streams 5 --duration 1s";
+    dir.fails(frames, 2, "3 frames cannot be divided among 5 streams\nhint: take fewer --streams");
     let note = "note: --size is for files that are made: all of sim:ssd-sata is used\n";
     for line in [
         "meter run --profile xdcam422 --duration 1s --target sim:ssd-sata",
@@ -104,6 +113,43 @@ fn formats_with_long_frames_are_held_by_what_the_disk_delivers() {
     assert_eq!(run.code, Some(3));
     let short = dir.run(&format!("meter run {on} --streams 61 --duration 1min"));
     assert!(short.err.contains("too short to show that streams are held"), "{}", short.err);
+}
+
+/// Disks without a cache. A client of `abr-hd` waits for 48 s before a segment is late, so that the
+/// first runs of a search are not late for that long, however little comes.
+#[test]
+fn a_disk_without_a_cache_has_no_burst() {
+    let dir = TestDir::new();
+    for (profile, disk) in
+        [("abr-hd", "st39183w"), ("abr-uhd", "st39183w"), ("mpeg-1.5", "atlas-iv")]
+    {
+        let line = format!("meter capacity --profile {profile} --target sim:{disk} --confirm 1h");
+        let found = dir.json(&line);
+        assert_eq!(found["burst"], serde_json::Value::Null, "{profile} on {disk}: {found}");
+    }
+}
+
+/// The bound is one of rounds, of which each has a frame of every stream.
+#[test]
+fn the_certainty_of_a_rule_on_rounds_counts_rounds() {
+    let dir = TestDir::new();
+    let line = "meter capacity --profile xdcam422 --target sim:ssd-sata --max-streams 8";
+    let found =
+        dir.ok(&format!("{line} --duration 20s --confirm 20s --rule one-late-round-of-100"));
+    assert!(found.contains("of rounds late, of 1500, none late"), "{found}");
+}
+
+/// Nearly every frame is late, so that none can wait longer than those before.
+#[test]
+fn late_frames_hide_whether_a_backlog_grows() {
+    let dir = TestDir::new();
+    for (streams, grows) in [(8, serde_json::Value::Null), (2, false.into())] {
+        let line =
+            format!("meter run --profile xdcam422 --streams {streams} --target sim:hdd-20tb");
+        let run = dir.run(&format!("{line} --duration 1min --json"));
+        let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(report["backlog_grows"], grows, "{report}");
+    }
 }
 
 /// Six hours: what the search found in a confirming run of 23 minutes is held, and no more.
@@ -204,7 +250,7 @@ fn transfers_are_told_of_and_watched_while_they_run() {
     let said = &below["threshold"];
     assert_eq!(said["crossings"][0]["below"], true, "{said}");
     assert!(
-        dir.json(&format!("{line} --threshold 1kbps"))["threshold"]["crossings"]
+        dir.json(&format!("{line} --threshold 1kbps --threshold-window 100ms"))["threshold"]["crossings"]
             .as_array()
             .is_some_and(Vec::is_empty)
     );
@@ -560,6 +606,57 @@ fn a_study_says_what_is_so_and_leaves_nothing() {
     dir.fails("meter study nodes --target films", 2, "--second");
     dir.fails("meter study writes --target films --size 1MiB", 2, "make --size larger");
     dir.fails("meter study writes", 2, "--target is missing");
+}
+
+/// A gate of which nothing was compared would be open to every storage.
+#[test]
+fn a_threshold_whose_window_is_longer_than_the_run_is_refused() {
+    let dir = TestDir::new();
+    let longer = "--threshold would never be checked: its window of";
+    let abr = "meter run --profile abr-hd --target sim:ssd-sata --threshold 99Gbps";
+    let ramp = "meter ramp ebu-single-read --target sim:ssd-sata --threshold 400Gbps";
+    let transfers =
+        "meter transfers --profile ebu3362-read --target sim:ssd-sata --threshold 99Gbps";
+    dir.write(
+        "gate.toml",
+        "[[group]]\nname = \"play\"\nprofile = \"abr-hd\"\ntarget = \"sim:ssd-sata\"\n\
+         streams = 1\nthreshold = \"99Gbps\"\n",
+    );
+    for (line, words) in [
+        (
+            format!("{abr} --duration 40s"),
+            "48.0 s is longer than 40.0 s\nhint: take a --duration of 48.0 s",
+        ),
+        (
+            format!("{ramp} --step 5s --threshold-window 10s"),
+            "hint: take a --step of 10.0 s at least",
+        ),
+        (
+            format!("{transfers} --duration 5s --threshold-window 10s"),
+            "a --threshold-window of 5.0 s",
+        ),
+        ("meter run gate.toml --duration 40s".to_owned(), "group play: --threshold would never"),
+    ] {
+        dir.fails(&line, 2, words);
+        dir.fails(&line, 2, longer);
+    }
+    // As long as the window, and where the program chooses the length, it is compared.
+    for line in [
+        format!("{abr} --duration 48s"),
+        format!("{abr} --threshold-window 15min"),
+        format!("{ramp} --step 10s --threshold-window 10s"),
+        format!("{transfers} --duration 10s --threshold-window 10s"),
+        "meter run gate.toml".to_owned(),
+    ] {
+        let run = dir.run(&line);
+        assert_eq!(run.code, Some(3), "{line}: {}", run.err);
+    }
+    assert_eq!(dir.run("meter run gate.toml --out job").code, Some(3));
+    dir.fails("meter compare job job", 1, "compare a group of the job: job/runs/001-play");
+    // Who makes one transfer is done before the window is full.
+    let over = dir.run(&format!("{transfers} --duration 10s --transfers 1"));
+    assert_eq!(over.code, Some(5), "{}", over.err);
+    assert!(over.err.contains("--threshold was not checked once"), "{}", over.err);
 }
 
 #[test]

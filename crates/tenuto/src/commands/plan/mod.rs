@@ -4,7 +4,7 @@ mod report;
 
 use crate::access::ask;
 use crate::args::disks::PlanArgs;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
 use disk::Calibration;
 use media::{IndexError, TitleIndex};
@@ -54,7 +54,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
         out::save(path, &svg)?;
     }
     args.report.show(&report::json(&answer, &others), || report::text(&answer, &others));
-    Ok(())
+    match answer.held() {
+        Some(_) => Ok(()),
+        None => Err(Failure::reported(Code::Refused)),
+    }
 }
 
 /// How viewers choose among titles, if the command line says so.
