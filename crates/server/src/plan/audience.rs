@@ -171,7 +171,7 @@ const LENGTH: Duration = Duration::from_secs(2 * 3600);
 /// Pieces of one stream, and of all, after which streams may be shorter than that: more small reads
 /// would take a simulation minutes.
 const MOST_PIECES: u32 = 200_000;
-const PIECES_OF_ALL: u64 = 64_000_000;
+const PIECES_OF_ALL: u64 = 8_000_000;
 /// Shortest length of such streams.
 const LEAST_LENGTH: Duration = Duration::from_secs(300);
 /// The longest start-up time that is simulated where memory is no limit. What plays within it is

@@ -213,7 +213,7 @@ fn a_measurement_that_fails_says_why_and_leaves_no_report() {
     let run = console.until(|run| run["running"] == false);
     assert_eq!(run["result"], "failed");
     let lines = run["lines"].to_string();
-    assert!(lines.contains("0 B is too small for 1 stream"), "{lines}");
+    assert!(lines.contains("a whole page of 4 KiB is too small for 1 stream"), "{lines}");
     assert_eq!(names(&dir, "reports"), Vec::<String>::new());
 }
 
