@@ -3,18 +3,18 @@
 #
 # The large test programs wait for servers, players and disks longer than they compute, and at the
 # end of each a slow test runs alone. `cargo test` runs one program after another; this script runs
-# two at a time, the slowest first, with one thread for each processor; beside them, one after the
-# other and with half as many threads more, the programs that wait most of the time; and, at the
-# lowest priority, the tests in the documentation and the programs that only compute. It prints the
-# output of a program when the program has ended, and that of failed tests again at the end.
+# two at a time, the slowest first, with one thread for each processor (half as many more where a
+# program waits most of the time), and beside them, at the lowest priority, the tests in the
+# documentation and the programs that only compute. It prints the output of a program when the
+# program has ended, and that of failed tests again at the end.
 #
 # With LINT_WITH_BUILD=1, clippy compiles the tests, so that each crate is compiled once for both.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-slowest='playback console documents hostile serve'
-# Wait for programs, players and disks for more than half of their time.
-waiting='cli play emulated director'
+slowest='cli playback console documents hostile serve'
+# Wait for programs and players for more than half of their time.
+waiting='cli playback emulated'
 # In virtual time, or in no time: nothing in them depends on when they run.
 computing='worlds studies it popular slow brim scenarios model absurd power_cut'
 
@@ -26,7 +26,7 @@ run() { # runs a program in the directory of its package, as cargo does: DIRECTO
   local directory program start=$SECONDS
   IFS=$'\t' read -r directory program <<<"$1"
   local output=$outputs/${program##*/} name=${program##*/} used
-  if [[ " $waiting playback " == *" ${name%-*} "* ]]; then
+  if [[ " $waiting " == *" ${name%-*} "* ]]; then
     RUST_TEST_THREADS=$((RUST_TEST_THREADS + (RUST_TEST_THREADS + 1) / 2))
   fi
   name="${directory##*/}: ${name%-*}"
@@ -76,7 +76,7 @@ named() { # the programs of these names, in their order: NAME...
   for name in "$@"; do grep "/$name-[^/]*$" <<<"$programs" || true; done
 }
 # shellcheck disable=SC2086  # lists of words on purpose
-computed=$(named $computing) waited=$(named $waiting)
+computed=$(named $computing)
 run_all() { # runs the programs on standard input, so many at a time: COUNT
   xargs -d '\n' -n 1 -P "$1" bash -c 'run "$1"' -
 }
@@ -89,12 +89,11 @@ run_all() { # runs the programs on standard input, so many at a time: COUNT
   # Two, so that both processors have work when the others have ended.
   run_all 2 <<<"$computed"
 ) &
-run_all 1 <<<"$waited" &
 # shellcheck disable=SC2086
 {
   named $slowest
   echo "$programs"
-} | grep -vxFf <(echo "$computed"$'\n'"$waited") | awk '!seen[$0]++' | run_all 2
+} | grep -vxFf <(echo "$computed") | awk '!seen[$0]++' | run_all 2
 wait
 
 status=0
