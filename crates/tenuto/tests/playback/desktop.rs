@@ -210,8 +210,8 @@ fn assert_whole_sound(address: &str, path: &str) {
     assert!(range.contains(&instants), "{address}: {instants} instants of sound");
 }
 
-/// Pictures that VLC loses or shows twice while it sets up its output.
-const SET_UP: usize = 2;
+/// Pictures that VLC loses or shows twice while it sets up its output: more on a busy machine.
+const SET_UP: usize = 5;
 
 /// What encoders add at the ends, and what players cut off there: at most three packets.
 const PACKETS: usize = 3 * 1536;
