@@ -180,7 +180,9 @@ impl Engine {
         Refusal {
             cause: RefusalCause::Fills,
             resource: None,
-            retry: RetryAfter::Estimated(first.since(now).min(A_FILL).max(self.config.slot)),
+            retry: RetryAfter::Estimated(
+                first.since(now).min(LONGEST_FILL_RETRY).max(self.config.slot),
+            ),
             waiting_helps: false,
             detail: format!("there are {} fills, as many as there may be", self.fills.of(fill)),
         }
@@ -204,7 +206,7 @@ impl Engine {
 const MAX_SESSIONS: usize = 100_000;
 
 /// After this long one of several fills has mostly ended.
-const A_FILL: Duration = Duration::from_secs(5);
+const LONGEST_FILL_RETRY: Duration = Duration::from_secs(5);
 
 /// The wait for which it is tried whether it is the wait that a title lacks: what players bear.
 const A_LONG_WAIT: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 //! of its own. How many are admitted, how long do they wait, and how many could it be at most?
 //!
 //! ```text
-//!   steady state   CapacitySim           ─▶ N, the capacity that `tenuto plan` states
+//!   steady state   CapacitySim           ─▶ N, the capacity for titles of this length
 //!   crowd of N     the server's engine,  ─▶ admitted, start delays, late reads
 //!                  a disk model
 //!   bound          mechanics             ─▶ viewers that any schedule could start in that time
@@ -559,7 +559,7 @@ pub fn crowd_report(source: &str, runs: &[(String, CrowdStudy, CrowdRun)]) -> Re
     Report {
         source: source.to_owned(),
         method: format!(
-            "As many viewers as the disk holds in steady state (`tenuto plan`) come at random times \
+            "As many viewers as the disk holds in steady state come at random times \
              within so many seconds, each for a title of its own; then twice as many come evenly, \
              for titles with sound; {promised}. The server's engine reads from a modelled disk with \
              random rotational delays. A start is the time from arrival until all that is due at \

@@ -14,7 +14,7 @@
 //! length), or on a pair of UDP sockets for each track.
 
 mod arrivals;
-mod elsewhere;
+mod failover;
 mod requests;
 mod tracks;
 
@@ -30,7 +30,7 @@ use crate::tls::explain_io;
 use crate::url::Url;
 use crate::wire::Wire;
 use crate::{ClientError, PlayOptions, RequestError};
-use elsewhere::open_wire;
+use failover::open_wire;
 use mio::net::UdpSocket;
 use player::{Behaviour, PlaybackState, PlayerReport, PushAction, PushPlayer, ViewerAction};
 use rtsp_types::{HeaderName, Response};
