@@ -11,18 +11,20 @@ fn a_file_system_can_be_unmounted_as_soon_as_its_queue_is_gone() {
     testkit::needs!(Root, Program("mount"), Program("umount"));
     let scratch = TempDir::new("released");
     for (name, method) in Method::NAMES {
-        for round in 0..ROUNDS {
-            let mounted = Mounted::new(scratch.path());
-            let path = new_file(scratch.path(), "film");
-            let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
-            let pool = pool();
-            let mut queue = device.queue_by(method, 4, &pool).unwrap();
-            queue.submit(0, 0, pool.take(4096).unwrap()).unwrap();
-            assert_eq!(said(&all(&mut *queue)), ["good"], "{name}");
-            drop((queue, device));
-            let unmounted = mounted.unmount();
-            assert!(unmounted.is_ok(), "{name}, round {round}: {}", unmounted.unwrap_err());
-        }
+        let refused: Vec<String> = (0..ROUNDS)
+            .filter_map(|_| {
+                let mounted = Mounted::new(scratch.path());
+                let path = new_file(scratch.path(), "film");
+                let device = FileDevice::open(&path, OpenOptions::default()).unwrap();
+                let pool = pool();
+                let mut queue = device.queue_by(method, 4, &pool).unwrap();
+                queue.submit(0, 0, pool.take(4096).unwrap()).unwrap();
+                assert_eq!(said(&all(&mut *queue)), ["good"], "{name}");
+                drop((queue, device));
+                mounted.unmount().err()
+            })
+            .collect();
+        assert!(refused.len() <= DISTURBED, "{name}: {refused:?}");
     }
 }
 
@@ -54,5 +56,9 @@ impl Drop for Mounted<'_> {
     }
 }
 
-/// A worker of the kernel releases files after some milliseconds, so that one round may pass.
-const ROUNDS: u32 = 20;
+const ROUNDS: usize = 20;
+
+/// How many rounds may find the file system in use, because a program that another test starts has
+/// a copy of the file until it begins, or another program looks at it. A file that a worker of the
+/// kernel releases some milliseconds later is in use in nearly every round.
+const DISTURBED: usize = 4;
