@@ -8,6 +8,7 @@ use crate::observer::Observer;
 use crate::study::{
     self, ClaimResult, Done, Median, Study, StudyFigure, StudyPlan, StudyTarget, answers, median,
 };
+use crate::target::Filling;
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -37,8 +38,12 @@ pub fn run_study(
     record::prepare(config.out.as_deref())?;
     let left = observer.left_behind();
     let mut done = study::run(config.study, &target, &config.plan, &left, &mut |progress| {
-        let doing = match progress.making {
-            Some(bytes) => format!("files, {}", ByteCount(bytes)),
+        let filling = progress.filling;
+        let note = filling.and_then(|filling| filling.note(&config.target));
+        note.iter().for_each(|note| observer.note(note));
+        let doing = match filling {
+            Some(Filling::Bytes(bytes)) => format!("files, {}", ByteCount(bytes)),
+            Some(_) => "files".to_owned(),
             None => "running".to_owned(),
         };
         // People count from one.

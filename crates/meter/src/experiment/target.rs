@@ -17,8 +17,8 @@ use crate::fleet::{WorkerTask, WorkerWork};
 use crate::observer::Observer;
 use crate::report::{Block, Page};
 use crate::target::{
-    FileSet, FillLevel, FrameNames, Layout, NamedFiles, TargetNeeds, TargetStorage, Verifier,
-    VerifyReport, WriteAccess,
+    FILL_PATIENCE, FileSet, FillLevel, Filling, FrameNames, Layout, NamedFiles, TargetNeeds,
+    TargetStorage, Verifier, VerifyReport, WriteAccess, fill_aside,
 };
 use device::Method;
 use disk::DiskModel;
@@ -243,7 +243,15 @@ impl TargetSpec {
         let (set, named) = (files.set, self.named(shape, files, writes)?);
         let (direct, left) = (!self.buffered, observer.left_behind());
         let wanted = TargetNeeds { shape, set, named, direct, writing, left };
-        let place = TargetStorage::at(path, &wanted, &mut filling(shape.size(), observer))?;
+        let at = path.to_owned();
+        let make = move |go_on: &mut dyn FnMut(u64) -> bool| TargetStorage::at(&at, &wanted, go_on);
+        let place = fill_aside(FILL_PATIENCE, make, &mut |state| {
+            state.note(&self.target).iter().for_each(|note| observer.note(note));
+            if let Filling::Bytes(done) = state {
+                observer.bytes("filling", done, shape.size().0);
+            }
+            !observer.is_stopped()
+        })?;
         if !self.buffered && !place.is_direct() {
             observer.note(&format!(
                 "{} is used through the page cache, so this may be memory's speed: its file \

@@ -12,7 +12,7 @@ use super::study_files::StudyFiles;
 use super::{FileLayout, Scale, Setting, Study, StudyFigure, StudyTarget};
 use crate::error::MeterError;
 use crate::log::LogSink;
-use crate::target::{LeftBehind, close_port};
+use crate::target::{Filling, LeftBehind, close_port};
 use crate::transfers::{self, TransfersOutcome};
 use std::time::Duration;
 use units::ByteCount;
@@ -42,8 +42,8 @@ pub struct StudyProgress<'a> {
     pub all: u32,
     /// The name of the current setting.
     pub setting: &'a str,
-    /// Bytes of files written before the run can begin; `None` while it runs.
-    pub making: Option<u64>,
+    /// The files that are made before the run can begin; `None` while it runs.
+    pub filling: Option<Filling>,
 }
 
 /// The result of one run.
@@ -128,7 +128,7 @@ pub fn run(
             let setting = &settings[number];
             let over = u32::try_from(runs.len()).expect("fewer than all");
             let mut say =
-                |making| go_on(StudyProgress { runs: over, all, setting: &setting.name, making });
+                |filling| go_on(StudyProgress { runs: over, all, setting: &setting.name, filling });
             let plan = transfers::TransfersPlan {
                 mix: setting.mix.clone(),
                 clients: scale.clients,
@@ -153,16 +153,16 @@ pub fn run(
     Ok(Done { scale, settings, runs, complete: true, trouble: None })
 }
 
-/// Makes one run; `None` where it was stopped. `go_on` receives the bytes of files written so far.
+/// Makes one run; `None` where it was stopped. `go_on` receives the state of files that are made.
 fn one(
     files: &mut StudyFiles<'_>,
     setting: &Setting,
     plan: &transfers::TransfersPlan,
-    go_on: &mut dyn FnMut(Option<u64>) -> bool,
+    go_on: &mut dyn FnMut(Option<Filling>) -> bool,
 ) -> Result<Option<MeasuredFigures>, MeterError> {
     let mut stopped = false;
-    let made = files.port(setting, &mut |bytes| {
-        stopped = !go_on(Some(bytes));
+    let made = files.port(setting, &mut |filling| {
+        stopped = !go_on(Some(filling));
         !stopped
     });
     if stopped {

@@ -7,7 +7,8 @@
 use super::{Cache, FileLayout, Setting, StudyTarget};
 use crate::error::MeterError;
 use crate::target::{
-    Anew, FileNames, FillLevel, LeftBehind, Port, SimulatedPort, TestFiles, Use, files_port,
+    Anew, FILL_PATIENCE, FileNames, FillLevel, Filling, LeftBehind, Port, SimulatedPort, TestFiles,
+    Use, files_port, fill_aside,
 };
 use device::{DeviceError, OpenMode, Pool, RawFile, SimulatedDisk};
 use disk::DiskModel;
@@ -48,11 +49,11 @@ impl<'a> StudyFiles<'a> {
     }
 
     /// A port to a setting's files, with the state of the page cache that the setting requires.
-    /// `go_on` receives the bytes of files written so far.
+    /// `hear` receives the state of files that are made; they are not if it returns false.
     pub(super) fn port(
         &mut self,
         setting: &Setting,
-        go_on: &mut dyn FnMut(u64) -> bool,
+        hear: &mut dyn FnMut(Filling) -> bool,
     ) -> Result<Box<dyn Port>, MeterError> {
         let target = self.target;
         if let StudyTarget::Simulated(model) = target {
@@ -60,7 +61,7 @@ impl<'a> StudyFiles<'a> {
         }
         let paths = match target {
             StudyTarget::One { path, .. } => vec![path.clone()],
-            _ => self.paths(setting, go_on)?,
+            _ => self.paths(setting, hear)?,
         };
         match setting.cache {
             Cache::Passed => {}
@@ -94,7 +95,7 @@ impl<'a> StudyFiles<'a> {
     fn paths(
         &mut self,
         setting: &Setting,
-        go_on: &mut dyn FnMut(u64) -> bool,
+        hear: &mut dyn FnMut(Filling) -> bool,
     ) -> Result<Vec<PathBuf>, MeterError> {
         let key = Key::of(setting);
         if let FileLayout::FilledTo(_) = key.layout {
@@ -102,7 +103,15 @@ impl<'a> StudyFiles<'a> {
             self.made.clear();
         }
         if !self.made.iter().any(|made| made.key == key) {
-            let made = self.make(key, go_on)?;
+            let StudyTarget::Directories(dirs) = self.target else {
+                unreachable!("files are made in directories only")
+            };
+            let which = u32::try_from(self.made.len()).expect("a few");
+            let (dirs, left) = (dirs.clone(), self.left.clone());
+            let make = move |go_on: &mut dyn FnMut(u64) -> bool| {
+                LayoutFiles::make(key, which, &dirs, &left, go_on)
+            };
+            let made = fill_aside(FILL_PATIENCE, make, hear)?;
             self.made.push(made);
         }
         let made = self.made.iter().find(|made| made.key == key).expect("just made");
@@ -112,15 +121,18 @@ impl<'a> StudyFiles<'a> {
         };
         Ok((0..key.files).map(path).collect())
     }
+}
 
+impl LayoutFiles {
+    /// Makes and fills the files. `which` numbers the sets in the directories; `left` receives what
+    /// cannot be removed at the end, and `go_on` the bytes written so far.
     fn make(
-        &self,
         key: Key,
+        which: u32,
+        dirs: &[PathBuf],
+        left: &LeftBehind,
         go_on: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<LayoutFiles, MeterError> {
-        let StudyTarget::Directories(dirs) = self.target else {
-            unreachable!("files are made in directories only")
-        };
+    ) -> Result<Self, MeterError> {
         let (each, count) = (ByteCount(key.each), key.files / key.nodes);
         // Before the files, so that they get what a full file system has left.
         let ballast = match key.layout {
@@ -130,11 +142,10 @@ impl<'a> StudyFiles<'a> {
             _ => None,
         };
         let mut nodes = Vec::new();
-        let which = u32::try_from(self.made.len()).expect("a few");
         for (before, dir) in (0..key.nodes).zip(dirs) {
             let before = u64::from(before * count) * each.0;
             let mut show = |done| go_on(before + done);
-            let place = (dir.as_path(), &self.left);
+            let place = (dir.as_path(), left);
             nodes.push(match key.layout {
                 FileLayout::InPieces(piece) => TestFiles::make_in_pieces(
                     place,
@@ -149,7 +160,7 @@ impl<'a> StudyFiles<'a> {
                 }
             });
         }
-        Ok(LayoutFiles { key, nodes, ballast })
+        Ok(Self { key, nodes, ballast })
     }
 }
 

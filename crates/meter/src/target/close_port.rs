@@ -33,9 +33,13 @@ pub(crate) fn check_not_stuck(stuck: u32) -> Result<(), MeterError> {
         return Ok(());
     }
     let stuck = count(stuck, "operation");
-    Err(MeterError::new(format!("the storage hangs: {stuck} did not complete"))
+    Err(hanging(&format!("the storage hangs: {stuck} did not complete")).invalid())
+}
+
+/// An error about storage that hangs.
+pub(super) fn hanging(message: &str) -> MeterError {
+    MeterError::new(message)
         .hint("is its server there? Files that the meter made may be left on it: .tenuto-meter-*")
-        .invalid())
 }
 
 /// Returns the result of `work` if it ends in time; otherwise it continues in the background.

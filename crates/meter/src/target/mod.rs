@@ -19,6 +19,7 @@
 mod close_port;
 mod files;
 mod fill_level;
+mod filling;
 mod frame_names;
 mod layout;
 mod left_behind;
@@ -36,6 +37,8 @@ mod verify;
 pub(crate) use close_port::{check_not_stuck, close_port, in_time};
 pub(crate) use files::{Anew, Use, files_port};
 pub(crate) use fill_level::FillLevel;
+pub(crate) use filling::Filling;
+pub(crate) use filling::{FILL_PATIENCE, fill_aside};
 pub use frame_names::FrameNames;
 pub(crate) use layout::FilePositions;
 pub(crate) use layout::slot;
