@@ -58,14 +58,15 @@ impl Waits {
         if reads == 0 {
             return 0;
         }
-        // I grows from 0 at d = 1/2 without bound as d nears 1.
-        let (mut low, mut high) = (0.5, 1.0);
+        // n I grows with the tilt, from 0 without bound. Halved by its logarithm: tilts differ by
+        // many orders of magnitude.
+        let (mut low, mut high) = (SMALLEST_TILT.ln(), LARGEST_TILT.ln());
         for _ in 0..HALVINGS {
             let middle = f64::midpoint(low, high);
-            if n * rate(middle) < exponent { low = middle } else { high = middle }
+            if n * rate(middle.exp()) < exponent { low = middle } else { high = middle }
         }
         // The upper end of the interval: its chance is below the bound for certain.
-        self.whole(n * high)
+        self.whole(n * tilted_mean(high.exp()))
     }
 
     /// By Hoeffding's inequality, for as many reads as there are since some moment: exceeded with a
@@ -87,22 +88,16 @@ impl Waits {
     }
 }
 
-/// I(d) for d between 1/2 and 1: Cramér's rate function of a uniform part of one.
-fn rate(d: f64) -> f64 {
-    // The mean of the tilted distribution, 1 / (1 - e^-x) - 1/x, is d where the maximum is.
-    let mean = |x: f64| 1.0 / (1.0 - (-x).exp()) - 1.0 / x;
-    let (mut low, mut high) = (SMALLEST_TILT, 1.0);
-    // The tilt grows without bound as d nears one, so the interval grows until the root is in it.
-    while mean(high) < d && high < LARGEST_TILT {
-        high *= 2.0;
-    }
-    for _ in 0..HALVINGS {
-        let middle = f64::midpoint(low, high);
-        if mean(middle) < d { low = middle } else { high = middle }
-    }
-    let x = f64::midpoint(low, high);
+/// Cramér's rate function of a uniform part of one: I(d) for the d of which `x` is the tilt, at
+/// which the maximum is.
+fn rate(x: f64) -> f64 {
     // ln((e^x - 1) / x) without e^x, which overflows.
-    (x * d - (x + (1.0 - (-x).exp()).ln() - x.ln())).max(0.0)
+    (x * tilted_mean(x) - (x + (1.0 - (-x).exp()).ln() - x.ln())).max(0.0)
+}
+
+/// The mean of the uniform distribution tilted by `x`: d, from 1/2 at 0 to 1.
+fn tilted_mean(x: f64) -> f64 {
+    1.0 / (1.0 - (-x).exp()) - 1.0 / x
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52 reads")]
@@ -136,9 +131,11 @@ mod tests {
         let bound = MS.chernoff(2, 100f64.ln());
         assert!((exactly..2_000_000).contains(&bound), "{bound}");
         // I(3/4): x = 3.593, 0.75 x - ln((e^x - 1)/x) = 0.4082.
-        assert!((rate(0.75) - 0.408_2).abs() < 1e-3, "{}", rate(0.75));
+        assert!((tilted_mean(3.593) - 0.75).abs() < 1e-3, "{}", tilted_mean(3.593));
+        assert!((rate(3.593) - 0.408_2).abs() < 1e-3, "{}", rate(3.593));
         assert_eq!(MS.chernoff(0, 1.0), 0);
-        assert!(rate(1.0) > 15.0, "a whole revolution each is never exceeded: {}", rate(1.0));
+        let whole = rate(LARGEST_TILT);
+        assert!(whole > 15.0, "a whole revolution each is never exceeded: {whole}");
     }
 
     #[test]
