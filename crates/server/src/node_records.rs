@@ -198,7 +198,7 @@ impl NodeRecords {
                 popularity: None,
                 policies: vec![self.policy],
             };
-            let (_, held) = plan::plan(&disk, question, &|_| ()).held()?;
+            let (_, held) = plan::plan(&disk, question, &mut plan::in_turn).held()?;
             Some(held.streams * typical.0)
         });
         let rate = planned.unwrap_or(0).max(by_reads).min(UNLIMITED);

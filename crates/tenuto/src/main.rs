@@ -12,6 +12,7 @@ mod failure;
 mod limits;
 mod out;
 mod reference;
+mod spread;
 mod stopping;
 mod successor;
 

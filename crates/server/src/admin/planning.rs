@@ -10,7 +10,7 @@ use crate::ServerConfig;
 use crate::http::Response;
 use crate::plan::{
     MOST_STREAMS_WHILE_SERVING, PlanDisk, PlannedAudience, Popularity, Question, RATES,
-    USUAL_WITHIN, USUAL_ZIPF, model_read_sizes, most_streams, plan,
+    USUAL_WITHIN, USUAL_ZIPF, in_turn, model_read_sizes, most_streams, plan,
 };
 use crate::wire;
 use disk::DiskModel;
@@ -73,7 +73,8 @@ impl AdminApi {
                 return Err(Problem::busy("another plan is being made"));
             }
         };
-        let plan = wire::PlanReport::of(&plan(&disk, question, &|_| ()), |held| held[0].into());
+        let plan =
+            wire::PlanReport::of(&plan(&disk, question, &mut in_turn), |held| held[0].into());
         let (guaranteed, policy) = (policy.guarantees(), policy.name().to_owned());
         Ok(json(200, &wire::PolicyPlan { policy, guaranteed, plan }))
     }

@@ -77,27 +77,33 @@ pub enum PlanDisk {
     Measured(Box<Calibration>, Option<DiskModel>),
 }
 
-/// Plans; `progress` gets the share that is done, from 0 to 1.
-pub fn plan(disk: &PlanDisk, question: Question, progress: &dyn Fn(f64)) -> PlanResult {
+/// Computes simulations by their numbers, from 0 up to a count; the results are in order. They
+/// depend on nothing but the number, so they may be made at once: a program on several cores,
+/// a server that has viewers one after the other ([`in_turn`]).
+pub type Compute<'a> =
+    &'a mut dyn FnMut(u64, &(dyn Fn(u64) -> CapacityResult + Sync)) -> Vec<CapacityResult>;
+
+/// One simulation after the other.
+pub fn in_turn(count: u64, one: &(dyn Fn(u64) -> CapacityResult + Sync)) -> Vec<CapacityResult> {
+    (0..count).map(one).collect()
+}
+
+/// The results of `one` for each of `all`.
+fn each<T: Sync>(
+    all: &[T],
+    compute: Compute<'_>,
+    one: impl Fn(&T) -> CapacityResult + Sync,
+) -> Vec<CapacityResult> {
+    let at = |number| &all[usize::try_from(number).expect("as many as there are")];
+    compute(all.len() as u64, &|number| one(at(number)))
+}
+
+/// Plans.
+pub fn plan(disk: &PlanDisk, question: Question, compute: Compute<'_>) -> PlanResult {
     let rate = question.audience.rate();
     let sizes = question.read.map_or_else(|| disk.sizes(), |read| vec![read]);
     let bounds = bounds(disk.known(), rate, &sizes, question.memory_of_one());
-    let (mut admitted, mut unlimited) = (Vec::new(), Vec::new());
-    for (row, done) in bounds.rows.iter().zip(0u32..) {
-        progress(f64::from(done) / bounds.rows.len() as f64);
-        let policies = question.policies.iter();
-        if bounds.ratio == 0 && !question.policies.contains(&PolicyKind::None) {
-            // The time of a simulation grows with the rate of a stream, and this one is above that
-            // of the disk.
-            admitted.push(Some(policies.map(|_| NOT_ONE).collect()));
-            continue;
-        }
-        let case = question.case(disk, row.read, bounds.ratio, question.startup);
-        if let (Some(_), Some(case)) = (&question.popularity, &case) {
-            unlimited.push((row.read, case.streams_of_disk(question.policies[0]) * question.disks));
-        }
-        admitted.push(question.admitted(disk, row.read, bounds.ratio, &question.policies));
-    }
+    let (admitted, unlimited) = simulated(disk, &question, &bounds, compute);
     let streams = |held: &Option<Vec<CapacityResult>>| {
         held.as_ref().and_then(|held| held.first()).map_or(0, |held| held.streams)
     };
@@ -109,6 +115,45 @@ pub fn plan(disk: &PlanDisk, question: Question, progress: &dyn Fn(f64)) -> Plan
             popularity::shared(popularity, memory, rate, unlimited.into_iter())
         });
     PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, shared }
+}
+
+/// For each row what the policies admit, and for a popularity the size of read and the streams of
+/// all disks without a limit of memory.
+fn simulated(
+    disk: &PlanDisk,
+    question: &Question,
+    bounds: &CapacityPlan,
+    compute: Compute<'_>,
+) -> (Vec<Option<Vec<CapacityResult>>>, Vec<(ByteCount, u64)>) {
+    let policies = &question.policies;
+    if bounds.ratio == 0 && !policies.contains(&PolicyKind::None) {
+        // The time of a simulation grows with the rate of a stream, and this one is above that of
+        // the disk.
+        let none = vec![NOT_ONE; policies.len()];
+        return (vec![Some(none); bounds.rows.len()], Vec::new());
+    }
+    let cases = bounds.rows.iter().map(|row| question.cases(disk, row.read, bounds.ratio));
+    let cases: Vec<_> = cases.collect();
+    let mut runs = Vec::new();
+    for case in cases.iter().flatten() {
+        runs.extend(policies.iter().map(|policy| (case, Some(*policy))));
+        runs.extend(question.popularity.is_some().then_some((case, None)));
+    }
+    let one = |run: &(&ReadSizeCases<'_>, Option<PolicyKind>)| match *run {
+        (case, Some(policy)) => case.admitted(policy),
+        (case, None) => case.latest().unlimited(policies[0]),
+    };
+    let mut results = each(&runs, compute, one).into_iter();
+    let (mut admitted, mut unlimited) = (Vec::new(), Vec::new());
+    for (row, case) in bounds.rows.iter().zip(&cases) {
+        let of_case = case.as_ref().map(|_| results.by_ref().take(policies.len()).collect());
+        admitted.push(of_case);
+        if question.popularity.is_some() && case.is_some() {
+            let streams = results.next().map_or(0, |result| result.streams);
+            unlimited.push((row.read, streams * question.disks));
+        }
+    }
+    (admitted, unlimited)
 }
 
 /// The sizes of reads that are compared for a model.
@@ -127,32 +172,23 @@ impl Question {
         self.memory.map(|memory| ByteCount(memory.0 / self.disks))
     }
 
-    /// What each of these policies admits with reads of `read` on a disk whose transfer rate is
-    /// that of `most` streams; `None` where the server would not make reads as large for these
-    /// streams.
-    fn admitted(
-        &self,
-        disk: &PlanDisk,
+    /// The simulations with reads of `read` on a disk whose transfer rate is that of `most` streams;
+    /// `None` where the server would not make reads as large for these streams.
+    fn cases<'a>(
+        &'a self,
+        disk: &'a PlanDisk,
         read: ByteCount,
         most: u64,
-        policies: &[PolicyKind],
-    ) -> Option<Vec<CapacityResult>> {
-        let with = |startup| -> Option<Vec<CapacityResult>> {
-            let case = self.case(disk, read, most, startup)?;
-            Some(policies.iter().map(|policy| case.simulate(*policy)).collect())
-        };
+    ) -> Option<ReadSizeCases<'a>> {
         // What can be read for a start within a minute is as well read for a later one, and in the
         // long run a later start adds nothing to the disk's rate.
-        let mut results = with(self.startup.min(USUAL_STARTUP_UP_TO))?;
-        if self.memory.is_some() && self.startup > USUAL_STARTUP_UP_TO {
-            // What plays until a late start has to be in memory, where there may be no room for it.
-            for (result, later) in results.iter_mut().zip(with(self.startup)?) {
-                if later.streams < result.streams {
-                    *result = later;
-                }
-            }
-        }
-        Some(results)
+        let first = self.case(disk, read, most, self.startup.min(USUAL_STARTUP_UP_TO))?;
+        // What plays until a late start has to be in memory, where there may be no room for it.
+        let later = match self.memory.is_some() && self.startup > USUAL_STARTUP_UP_TO {
+            true => Some(self.case(disk, read, most, self.startup)?),
+            false => None,
+        };
+        Some(ReadSizeCases { first, later })
     }
 
     /// The disk, whose transfer rate is that of `most` streams, and a viewer, with reads of `read`;
@@ -172,6 +208,26 @@ impl Question {
             None => Vec::new(),
         };
         Some(ReadSizeCase { question: self, disk, read, most, startup, viewer, timings, places })
+    }
+}
+
+/// One size of read, for a start within a minute and, where that may admit fewer, a later one.
+struct ReadSizeCases<'a> {
+    first: ReadSizeCase<'a>,
+    later: Option<ReadSizeCase<'a>>,
+}
+
+impl<'a> ReadSizeCases<'a> {
+    /// The streams that a policy admits.
+    fn admitted(&self, policy: PolicyKind) -> CapacityResult {
+        let first = self.first.simulate(policy);
+        let later = self.later.as_ref().map(|later| later.simulate(policy));
+        later.filter(|later| later.streams < first.streams).unwrap_or(first)
+    }
+
+    /// That of the latest start.
+    fn latest(&self) -> &ReadSizeCase<'a> {
+        self.later.as_ref().unwrap_or(&self.first)
     }
 }
 
@@ -196,8 +252,8 @@ impl ReadSizeCase<'_> {
     }
 
     /// The streams that the disk holds, if memory is no limit.
-    fn streams_of_disk(&self, policy: PolicyKind) -> u64 {
-        self.simulate_in(policy, UNBOUNDED).streams
+    fn unlimited(&self, policy: PolicyKind) -> CapacityResult {
+        self.simulate_in(policy, UNBOUNDED)
     }
 
     fn simulate_in(&self, policy: PolicyKind, memory: u64) -> CapacityResult {
@@ -239,10 +295,19 @@ impl PlanResult {
         Some((best, *self.admitted[best].as_ref()?.first()?))
     }
 
-    /// The streams of one disk that another policy admits with reads of the size of `best`.
-    pub fn held_by(&self, disk: &PlanDisk, policy: PolicyKind) -> Option<CapacityResult> {
-        let read = self.bounds.rows[self.best?].read;
-        self.question.admitted(disk, read, self.bounds.ratio, &[policy])?.pop()
+    /// The streams of one disk that each of these policies admits with reads of the size of `best`;
+    /// none where no size is best.
+    pub fn held_by(
+        &self,
+        disk: &PlanDisk,
+        policies: &[PolicyKind],
+        compute: Compute<'_>,
+    ) -> Vec<CapacityResult> {
+        let best = self.best.map(|best| self.bounds.rows[best].read);
+        let cases = best.and_then(|read| self.question.cases(disk, read, self.bounds.ratio));
+        cases.map_or_else(Vec::new, |cases| {
+            each(policies, compute, |policy| cases.admitted(*policy))
+        })
     }
 
     /// Memory for two reads of each stream of all disks.

@@ -13,7 +13,7 @@ fn held(model: &str, rate: BitRate, read: ByteCount, startup: Duration) -> Vec<C
         popularity: None,
         policies: vec![PolicyKind::TimeDomain, PolicyKind::VbrSim],
     };
-    let mut plan = plan(&disk, question, &|_| ());
+    let mut plan = plan(&disk, question, &mut in_turn);
     plan.admitted.remove(0).unwrap()
 }
 

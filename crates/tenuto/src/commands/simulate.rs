@@ -7,14 +7,14 @@ use crate::args::simulation::{
 };
 use crate::failure::Failure;
 use crate::out::Bar;
+use crate::spread::spread;
 use clap::ValueEnum;
 use disk::DiskModel;
 use scheduler::PolicyKind;
 use server::ServerConfig;
-use server::plan::{PlanDisk, PlannedAudience, Question, plan};
+use server::plan::{PlanDisk, PlannedAudience, Question, in_turn, plan};
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{FormatOptions, Store};
@@ -139,7 +139,7 @@ fn fleet_setups(args: &FleetSimulationArgs) -> Result<Vec<FleetSetup>, Failure> 
         read: Some(args.read_size),
         policies: vec![PolicyKind::TimeDomain],
     };
-    let held = plan(&PlanDisk::Model(args.model.clone()), question, &|_| ()).held();
+    let held = plan(&PlanDisk::Model(args.model.clone()), question, &mut in_turn).held();
     let streams = held
         .and_then(|(_, held)| u32::try_from(held.streams).ok())
         .filter(|streams| (1..=MOST_STREAMS_OF_A_DISK).contains(streams))
@@ -436,43 +436,6 @@ fn titles_of(path: &Path) -> Result<(StoredTitles, ByteCount), Failure> {
         return Err(Failure::new(sentence).hint("add titles with `tenuto ingest`"));
     }
     Ok((StoredTitles(titles), store.device().geometry().size))
-}
-
-/// Calls `one` for every number below `count` on all cores; the results are in order.
-fn spread<T: Send>(
-    count: u64,
-    mut progress: impl FnMut(f64),
-    one: impl Fn(u64) -> T + Sync,
-) -> Vec<T> {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // Scenarios differ in length by orders of magnitude, so each thread takes the next one instead
-    // of a fixed share.
-    let next = AtomicU64::new(0);
-    let (done, results) = std::sync::mpsc::channel();
-    let mut all: Vec<(u64, T)> = std::thread::scope(|scope| {
-        for _ in 0..cores {
-            let (done, next, one) = (done.clone(), &next, &one);
-            scope.spawn(move || {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= count || done.send((number, one(number))).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        // The loop below ends when the last sender is dropped, and this thread sends nothing.
-        drop(done);
-        let mut all = Vec::new();
-        for result in results {
-            all.push(result);
-            progress(all.len() as f64 / count as f64);
-        }
-        all
-    });
-    // Threads finish in any order, and the report must be the same on every machine.
-    all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Time since the first call: measures how long decisions take.

@@ -6,9 +6,10 @@ use crate::access::ask;
 use crate::args::disks::PlanArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
+use crate::spread::spread;
 use disk::Calibration;
 use media::{IndexError, TitleIndex};
-use scheduler::PolicyKind;
+use scheduler::{CapacityResult, PolicyKind};
 use server::control::{Reply, Request};
 use server::plan::{
     PlanDisk, PlannedAudience, Popularity, Question, RATES, USUAL_WITHIN, USUAL_ZIPF,
@@ -43,11 +44,18 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
         policies: SHOWN.to_vec(),
     };
     let bar = Bar::new();
-    let answer = answer(&disk, question, &|part| bar.percent("admission", part));
+    let on_all_cores = |stage: &'static str| {
+        let bar = &bar;
+        move |count, one: &(dyn Fn(u64) -> CapacityResult + Sync)| {
+            spread(count, |part| bar.percent(stage, part), one)
+        }
+    };
+    let answer = answer(&disk, question, &mut on_all_cores("admission"));
     // The policy `none` admits every viewer, so its number tells nothing about the disk.
     let unseen = |policy: &PolicyKind| !SHOWN.contains(policy) && *policy != PolicyKind::None;
-    let others = PolicyKind::all().filter(unseen);
-    let others: Vec<_> = others.filter_map(|p| Some((p, answer.held_by(&disk, p)?))).collect();
+    let others: Vec<_> = PolicyKind::all().filter(unseen).collect();
+    let held = answer.held_by(&disk, &others, &mut on_all_cores("other policies"));
+    let others: Vec<_> = others.into_iter().zip(held).collect();
     drop(bar);
     if let Some(path) = &args.plot {
         let svg = report::plot(&answer).svg().map_err(|error| Failure::new(error.to_string()))?;
