@@ -19,7 +19,7 @@ use units::show;
 /// The state of files that are being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filling {
-    /// So many bytes are written.
+    /// The bytes that are written so far.
     Bytes(u64),
     /// Nothing has happened for so long. Reported again after twice the time, and so on.
     Silent(Duration),

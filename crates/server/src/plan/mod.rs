@@ -172,8 +172,8 @@ impl Question {
         self.memory.map(|memory| ByteCount(memory.0 / self.disks))
     }
 
-    /// The simulations with reads of `read` on a disk whose transfer rate is that of `most` streams;
-    /// `None` where the server would not make reads as large for these streams.
+    /// The simulations with reads of `read` on a disk whose transfer rate is that of `most`
+    /// streams; `None` where the server would not make reads as large for these streams.
     fn cases<'a>(
         &'a self,
         disk: &'a PlanDisk,
@@ -225,7 +225,7 @@ impl<'a> ReadSizeCases<'a> {
         later.filter(|later| later.streams < first.streams).unwrap_or(first)
     }
 
-    /// That of the latest start.
+    /// The case of the latest start.
     fn latest(&self) -> &ReadSizeCase<'a> {
         self.later.as_ref().unwrap_or(&self.first)
     }
