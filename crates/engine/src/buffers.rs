@@ -9,6 +9,13 @@
 //!
 //! A pin is one stream's hold or one delivery that a socket has not taken yet. Buffers deliberately
 //! know neither the owners of pins nor any deadline; they only list the waiters of each read.
+//!
+//! Idle beginnings of titles that more than one viewer has had stay longest, in up to a quarter of
+//! the memory: viewers start there, and one who finds the beginning in memory needs the disk later
+//! (`streams::resident`). What is idle of the rest has just been played, and is needed again only by
+//! those who are close behind or go back. That a second use tells what is worth keeping is the rule
+//! of 2Q (T. Johnson, D. Shasha, *2Q: A Low Overhead High Performance Buffer Management Replacement
+//! Algorithm*, VLDB 1994).
 
 use super::stream::StreamId;
 use super::{DiskNumber, ReadId, RequestId, TitleKey, TrackNumber};
@@ -60,9 +67,20 @@ pub(super) struct Buffer {
     pub(super) retried: bool,
     /// Notified when the read ends; may name streams and requests that no longer exist.
     pub(super) waiters: Vec<Waiter>,
+    // Whether it is of the beginning of its title, and more than one viewer has had it.
+    part: TitlePart,
+    popular: bool,
     pins: u32,
     // Key in `Buffers::idle`; valid only while the buffer is ready and has no pins.
     idle_since: u64,
+}
+
+/// The part of a title that a piece is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TitlePart {
+    /// What a viewer of the title needs first.
+    Beginning,
+    Rest,
 }
 
 impl Buffer {
@@ -80,12 +98,20 @@ pub(super) struct Buffers {
     used: u64,
     by_read: BTreeMap<ReadId, Buffer>,
     by_piece: BTreeMap<PieceKey, ReadId>,
-    // Ready buffers without pins, oldest first: the order in which memory is taken back.
-    idle: BTreeMap<u64, ReadId>,
-    // Sum of the lengths of all buffers in `idle`; never above `used`.
-    idle_bytes: u64,
+    // Ready buffers without pins: popular beginnings, and all others.
+    popular: Idle,
+    others: Idle,
     next_read: u64,
     next_idle: u64,
+}
+
+/// Buffers whose memory may be taken back.
+#[derive(Clone, Debug, Default)]
+struct Idle {
+    // Oldest first: the order in which memory is taken back.
+    by_age: BTreeMap<u64, ReadId>,
+    // Sum of their lengths; never above the memory in use.
+    bytes: u64,
 }
 
 impl Buffers {
@@ -95,8 +121,8 @@ impl Buffers {
             used: 0,
             by_read: BTreeMap::new(),
             by_piece: BTreeMap::new(),
-            idle: BTreeMap::new(),
-            idle_bytes: 0,
+            popular: Idle::default(),
+            others: Idle::default(),
             next_read: 0,
             next_idle: 0,
         }
@@ -118,7 +144,7 @@ impl Buffers {
     /// Bytes that new reads can use now, idle buffers included.
     pub(super) fn room(&self) -> u64 {
         // Used and not idle is what is pinned or being read: it cannot be taken back.
-        self.total.saturating_sub(self.used - self.idle_bytes)
+        self.total.saturating_sub(self.used - self.popular.bytes - self.others.bytes)
     }
 
     pub(super) fn get(&self, read: ReadId) -> Option<&Buffer> {
@@ -143,7 +169,7 @@ impl Buffers {
         copies.find(|(_, read)| ready(read)).map(|(_, read)| (*read, BufferState::Ready))
     }
 
-    /// Takes back idle buffers, oldest first, until `len` bytes are free. Says whether they are;
+    /// Takes back idle buffers, in the order of [`Buffers::evict_oldest`], until `len` bytes are free. Says whether they are;
     /// what was taken back is added to `forgotten`.
     pub(super) fn make_room(&mut self, len: u64, forgotten: &mut Vec<ReadId>) -> bool {
         if len > self.room() {
@@ -155,10 +181,15 @@ impl Buffers {
         true
     }
 
-    /// Takes back the buffer that has been idle longest.
+    /// Takes back the buffer that has been idle longest; of the popular beginnings only if they have
+    /// more than a quarter of the memory, or if there are no others.
     pub(super) fn evict_oldest(&mut self) -> Option<ReadId> {
-        let (_, read) = self.idle.first_key_value()?;
-        let read = *read;
+        let oldest = |idle: &Idle| idle.by_age.first_key_value().map(|(age, read)| (*age, *read));
+        let (popular, other) = (oldest(&self.popular), oldest(&self.others));
+        let (_, read) = match self.popular.bytes > self.total / POPULAR_PART {
+            true => popular.into_iter().chain(other).min()?,
+            false => other.or(popular)?,
+        };
         self.remove(read);
         Some(read)
     }
@@ -170,6 +201,7 @@ impl Buffers {
         place: Location,
         due: SlotIndex,
         retried: bool,
+        part: TitlePart,
     ) -> ReadId {
         let read = ReadId(self.next_read);
         self.next_read += 1;
@@ -182,6 +214,8 @@ impl Buffers {
             due,
             retried,
             waiters: Vec::new(),
+            part,
+            popular: false,
             pins: 0,
             idle_since: 0,
         };
@@ -194,8 +228,8 @@ impl Buffers {
         let buffer = self.by_read.get_mut(&read).expect("only live buffers are pinned");
         // A read in flight is not idle: it becomes so when it ends without pins.
         if buffer.pins == 0 && buffer.state == BufferState::Ready {
-            self.idle.remove(&buffer.idle_since);
-            self.idle_bytes -= u64::from(buffer.place.len);
+            let idle = if buffer.popular { &mut self.popular } else { &mut self.others };
+            idle.remove(buffer);
         }
         buffer.pins += 1;
     }
@@ -206,6 +240,13 @@ impl Buffers {
         if buffer.pins == 0 && buffer.state == BufferState::Ready {
             self.make_idle(read);
         }
+    }
+
+    /// Another viewer than the one that it was read for has a buffer. It is pinned.
+    pub(super) fn used_again(&mut self, read: ReadId) {
+        let buffer = self.by_read.get_mut(&read).expect("a pinned buffer is live");
+        assert!(buffer.pins > 0, "an idle buffer is in the list of its kind");
+        buffer.popular = buffer.part == TitlePart::Beginning;
     }
 
     /// Adds a waiter that is notified when the read ends.
@@ -237,8 +278,7 @@ impl Buffers {
         }
         self.used -= u64::from(buffer.place.len);
         if buffer.pins == 0 && buffer.state == BufferState::Ready {
-            self.idle.remove(&buffer.idle_since);
-            self.idle_bytes -= u64::from(buffer.place.len);
+            self.idle_of(buffer.popular).remove(&buffer);
         }
         buffer
     }
@@ -280,11 +320,28 @@ impl Buffers {
     fn make_idle(&mut self, read: ReadId) {
         let buffer = self.by_read.get_mut(&read).expect("live");
         buffer.idle_since = self.next_idle;
-        self.idle.insert(self.next_idle, read);
-        self.idle_bytes += u64::from(buffer.place.len);
+        let (popular, len) = (buffer.popular, u64::from(buffer.place.len));
+        let since = self.next_idle;
         self.next_idle += 1;
+        let idle = self.idle_of(popular);
+        idle.by_age.insert(since, read);
+        idle.bytes += len;
+    }
+
+    fn idle_of(&mut self, popular: bool) -> &mut Idle {
+        if popular { &mut self.popular } else { &mut self.others }
     }
 }
+
+impl Idle {
+    fn remove(&mut self, buffer: &Buffer) {
+        self.by_age.remove(&buffer.idle_since);
+        self.bytes -= u64::from(buffer.place.len);
+    }
+}
+
+/// Part of the memory that idle popular beginnings may keep from others.
+const POPULAR_PART: u64 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -303,7 +360,7 @@ mod tests {
         let reads: Vec<ReadId> = (0..3)
             .map(|n| {
                 let (key, place) = piece(n);
-                let read = buffers.start(key, place, SlotIndex(0), false);
+                let read = buffers.start(key, place, SlotIndex(0), false, TitlePart::Rest);
                 buffers.pin(read);
                 buffers.ready(read);
                 read
@@ -322,16 +379,42 @@ mod tests {
     }
 
     #[test]
+    fn popular_beginnings_of_titles_stay_longest_in_a_quarter_of_the_memory() {
+        use TitlePart::{Beginning, Rest};
+        let mut buffers = Buffers::new(80);
+        let parts = [(Beginning, 2), (Rest, 2), (Beginning, 2), (Beginning, 1), (Beginning, 2)];
+        let mut numbers = 0..;
+        let reads = parts.map(|(part, viewers)| {
+            let (key, place) = piece(numbers.next().expect("endless"));
+            let read = buffers.start(key, place, SlotIndex(0), false, part);
+            buffers.ready(read);
+            for viewer in 0..viewers {
+                buffers.pin(read);
+                if viewer > 0 {
+                    buffers.used_again(read);
+                }
+                buffers.unpin(read);
+            }
+            read
+        });
+        let order: Vec<_> = std::iter::from_fn(|| buffers.evict_oldest()).collect();
+        // The oldest of all while three have more than a quarter; then what is not popular or no
+        // beginning.
+        assert_eq!(order, [0, 1, 3, 2, 4].map(|number: usize| reads[number]));
+        assert_eq!((buffers.room(), buffers.used()), (80, 0));
+    }
+
+    #[test]
     fn another_copy_will_do_once_it_is_in_memory() {
         let mut buffers = Buffers::new(30);
         let (key, place) = piece(0);
-        let read = buffers.start(key, place, SlotIndex(0), false);
+        let read = buffers.start(key, place, SlotIndex(0), false, TitlePart::Rest);
         let (here, there) = (DiskNumber(1), Location { disk: DiskNumber(1), offset: 70, len: 10 });
         let key = PieceKey { disk: here, ..key };
         assert_eq!(buffers.find(key, there), None, "read on another disk's schedule");
         buffers.ready(read);
         assert_eq!(buffers.find(key, there), Some((read, BufferState::Ready)));
-        let own = buffers.start(key, there, SlotIndex(0), false);
+        let own = buffers.start(key, there, SlotIndex(0), false, TitlePart::Rest);
         assert_eq!(buffers.find(key, there), Some((own, BufferState::Reading)));
     }
 
@@ -340,7 +423,7 @@ mod tests {
         let mut buffers = Buffers::new(20);
         for (number, repeats) in [(0, false), (1, true)] {
             let (key, place) = piece(number);
-            let read = buffers.start(key, place, SlotIndex(0), repeats);
+            let read = buffers.start(key, place, SlotIndex(0), repeats, TitlePart::Rest);
             buffers.pin(read);
             assert!(!buffers.repeats_for_nobody());
             buffers.unpin(read);
@@ -355,7 +438,7 @@ mod tests {
     fn a_piece_that_moved_is_not_found_in_its_old_place() {
         let mut buffers = Buffers::new(30);
         let (key, place) = piece(0);
-        buffers.start(key, place, SlotIndex(0), false);
+        buffers.start(key, place, SlotIndex(0), false, TitlePart::Rest);
         assert_eq!(buffers.find(key, Location { offset: 7, ..place }), None);
     }
 }

@@ -67,7 +67,7 @@ pub struct Counters {
     pub violations_by_scheduler: u64,
     /// Guarantee violations since the start by disks that took longer than they were charged.
     pub violations_by_disk: u64,
-    /// Pieces found in memory when their turn to be read came.
+    /// Pieces found in memory when their viewer came, or their turn to be read.
     pub cache_hits: u64,
     /// Streams (one track of one session) admitted since the start that follow a viewer ahead.
     pub admitted_following: u64,

@@ -230,7 +230,7 @@ impl Stream {
     }
 
     /// Whether all stored pieces of the track are played, in stored order.
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.layout.tracks[usize::from(self.track)].stored.is_empty()
     }
 

@@ -17,6 +17,7 @@ mod overload;
 mod preemption;
 mod progress;
 mod refusals;
+mod resident;
 mod seeks;
 mod sharing;
 mod views;

@@ -202,7 +202,7 @@ impl Scrape {
         let (titles, bytes) = self.0.content.held();
         out.gauge("titles_open", "Titles with their index in memory", titles)?;
         out.bytes("title_index", "Memory of the indexes of open titles", bytes)?;
-        let help = "Pieces found in memory when their read was due";
+        let help = "Pieces found in memory when their viewer came or their read was due";
         out.counter("cache_hits", help, engine.counters.cache_hits)?;
         let help = "Sessions of which a track follows a viewer ahead in memory";
         out.gauge("sessions_following", help, engine.following)?;

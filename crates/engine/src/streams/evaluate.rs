@@ -178,7 +178,9 @@ impl Streams {
             ids.push(id);
             if follows {
                 stream.guaranteed_slack = self.bookings.slack_of_plan(&stream);
+                let resident: Vec<_> = stream.held().collect();
                 self.follow(self.bookings.now(), id, stream);
+                resident.into_iter().for_each(|(read, piece)| self.pin_resident(id, piece, read));
             } else {
                 self.bookings.insert_new(id, &mut stream);
                 self.streams.insert(id, stream);

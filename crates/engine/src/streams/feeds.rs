@@ -273,6 +273,7 @@ impl Streams {
                     let session = stream.session;
                     self.streams[&id].hold_next(due, read);
                     self.buffers.pin(read);
+                    self.buffers.used_again(read);
                     self.record_arrival(now, id, piece);
                     self.to_serve.push(session);
                 }

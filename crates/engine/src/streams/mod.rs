@@ -30,6 +30,7 @@ mod memory;
 mod placement;
 mod reading;
 mod recordings;
+mod resident;
 mod startup;
 mod sweeps;
 mod titles;

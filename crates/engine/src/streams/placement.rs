@@ -155,6 +155,10 @@ impl Streams {
     // leave more room for others. If it fits neither way: both ways with their shortfalls.
     fn evaluate_both_ways(&mut self, mut alone: Candidate) -> Result<Accepted, Box<ShortBothWays>> {
         let Some(mut following) = self.following(&alone) else {
+            if let Some(accepted) = self.evaluate_resident(&alone) {
+                self.put_candidate(alone);
+                return Ok(accepted);
+            }
             return match self.evaluate_alone(&mut alone) {
                 Ok(approval) => Ok(alone.accepted(approval)),
                 Err(shortfall) => {
@@ -246,8 +250,8 @@ impl Streams {
         self.evaluate_giving_up(candidate, least).ok_or(shortfall)
     }
 
-    // A candidate is not used.
-    fn put_candidate(&mut self, candidate: Candidate) {
+    /// A candidate is not used.
+    pub(super) fn put_candidate(&mut self, candidate: Candidate) {
         self.bookings.put_demand(candidate.demand);
         candidate.sent.into_iter().for_each(|sent| self.bookings.put_demand(sent));
     }

@@ -11,7 +11,7 @@
 
 use super::Streams;
 use crate::bookings::best_effort::Ends;
-use crate::buffers::{BufferState, Location, PieceKey, Waiter};
+use crate::buffers::{BufferState, Location, PieceKey, TitlePart, Waiter};
 use crate::stream::{Counted, Hold, StreamId};
 use crate::{Action, ReadId, ReadOutcome, SessionId};
 use scheduler::{Batch, BatchLimit, HOLD_SLOTS, NextRead, PieceDue, PolicyKind, ReadSource};
@@ -158,6 +158,7 @@ impl Streams {
     pub(super) fn hold_cached_piece(&mut self, now: Moment, id: StreamId, read: ReadId) {
         self.accounts.counters.cache_hits += 1;
         self.hold_without_read(now, id, read);
+        self.buffers.used_again(read);
     }
 
     /// The next piece of a stream is held in buffer `read`, which is in memory or being read.
@@ -184,7 +185,7 @@ impl Streams {
         let stream = &self[&id];
         let key = stream.key(piece.piece);
         let place = Location { disk: stream.layout.disk, offset, len: piece.len };
-        let read = self.buffers.start(key, place, piece.due, false);
+        let read = self.buffers.start(key, place, piece.due, false, stream.part_of(piece.piece));
         self.buffers.add_waiter(read, Waiter::Stream(id));
         // Requests may have waited for this piece since before it was its turn to be read.
         for request in self.awaited.of(key) {
@@ -279,8 +280,11 @@ impl Streams {
         // Another viewer may have it, or wait for it.
         let found = self.buffers.find(key, place);
         let now_due = self.bookings.slot();
-        let again =
-            found.map_or_else(|| self.buffers.start(key, place, now_due, true), |(read, _)| read);
+        let part = holders.first().map_or(TitlePart::Rest, |(id, piece)| self[id].part_of(*piece));
+        let again = match found {
+            Some((read, _)) => read,
+            None => self.buffers.start(key, place, now_due, true, part),
+        };
         for (id, piece) in holders {
             // The pins of the failed buffer ended with it.
             self.get_mut(*id).now_reads(*piece, again);

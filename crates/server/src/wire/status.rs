@@ -79,7 +79,7 @@ pub struct ServerStatus {
     /// while admitted sessions need more; nobody is admitted to the difference.
     #[serde(default)]
     pub buffers_target: u64,
-    /// Pieces found in memory when their read was due.
+    /// Pieces found in memory when their viewer came or their read was due.
     pub cache_hits: u64,
     /// Sessions of which a track follows a viewer ahead.
     pub sessions_following: u64,
