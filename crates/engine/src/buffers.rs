@@ -12,10 +12,10 @@
 //!
 //! Idle beginnings of titles that more than one viewer has had stay longest, in up to a quarter of
 //! the memory: viewers start there, and one who finds the beginning in memory needs the disk later
-//! (`streams::resident`). What is idle of the rest has just been played, and is needed again only by
-//! those who are close behind or go back. That a second use tells what is worth keeping is the rule
-//! of 2Q (T. Johnson, D. Shasha, *2Q: A Low Overhead High Performance Buffer Management Replacement
-//! Algorithm*, VLDB 1994).
+//! (`streams::resident`). What is idle of the rest has just been played, and is needed again only
+//! by those who are close behind or go back. That a second use tells what is worth keeping is the
+//! rule of 2Q (T. Johnson, D. Shasha, *2Q: A Low Overhead High Performance Buffer Management
+//! Replacement Algorithm*, VLDB 1994).
 
 use super::stream::StreamId;
 use super::{DiskNumber, ReadId, RequestId, TitleKey, TrackNumber};
@@ -169,8 +169,8 @@ impl Buffers {
         copies.find(|(_, read)| ready(read)).map(|(_, read)| (*read, BufferState::Ready))
     }
 
-    /// Takes back idle buffers, in the order of [`Buffers::evict_oldest`], until `len` bytes are free. Says whether they are;
-    /// what was taken back is added to `forgotten`.
+    /// Takes back idle buffers, in the order of [`Buffers::evict_oldest`], until `len` bytes are
+    /// free. Says whether they are; what was taken back is added to `forgotten`.
     pub(super) fn make_room(&mut self, len: u64, forgotten: &mut Vec<ReadId>) -> bool {
         if len > self.room() {
             return false;
@@ -181,8 +181,8 @@ impl Buffers {
         true
     }
 
-    /// Takes back the buffer that has been idle longest; of the popular beginnings only if they have
-    /// more than a quarter of the memory, or if there are no others.
+    /// Takes back the buffer that has been idle longest; of the popular beginnings only if they
+    /// have more than a quarter of the memory, or if there are no others.
     pub(super) fn evict_oldest(&mut self) -> Option<ReadId> {
         let oldest = |idle: &Idle| idle.by_age.first_key_value().map(|(age, read)| (*age, *read));
         let (popular, other) = (oldest(&self.popular), oldest(&self.others));

@@ -7,11 +7,11 @@
 //!                                       disk reads for it from the first gap on
 //! ```
 //!
-//! The pieces stay where they are: they are pinned in the call in which the newcomer is admitted, so
-//! that none can be taken back before it is delivered. Admission evaluates the newcomer as a stream
-//! that has read them, which is what it is from then on: its disk time and its deadlines are those
-//! of the rest, and its memory is that of what it holds. A piece that another viewer holds as well
-//! is counted for both, which is never too little.
+//! The pieces stay where they are: they are pinned in the call in which the newcomer is admitted,
+//! so that none can be taken back before it is delivered. Admission evaluates the newcomer as a
+//! stream that has read them, which is what it is from then on: its disk time and its deadlines are
+//! those of the rest, and its memory is that of what it holds. A piece that another viewer holds as
+//! well is counted for both, which is never too little.
 //!
 //! Only the media of the first seconds is taken. A reservation needs no more to start, and what a
 //! viewer holds is kept from all others. A newcomer that must wait for its start takes none: it
@@ -97,8 +97,8 @@ impl Stream {
         taken
     }
 
-    /// The part of its title that a piece is of. The first pieces of a presentation that skips media
-    /// need not be at the beginning.
+    /// The part of its title that a piece is of. The first pieces of a presentation that skips
+    /// media need not be at the beginning.
     pub(super) fn part_of(&self, piece: u32) -> TitlePart {
         match self.is_whole() && self.curve().due(piece) < FIRST_MS {
             true => TitlePart::Beginning,
@@ -107,6 +107,6 @@ impl Stream {
     }
 }
 
-/// Media that counts as the first: a read of 4 MiB at 5 Mb/s is 6.7 s, and the segment after it ends
-/// within 12 s.
+/// Media that counts as the first: a read of 4 MiB at 5 Mb/s is 6.7 s, and the segment after it
+/// ends within 12 s.
 const FIRST_MS: u32 = 12_000;

@@ -71,7 +71,7 @@ fn whose_first_media_is_in_memory_starts_where_another_is_refused_and_nobody_is_
     }
 }
 
-/// Of memory that has been taken back since, nothing is counted on.
+/// A newcomer does not count on media that was in memory and has been taken back since.
 #[test]
 fn what_was_taken_back_is_read_again() {
     let mut fixture = timed(10_000);
