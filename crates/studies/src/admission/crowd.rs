@@ -727,6 +727,52 @@ mod tests {
         }
     }
 
+    impl CrowdStudy {
+        /// How many of a house that comes at once are admitted, of whom `known` come for titles
+        /// that two viewers each have had before, and late reads.
+        fn admitted_with_known(&self, viewers: u64, known: u64) -> (u64, u64) {
+            let mut evening = Evening::new(self);
+            // Viewers from 1001 on are the second of the same titles, from 2001 on the house.
+            let title = |number: u64| self.layout(number % 1000);
+            for first in [1, 1001, 2001] {
+                let last = first - 1 + if first == 2001 { viewers } else { known };
+                let within = if first == 2001 { 0 } else { 60 };
+                evening.receive(self, first..=last, random(within), &title);
+                if first == 2001 {
+                    break;
+                }
+                evening.pass_until(evening.now + FOLLOWED);
+                for session in std::mem::take(&mut evening.sessions) {
+                    evening.engine.end(evening.now, session);
+                }
+                evening.take_actions();
+            }
+            evening.pass_until(evening.now + self.wait + FOLLOWED);
+            let admitted = evening.sessions.len() as u64;
+            (admitted, evening.end().late)
+        }
+    }
+
+    /// `cargo test -p studies --lib known -- --nocapture` shows the numbers.
+    #[test]
+    fn viewers_of_known_titles_start_beside_a_crowd_of_others() {
+        for wait in [0, 5] {
+            // Films that end, so that what is read ahead of them leaves memory for their beginnings.
+            let length = Duration::from_secs(60);
+            let study = CrowdStudy { length, ..study("hdd-20tb", ByteCount(4 << 20), wait) };
+            let viewers = study.capacity();
+            let admitted = [0, 50, 100].map(|known| {
+                let (admitted, late) = study.admitted_with_known(viewers, known);
+                assert_eq!(late, 0, "{known} known titles, {wait} s");
+                admitted
+            });
+            println!(
+                "of {viewers} with 0, 50 and 100 known titles, who wait {wait} s: {admitted:?}"
+            );
+            assert!(admitted[1] >= admitted[0] + 30 || admitted[1] >= viewers, "{admitted:?}");
+        }
+    }
+
     #[test]
     fn the_bound_grows_with_the_time_to_the_last_start() {
         let bound = |wait| study("hdd-20tb", ByteCount(4 << 20), wait).bound(Duration::ZERO);
