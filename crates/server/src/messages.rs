@@ -351,7 +351,7 @@ pub(crate) enum WorkerMessage {
     HandOver,
     /// The server ends after this time: let players that cannot ask for another node go.
     Dismiss { within: Duration },
-    /// Close all connections and end.
+    /// Close all connections and end, an HTTP thread when the answers of the admin API are sent.
     Quit,
 }
 

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The core ends first. It sends [`WorkerMessage::Quit`](crate::messages::WorkerMessage) to the
-//! HTTP threads; the other threads end when the last sender of their queue is dropped.
+//! HTTP threads, which send what the admin API still answers; the other threads end when the last
+//! sender of their queue is dropped.
 
 use crate::ServerConfig;
 use crate::access::AccessControl;
