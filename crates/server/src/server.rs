@@ -151,6 +151,9 @@ impl Server {
         let (mut opened, missing) = open_stores(&config, memory, before.is_some())?;
         notes.extend(missing.iter().map(MissingStore::note));
         let (core, events) = CoreHandle::new();
+        for (number, store) in opened.iter().enumerate() {
+            store.device.tell(core.clone(), disk_number(number));
+        }
         let mut threads = Vec::new();
 
         let pool = pool(memory, &opened)?;
