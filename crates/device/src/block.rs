@@ -220,6 +220,19 @@ impl DeviceError {
         rustix::io::Errno::from_io_error(source) == Some(rustix::io::Errno::CANCELED)
     }
 
+    /// Whether the device is not there any more: it was removed, or ends before the transfer.
+    pub fn is_of_gone_device(&self) -> bool {
+        let Self::Io { source, .. } = self else { return false };
+        let removed = [
+            rustix::io::Errno::NODEV,
+            rustix::io::Errno::NXIO,
+            rustix::io::Errno::SHUTDOWN,
+            rustix::io::Errno::NOMEDIUM,
+        ];
+        source.kind() == io::ErrorKind::UnexpectedEof
+            || rustix::io::Errno::from_io_error(source).is_some_and(|it| removed.contains(&it))
+    }
+
     /// The error of a device that ends before the transfer.
     pub(crate) fn ends_early(
         direction: Direction,

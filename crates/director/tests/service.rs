@@ -8,7 +8,7 @@
 //! ```
 
 use cluster::placement::CopyRules;
-use cluster::{ClusterName, Headroom};
+use cluster::{ClusterName, ContentTag, Headroom};
 use director::etcd::EtcdConfig;
 use director::planning::{ListedTitles, PlanningConfig};
 use director::question::SignedText;
@@ -333,6 +333,47 @@ fn a_title_in_a_folder_is_found_by_its_encoded_name() {
     assert!(asked.starts_with(&format!("GET {target} HTTP/1.1\r\n")), "{asked}");
     let titles = cluster.json("/titles");
     assert!(titles.to_string().contains(target), "{titles}");
+}
+
+#[test]
+fn a_cache_is_sent_to_a_node_with_the_content_of_its_address() {
+    let nodes = [(); 3].map(|()| StubNode::start(reserves));
+    let cluster = TestCluster::start(&[&nodes[0], &nodes[1], &nodes[2]]);
+    let (old, new) = (ContentTag::of("a-1-1-1"), ContentTag::of("b-2-2-2"));
+    cluster.etcd.put("/tenuto/c/titles/news/7", r#"{"rate":5000000,"size":1000}"#);
+    let version = "b-2-2-2-7d0~0.1.0";
+    let below = |file: &str| format!("/origin/news/7/{version}/{file}");
+    let missing = cluster.get("/origin/none/master.m3u8");
+    assert_eq!((status(&missing), cause(&missing).as_str()), (404, ""));
+    until(|| status(&cluster.get("/origin/news/7/master.m3u8")) == 503);
+    let away = cluster.get(&below("0/1.m4s"));
+    assert_eq!((status(&away), cause(&away).as_str()), (503, "no-copy"));
+    assert!(field(&away, "Retry-After").is_some(), "{away}");
+    for (number, content) in [old, new, new].into_iter().enumerate() {
+        let copies = format!(r#"[{{"disk":0,"state":"ready","content":"{content}"}}]"#);
+        cluster.etcd.put(&format!("/tenuto/c/copies/news/7/n{number}"), &copies);
+    }
+    let to = |target: &str| {
+        let answer = cluster.get(target);
+        let location = field(&answer, "Location").unwrap_or_default();
+        let is_there = |node: &StubNode| location == format!("{}{target}", node.address);
+        assert_eq!(field(&answer, "Cache-Control"), Some("no-store"), "{answer}");
+        (status(&answer) == 307).then(|| nodes.iter().position(is_there)).flatten()
+    };
+    // Each with room gets a part, and no other content.
+    let mut named = BTreeSet::new();
+    until(|| {
+        named.extend(to(&below("0/1.m4s?x=y")));
+        named.contains(&1) && named.contains(&2)
+    });
+    assert!((0..50).all(|_| to(&below("0.mp4")) != Some(0)));
+    // The beginning of any content, in both forms of the name.
+    for target in ["/origin/news/7.mp4", "/origin/news%2F7/manifest.mpd", "/origin/film.mp4"] {
+        assert!(to(target).is_some(), "{target}");
+    }
+    let head = cluster.send("HEAD /origin/film.mp4 HTTP/1.1\r\nConnection: close\r\n\r\n");
+    assert_eq!(status(&head), 307);
+    assert!(nodes.iter().all(|node| node.asked() == 0), "nothing is reserved for a cache");
 }
 
 #[test]
@@ -708,6 +749,7 @@ fn what_is_shown_needs_a_token_where_there_is_a_check() {
         ("/console/", [200, 200, 200]),
         ("/t/film/master.m3u8", [401, 403, 404]),
         ("/steer/film", [401, 403, 404]),
+        ("/origin/film/master.m3u8", [401, 403, 404]),
     ];
     for (path, wanted) in rows {
         let tokens = ["", "?token=viewer", "?token=operator"];

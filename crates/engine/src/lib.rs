@@ -421,6 +421,14 @@ impl Engine {
         self.input(now, |engine| engine.streams.finish_best_effort(now, permit));
     }
 
+    /// The device of a disk is gone, as a read or a write has found that is for no session: the
+    /// disk is lost, as after such a read for one.
+    pub fn device_gone(&mut self, now: Moment, disk: DiskNumber) {
+        self.input(now, |engine| {
+            engine.watch_disk(now, usize::from(disk.0), ReadOutcome::Gone);
+        });
+    }
+
     /// A lost disk is there again, and the driver has checked what it holds. Says whether it is in
     /// use; it is not before all reads that it was given have ended.
     pub fn restore_disk(&mut self, now: Moment, disk: DiskNumber) -> bool {

@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod accepting;
+mod cache_path;
 mod certificate;
 mod connection;
 mod console;
@@ -25,6 +26,7 @@ mod secret_file;
 mod service;
 
 pub use accepting::{AcceptSetup, ConnectionHandler, ConnectionService, OpenConnections};
+pub use cache_path::{CachePath, is_name_for_caches};
 pub use certificate::{CertificateEvent, CertificateFiles, ServerCertificate, TlsFiles};
 pub use connection::Connection;
 pub use console::console_file;

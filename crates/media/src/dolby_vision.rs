@@ -68,12 +68,11 @@ pub(crate) fn codec(name: &str, entry: SampleEntry<'_>) -> Option<String> {
     Some(format!("{name}.{profile:02}.{level:02}"))
 }
 
-/// What `SUPPLEMENTAL-CODECS` of a playlist says where every player shows the base layer:
-/// `dvh1.08.06/db4h`.
-pub(crate) fn supplemental_codec(entry: SampleEntry<'_>) -> Option<String> {
+/// What playlists and manifests say where every player shows the base layer: the codec that adds to
+/// it, and the brand of the base layer (`dvh1.08.06` and `db4h`).
+pub(crate) fn supplemental_codec(entry: SampleEntry<'_>) -> Option<(String, &'static str)> {
     let (name, brand) = name_and_brand(entry)?;
-    let brand = String::from_utf8_lossy(brand);
-    Some(format!("{}/{brand}", codec(name, entry)?))
+    Some((codec(name, entry)?, std::str::from_utf8(brand).ok()?))
 }
 
 /// The brand of an initialization segment whose base layer every player shows.
@@ -117,7 +116,8 @@ mod tests {
             let renamed = named(SampleEntry(&entry(kind, record, profile, base)));
             let renamed = SampleEntry(&renamed);
             let own = DolbyVision::of(renamed).unwrap().has_own_colours();
-            (renamed.codec(), own, supplemental_codec(renamed).unwrap_or_default())
+            let more = supplemental_codec(renamed).map(|(codec, brand)| format!("{codec}/{brand}"));
+            (renamed.codec(), own, more.unwrap_or_default())
         };
         let told = |codec: &str, own, more: &str| (codec.to_owned(), own, more.to_owned());
         assert_eq!(named(b"hvc1", b"dvcC", 5, 0), told("dvh1.05.06", true, ""));

@@ -9,12 +9,12 @@
 //!   match         (recorded)  match.growing.mp4
 //! ```
 //!
-//! The tree depends on the titles alone, and not on the order in which they came: of titles whose
-//! files would have the same name, the oldest has it. So a change of one title touches the folders
-//! of that title, and the tree is the one that all titles would make.
+//! The tree depends on the titles and the kept folders alone, and not on the order in which they
+//! came: of titles whose files would have the same name, the oldest has it. So a change of one
+//! title touches the folders of that title, and the tree is the one that all titles would make.
 
 use media::TitleKind;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use store::TitleId;
 
 /// All titles of a store by their paths. A path has no slash in front; the root is empty.
@@ -23,6 +23,8 @@ pub(crate) struct TitleTree {
     root: TitleFolder,
     /// The names by which the paths of titles are found again.
     titles: HashMap<TitleId, (Box<str>, TreeFile)>,
+    /// The paths of folders that stay without a title in them.
+    kept: BTreeSet<String>,
 }
 
 /// The names in a folder.
@@ -31,6 +33,8 @@ pub(crate) struct TitleFolder {
     names: BTreeMap<String, NameUses>,
     /// Number of names that are folders.
     pub(crate) folders: usize,
+    /// Whether the folder stays when nothing is in it.
+    is_kept: bool,
 }
 
 /// All that would have one name in a folder.
@@ -80,7 +84,7 @@ impl TitleTree {
             }
             let path = path_of(name, *file);
             let folders = &path[..path.len() - 1];
-            let emptied = self.root.remove(&path, id);
+            let emptied = self.root.let_go(&path, Some(id));
             gone.extend((0..emptied).map(|last| folders[..folders.len() - last].join("/")));
             self.titles.remove(&id);
         }
@@ -92,6 +96,36 @@ impl TitleTree {
         }
         gone.retain(|path| self.folder(path).is_none());
         gone
+    }
+
+    /// A tree without titles that has the kept folders of this one.
+    pub(crate) fn without_titles(&self) -> Self {
+        let mut tree = Self::default();
+        self.kept.iter().for_each(|path| tree.keep(path));
+        tree
+    }
+
+    /// Makes a folder that stays without a title in it, or lets one stay that is there.
+    pub(crate) fn keep(&mut self, path: &str) {
+        if self.kept.insert(path.to_owned()) {
+            self.root.make(parts(path)).is_kept = true;
+        }
+    }
+
+    /// The folder stays no longer than titles are in it.
+    pub(crate) fn let_go(&mut self, path: &str) {
+        if self.kept.remove(path) {
+            self.root.let_go(&parts(path), None);
+        }
+    }
+
+    /// Gives the kept folders other paths, one by one.
+    pub(crate) fn move_kept(&mut self, moved: impl Fn(&str) -> Option<String>) {
+        let others = self.kept.iter().filter_map(|path| Some((path.clone(), moved(path)?)));
+        for (old, new) in others.collect::<Vec<_>>() {
+            self.let_go(&old);
+            self.keep(&new);
+        }
     }
 
     /// The entry at a path that is not the root.
@@ -141,21 +175,25 @@ impl TitleFolder {
         titles.insert(at, (id, file));
     }
 
-    /// Removes the file of a title, and the folders that are empty then. Returns their number: they
-    /// are the last ones of the path.
-    fn remove(&mut self, path: &[String], id: TitleId) -> usize {
+    /// Removes the file of a title, or lets a kept folder go, with the folders that are empty then.
+    /// Returns their number: they are the last ones of the path.
+    fn let_go(&mut self, path: &[String], title: Option<TitleId>) -> usize {
         let (name, rest) = path.split_first().expect("a name is not empty");
-        let uses = self.names.get_mut(name).expect("the title is in the tree");
+        let uses = self.names.get_mut(name).expect("it is in the tree");
         let mut emptied = 0;
-        if rest.is_empty() {
-            uses.titles.retain(|it| it.0 != id);
-        } else {
-            let folder = uses.folder.as_mut().expect("the title is in this folder");
-            emptied = folder.remove(rest, id);
-            if folder.names.is_empty() {
-                uses.folder = None;
-                self.folders -= 1;
-                emptied += 1;
+        match title {
+            Some(id) if rest.is_empty() => uses.titles.retain(|it| it.0 != id),
+            _ => {
+                let folder = uses.folder.as_mut().expect("it is a folder, or in one");
+                match rest {
+                    [] => folder.is_kept = false,
+                    rest => emptied = folder.let_go(rest, title),
+                }
+                if folder.names.is_empty() && !folder.is_kept {
+                    uses.folder = None;
+                    self.folders -= 1;
+                    emptied += 1;
+                }
             }
         }
         if uses.folder.is_none() && uses.titles.is_empty() {
@@ -217,6 +255,11 @@ fn path_of(name: &str, file: TreeFile) -> Vec<String> {
     }
 }
 
+/// The names that a path consists of.
+fn parts(path: &str) -> Vec<String> {
+    path.split('/').map(str::to_owned).collect()
+}
+
 /// The folder of a path, and the name in it.
 pub(crate) fn split(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
@@ -240,7 +283,6 @@ mod tests {
     use super::*;
     use TitleKind::{File, Media};
     use expect_test::expect;
-    use std::collections::BTreeSet;
     use std::fmt::Write as _;
 
     fn shown(tree: &TitleTree, path: &str, text: &mut String) {
@@ -266,7 +308,15 @@ mod tests {
     }
 
     fn tree_of<'a>(titles: impl IntoIterator<Item = (u64, (&'a str, TreeFile))>) -> TitleTree {
+        tree_with(&BTreeSet::new(), titles)
+    }
+
+    fn tree_with<'a>(
+        kept: &BTreeSet<&str>,
+        titles: impl IntoIterator<Item = (u64, (&'a str, TreeFile))>,
+    ) -> TitleTree {
         let mut tree = TitleTree::default();
+        kept.iter().for_each(|path| tree.keep(path));
         for (id, title) in titles {
             tree.set(TitleId(id), Some(title));
         }
@@ -353,8 +403,17 @@ mod tests {
         for seed in 0..200 {
             let mut random = fastrand::Rng::with_seed(seed);
             let mut tree = TitleTree::default();
-            let (mut titles, mut before) = (BTreeMap::new(), BTreeSet::new());
+            let (mut titles, mut before) = (BTreeMap::new(), BTreeSet::<String>::new());
+            let mut kept = BTreeSet::new();
             for _ in 0..30 {
+                let folder = names[random.usize(..5)];
+                match random.u8(..8) {
+                    0 if kept.insert(folder) => tree.keep(folder),
+                    1 if kept.remove(folder) => tree.let_go(folder),
+                    _ => {}
+                }
+                before.clear();
+                folders(&tree, "", &mut before);
                 let id = random.u64(1..8);
                 let title = (names[random.usize(..names.len())], files[random.usize(..3)]);
                 let now = random.u8(..3).gt(&0).then_some(title);
@@ -365,13 +424,18 @@ mod tests {
                 let gone = tree.set(TitleId(id), now);
                 let mut anew: Vec<_> = titles.iter().map(|(id, title)| (*id, *title)).collect();
                 random.shuffle(&mut anew);
-                let anew = tree_of(anew);
+                let anew = tree_with(&kept, anew);
                 assert_eq!(shown_whole(&tree), shown_whole(&anew), "seed {seed}: {titles:?}");
+                let files = shown_whole(&tree).matches(": ").count();
+                // What is named like the other file of a title is there instead of it.
+                let takes = |name: &str| name == "a (3)";
+                if !kept.iter().any(|it| takes(it)) && !titles.values().any(|it| takes(it.0)) {
+                    assert_eq!(files, titles.len(), "seed {seed}: each title is there");
+                }
                 let mut after = BTreeSet::new();
                 folders(&tree, "", &mut after);
                 let gone: BTreeSet<String> = gone.into_iter().collect();
                 assert_eq!(gone, &before - &after, "seed {seed}: {titles:?}");
-                before = after;
             }
         }
     }

@@ -20,7 +20,6 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unboun
 use device::{Buffer, Completion, DeviceError, Queue, SharedBuffer};
 use engine::{ReadId, ReadOutcome};
 use media::CHECKSUM_SPAN;
-use rustix::io::Errno;
 use serde_json::json;
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -304,16 +303,8 @@ fn ran_without(delayed: Duration, at: Moment) -> Moment {
     Moment(at.0.saturating_sub(nanos(delayed)))
 }
 
-/// Classifies an error: a device that was removed fails with certain error numbers, or reads end
-/// before the device's end.
 fn outcome_of(error: &DeviceError) -> ReadOutcome {
-    let DeviceError::Io { source, .. } = error else { return ReadOutcome::Failed };
-    let gone = [Errno::NODEV, Errno::NXIO, Errno::SHUTDOWN, Errno::NOMEDIUM];
-    let removed = Errno::from_io_error(source).is_some_and(|errno| gone.contains(&errno));
-    match removed || source.kind() == io::ErrorKind::UnexpectedEof {
-        true => ReadOutcome::Gone,
-        false => ReadOutcome::Failed,
-    }
+    if error.is_of_gone_device() { ReadOutcome::Gone } else { ReadOutcome::Failed }
 }
 
 /// The first byte in the track of the first span whose checksum is wrong, if there is one. Bytes

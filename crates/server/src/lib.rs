@@ -61,6 +61,7 @@ mod telemetry;
 mod title_keys;
 mod title_owner;
 mod tls;
+mod watched_device;
 mod webhook;
 pub mod wire;
 

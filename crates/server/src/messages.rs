@@ -131,6 +131,8 @@ pub(crate) enum Event {
     Cancel { request: RequestId },
     /// A disk has finished a read, which the device had in `device` at least.
     ReadDone { read: ReadId, result: Result<SharedBuffer, ReadOutcome>, device: Range<Moment> },
+    /// A read or a write that is for no session has found that the device of a disk is gone.
+    DeviceGone { disk: DiskNumber },
     /// Background work requests a permit for a read or write of `bytes`. The core sends on `grant`
     /// when the work may start.
     RequestPermit { id: PermitRequestId, disk: DiskNumber, bytes: ByteCount, grant: Sender<()> },
@@ -351,7 +353,7 @@ pub(crate) enum WorkerMessage {
     HandOver,
     /// The server ends after this time: let players that cannot ask for another node go.
     Dismiss { within: Duration },
-    /// Close all connections and end.
+    /// Close all connections and end, an HTTP thread when the answers of the admin API are sent.
     Quit,
 }
 

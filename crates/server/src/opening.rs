@@ -7,6 +7,7 @@ use crate::calibration::of_throttle;
 use crate::calibration::{both, candidates, guarantee_of, measure, of_model, of_page_cache};
 use crate::disk_history_writer;
 use crate::read_size::{Audience, MOST_VIEWERS, ReadChoice, choose};
+use crate::watched_device::WatchedDevice;
 use device::{
     BlockDevice, CalibrateOptions, CalibrateProgress, DeviceError, DiskAccess, FileDevice,
     FileIdentity, OpenOptions, PacedDevice,
@@ -27,6 +28,8 @@ use units::{BitRate, ByteCount, Hinted, Reason, show_duration};
 pub(crate) struct PreparedStore {
     pub(crate) path: PathBuf,
     pub(crate) store: Arc<Store>,
+    /// The device beneath the store.
+    pub(crate) device: Arc<WatchedDevice>,
     /// The file or block device that it is on.
     pub(crate) file: FileIdentity,
     pub(crate) guarantee: DiskGuarantee,
@@ -99,7 +102,8 @@ pub(crate) fn open(
     };
     let file = device.identity().map_err(|error| failed(error.reason()))?;
     let (device, slowdown) = slow_down(device, config)?;
-    let store = match Store::open_on(device) {
+    let device = Arc::new(WatchedDevice::new(device));
+    let store = match Store::open_on(Arc::clone(&device) as Arc<dyn BlockDevice>) {
         Ok(store) => Arc::new(store),
         Err(error) => return Err(NotOpened::of(path, &error)),
     };
@@ -145,7 +149,7 @@ pub(crate) fn open(
     let history = disk_history_writer::read(&store, path, &mut notes);
     let provisional = calibration.is_provisional();
     let path = path.to_owned();
-    Ok(PreparedStore { path, store, file, guarantee, provisional, timings, history, notes })
+    Ok(PreparedStore { path, store, device, file, guarantee, provisional, timings, history, notes })
 }
 
 fn audience(store: &Store, config: &ServerConfig, memory: ByteCount) -> Audience {

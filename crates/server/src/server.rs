@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The core ends first. It sends [`WorkerMessage::Quit`](crate::messages::WorkerMessage) to the
-//! HTTP threads; the other threads end when the last sender of their queue is dropped.
+//! HTTP threads, which send what the admin API still answers; the other threads end when the last
+//! sender of their queue is dropped.
 
 use crate::ServerConfig;
 use crate::access::AccessControl;
@@ -150,6 +151,9 @@ impl Server {
         let (mut opened, missing) = open_stores(&config, memory, before.is_some())?;
         notes.extend(missing.iter().map(MissingStore::note));
         let (core, events) = CoreHandle::new();
+        for (number, store) in opened.iter().enumerate() {
+            store.device.tell(core.clone(), disk_number(number));
+        }
         let mut threads = Vec::new();
 
         let pool = pool(memory, &opened)?;

@@ -244,13 +244,13 @@ impl Catalogue {
                 self.encoded = self.encoded + grows - shrinks;
             }
             Record::NextId(id) => self.next_id = self.next_id.max(id.0),
+            Record::Recording(start) if self.recordings.contains_key(&start.id) => {
+                self.describe_recording(start)?;
+            }
             Record::Recording(start) => {
                 let id = start.id;
                 let next = id.0.checked_add(1).ok_or("an id beyond all bounds")?;
-                if self.names.contains_key(&start.name)
-                    || self.titles.contains_key(&id)
-                    || self.recordings.contains_key(&id)
-                {
+                if self.names.contains_key(&start.name) || self.titles.contains_key(&id) {
                     return Err(Malformed(format!("a recording of '{}' twice", start.name)));
                 }
                 self.next_id = self.next_id.max(next);
@@ -268,6 +268,17 @@ impl Catalogue {
             Record::Spill(id, parts) => self.change_recording(id, |log| log.spill(parts))?,
         }
         Ok(())
+    }
+
+    /// Takes another description of the tracks of a recording that goes on.
+    fn describe_recording(&mut self, start: RecordingStart) -> Result<(), Malformed> {
+        let before = &self.recordings[&start.id].start;
+        let count =
+            |start: &RecordingStart| Some(TitleIndex::decode(&start.index).ok()?.tracks.len());
+        if start.name != before.name || count(&start) != count(before) {
+            return Err(Malformed(format!("a recording of '{}' twice", start.name)));
+        }
+        self.change_recording(start.id, |log| log.start = start)
     }
 
     fn change_recording(

@@ -5,6 +5,7 @@ use crate::format::bytes::Malformed;
 use crate::format::label;
 use crate::log;
 use crate::scrub::read_title;
+use crate::writer::BLOCK_SIZE;
 use crate::{
     BackgroundIo, Finding, FindingKind, JobProgress, ScrubPosition, ScrubStep, Store, StoreError,
     TitleRecord, Unthrottled,
@@ -105,6 +106,9 @@ impl Store {
         if let Some(finding) = report.findings.first() {
             return Err(StoreError::Damaged { what: finding.text.clone() });
         }
+        // A file that is still cut short may have all that is read below.
+        let last = self.layout().size - BLOCK_SIZE as u64;
+        self.device().read_at(last, &mut [0; BLOCK_SIZE])?;
         for title in self.titles().iter().take(PROBED_TITLES) {
             let reader = match self.reader(title.id, &Unthrottled) {
                 Ok(reader) => reader,

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! What a look finds is durable and does not change any more, but for the duration of the last LDU
-//! of each track.
+//! of each track, and for what is said of all of a track: where parameter sets change, its
+//! description is another one from then on.
 
 use crate::byte_runs::runs;
 use crate::catalogue::RecordingLog;
@@ -125,6 +126,9 @@ impl RecordingReader {
             self.parts += 1;
         }
         let mut index = spilled.clone();
+        for (track, now) in index.tracks.iter_mut().zip(described(&log).tracks) {
+            track.description = now.description;
+        }
         append(&log, &mut index, &log.progress)?;
         let numbers = (0..).take(index.tracks.len());
         let last = |number: u16| log.progress.iter().rfind(|progress| progress.track == number);

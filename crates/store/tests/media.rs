@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{
     CheckOptions, FormatOptions, IngestOptions, IngestReport, RecordingInput, RecordingOptions,
-    Store, StoreError, SubtitleFile, Unthrottled, ingest, record,
+    Store, StoreError, SubtitleFile, TitleRecord, Unthrottled, ingest, record,
 };
 use temp_dir::TempDir;
 use units::{ByteCount, Hinted};
@@ -533,6 +533,58 @@ fn dolby_vision_is_told_to_players() {
     }
 }
 
+/// The title of all of an input that was recorded.
+fn recorded(store: &Store, input: &RecordingInput, name: &str) -> TitleRecord {
+    let options = RecordingOptions {
+        name: name.to_owned(),
+        duration: None,
+        program: None,
+        silence: Duration::from_secs(30),
+        rate: None,
+    };
+    let cancel = AtomicBool::new(false);
+    record(store, input, &options, &Unthrottled, &mut |_| {}, &cancel).unwrap().title
+}
+
+#[test]
+fn titles_that_were_recorded_say_what_is_in_all_of_them() {
+    let dir = TempDir::new("recorded-sets");
+    let store = dir.store();
+    let x265 = "-x265-params log-level=none:keyint=25:repeat-headers=1";
+    let x264 = "-vf scale=160:96 -x264-params bframes=0:keyint=25";
+    for (codec, first, second, name, is_gradual) in [
+        ("libx264", "-coder 0 -g 25", "-coder 0 -g 25", "avc1.", false),
+        ("libx264", "-coder 0 -g 25", "-coder 1 -g 25", "avc3.", false),
+        ("libx265", &format!("{x265}:sao=0"), &format!("{x265}:sao=1"), "hev1.", false),
+        ("libx264", x264, &format!("{x264}:intra-refresh=1"), "avc", true),
+    ] {
+        let source = joined(&dir, codec, first, second);
+        let ingested = take(&store, &source).unwrap();
+        let title = recorded(&store, &RecordingInput::File(source), "recorded");
+        let found = store.index(title.id).unwrap().tracks[0].description.clone();
+        let wanted = pictures(&store, &ingested);
+        assert!(found.codec.starts_with(name), "{first} | {second}: {}", found.codec);
+        assert_eq!(found.gradual_refresh, is_gradual, "{first} | {second}");
+        let same = (wanted.codec, wanted.gradual_refresh, wanted.sample_entry);
+        assert_eq!((found.codec, found.gradual_refresh, found.sample_entry), same);
+        for name in [&ingested.title.name, &title.name] {
+            store.remove(name).unwrap();
+        }
+        std::fs::remove_file(dir.file("joined.ts")).unwrap();
+    }
+}
+
+/// The pictures of another form, at which a recording ends, are not in it.
+#[test]
+fn what_a_recording_ends_at_says_nothing_of_it() {
+    let dir = TempDir::new("recorded-forms");
+    let store = dir.store();
+    let source = joined(&dir, "libx264", "-coder 0 -g 25", "-coder 0 -g 25 -s 160x96");
+    let title = recorded(&store, &RecordingInput::File(source), "recorded");
+    let found = store.index(title.id).unwrap().tracks[0].description.clone();
+    assert!(found.codec.starts_with("avc1."), "{}", found.codec);
+}
+
 #[test]
 fn recordings_keep_languages_and_the_purposes_of_sound() {
     let dir = TempDir::new("recorded-sounds");
@@ -550,16 +602,8 @@ fn recordings_keep_languages_and_the_purposes_of_sound() {
     });
     let words = "-map 0:v -c:v libx264 -c:a aac".to_owned() + &words.collect::<String>();
     let input = RecordingInput::File(dir.clip("sounds.mkv", &words));
-    let options = RecordingOptions {
-        name: "recorded".to_owned(),
-        duration: None,
-        program: None,
-        silence: Duration::from_secs(30),
-        rate: None,
-    };
-    let cancel = AtomicBool::new(false);
-    let report = record(&store, &input, &options, &Unthrottled, &mut |_| {}, &cancel).unwrap();
-    let index = store.index(report.title.id).unwrap();
+    let title = recorded(&store, &input, "recorded");
+    let index = store.index(title.id).unwrap();
     let found = index.tracks.iter().skip(1).map(|track| {
         let SoundPurposes { visual_impaired, hearing_impaired, comment, dub } =
             track.description.purposes;

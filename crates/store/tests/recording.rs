@@ -206,6 +206,8 @@ fn workload(seed: u64, steps: usize) -> (Vec<u8>, Vec<DeviceEvent>, Vec<Model>) 
                             let _ = recorded.write(track, &bytes, random.u32(..4) != 0);
                         }
                     }
+                    let codec = "x".repeat(random.usize(1..100));
+                    recorded.recorder.describe(&mut |_, track| track.codec.clone_from(&codec));
                     match recorded.commit() {
                         Ok(()) => {
                             drop(model.recordings.insert(name.clone(), recorded.expected.clone()));
@@ -644,4 +646,45 @@ fn the_file_of_a_recording_only_grows() {
     assert_eq!(file_now(&new_file()), (bytes, true));
     store.remove("match").unwrap();
     assert_eq!(new_file().look().unwrap_err().code(), "no-title");
+}
+
+/// A recording is described by what has come of it, at any moment and after a power cut.
+#[test]
+fn a_description_that_changes_is_durable_with_what_it_describes() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let first = description(TrackKind::Video).codec;
+    let mut recorded = Recorded::start(&store, "described", 2).unwrap();
+    let mut reader = RecordingReader::new(store.recordings()[0].id);
+    let mut codecs = || {
+        let look = reader.look(&store).unwrap().unwrap();
+        look.index.tracks.iter().map(|it| it.description.codec.clone()).collect::<Vec<_>>()
+    };
+    let mut before = first.clone();
+    for (step, name) in [(1, "one"), (2, "one"), (3, "another"), (4, &*first)] {
+        device.take_events();
+        let image = device.image();
+        recorded.write(0, &[step; 5000], true).unwrap();
+        recorded.recorder.describe(&mut |track, description| {
+            assert_eq!(description.codec, first, "the one at the beginning");
+            if track == 1 {
+                name.clone_into(&mut description.codec);
+            }
+        });
+        assert_eq!(codecs(), [&*first, &*before], "step {step}, before the commit");
+        recorded.commit().unwrap();
+        assert_eq!(codecs(), [&*first, name], "step {step}");
+        let events = device.take_events();
+        cut_at_every_event(&image, &events, 1, |left, _, cut| {
+            let store = Store::open_on(PowerCutDevice::from_image(left)).unwrap();
+            let Some(title) = store.title("described") else { return };
+            let index = store.index(title.id).unwrap();
+            let found = &index.tracks[1].description.codec;
+            // With the LDUs of this step, or without both.
+            let is_new = index.tracks[0].ldus.len() == usize::from(step);
+            let wanted = if is_new { name } else { &before };
+            assert_eq!(found, wanted, "step {step}, cut {cut}");
+        });
+        name.clone_into(&mut before);
+    }
 }

@@ -360,6 +360,7 @@ fn checked_segments(
         attribute(what, representation, "audioSamplingRate").parse::<u32>().expect("a rate");
         String::new()
     };
+    check_supplemental(what, representation, &init);
     let at = |tick: u64| tick as f64 / timeline.timescale;
     let (start, end) = (timeline.times[0].0, timeline.times[timeline.times.len() - 1].1);
     let found = CheckedRepresentation {
@@ -373,6 +374,27 @@ fn checked_segments(
         segments,
     };
     (timeline, found)
+}
+
+/// ANSI/SCTE 214-1 and ETSI TS 103 285: a codec that adds to that of a base layer is named with the
+/// brand of the base layer, which the initialization segment has; and what has such a brand is
+/// named. The schema of ISO/IEC 23009-1 allows attributes of other namespaces there.
+fn check_supplemental(what: &str, representation: Node<'_, '_>, init: &[u8]) {
+    let brand = representation.attribute((SCTE, "supplementalProfiles"));
+    let codec = representation.attribute((SCTE, "supplementalCodecs"));
+    let brands = ["db1p", "db2g", "db4h"];
+    let has = |brand: &&str| init.windows(4).take(64).any(|it| it == brand.as_bytes());
+    assert_eq!(brand, brands.into_iter().find(has), "{what}: supplementalProfiles");
+    assert_eq!(codec.is_some(), brand.is_some(), "{what}: supplementalCodecs");
+    if let Some(codec) = codec {
+        let parts: Vec<&str> = codec.split('.').collect();
+        let is_codec = |it: &str| ["dvh1", "dvhe", "dav1"].contains(&it);
+        let two = |it: &str| it.len() == 2 && it.bytes().all(|digit| digit.is_ascii_digit());
+        let fits = matches!(parts[..], [name, profile, level]
+            if is_codec(name) && two(profile) && two(level));
+        assert!(fits, "{what}: supplementalCodecs: {codec}");
+        assert_ne!(representation.attribute("codecs"), Some(codec), "{what}: the base layer");
+    }
 }
 
 /// 7.2.1 and 5.3.9.6: the earliest presentation time of each segment is its `S@t`, the samples
@@ -482,4 +504,6 @@ fn seconds(what: &str, node: Node<'_, '_>, name: &str) -> f64 {
     seconds.unwrap_or_else(|| panic!("{what}: @{name}=\"{text}\""))
 }
 
+/// The namespace of codecs that add to others.
+const SCTE: &str = "urn:scte:dash:scte214-extensions";
 const NAMESPACE: &str = "urn:mpeg:dash:schema:mpd:2011";

@@ -127,6 +127,11 @@ impl Admission {
         self.nodes.has_admitted(ticket, title.as_str())
     }
 
+    /// A number by which the next viewer, or a cache, chooses among nodes.
+    pub(super) fn next_seed(&self) -> u64 {
+        self.seed.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Whether an answer to a viewer is on its way.
     pub(super) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Acquire) > 0
@@ -161,7 +166,7 @@ impl Admission {
         let Some((number, need)) = known(&view, title) else {
             return Outcome::Refused(Cause::NoTitle, "no node has this title", None);
         };
-        let seed = self.seed.fetch_add(1, Ordering::Relaxed);
+        let seed = self.next_seed();
         let mut attempt = locked(&self.director).begin(number, need, viewer.class, seed);
         let mut step = attempt.step(&view, self.watched.now());
         let mut asked = place(&view, step);
@@ -405,7 +410,7 @@ fn refusal(refused: DirectorRefusal) -> Outcome {
 }
 
 /// The number of a title that is in the cluster, and what one viewer of it needs.
-fn known(view: &ClusterView, title: &TitleName) -> Option<(TitleNumber, StreamNeed)> {
+pub(super) fn known(view: &ClusterView, title: &TitleName) -> Option<(TitleNumber, StreamNeed)> {
     let number = view.title_named(title)?;
     let size = view.title(number).size();
     if size.is_none() && view.copies(number).is_empty() {

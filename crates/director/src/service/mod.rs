@@ -13,6 +13,7 @@
 //! that has stopped is replaced by another at once.
 
 mod admission;
+mod caches;
 mod counters;
 mod metrics;
 mod moves;

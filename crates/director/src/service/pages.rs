@@ -5,12 +5,12 @@
 //!   GET /status, /metrics ─▶ PageKind::Numbers ─┐                     ┌─▶ the page
 //!   GET /titles ───────────▶ PageKind::Titles ──┴─▶ PageCheck ────────┴─▶ 401, 403
 //!   /t/TITLE ──────────────▶ PageKind::Title ───┤                     └─▶ the question to nodes
-//!   /steer/TITLE without a ticket ──────────────┘           /healthz, /console/: for everybody
+//!   /steer/TITLE without a ticket ──────────────┤           /healthz, /console/: for everybody
+//!   /origin/TITLE/.. ──────▶ PageKind::Origin ──┘
 //! ```
 
 use super::ServiceState;
 use super::counters::Cause;
-use cluster::TitleName;
 use http_service::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use std::fmt;
@@ -21,6 +21,8 @@ use std::net::IpAddr;
 pub enum PageKind<'a> {
     /// The title of this name: whether it is there, and where.
     Title(&'a str),
+    /// The title of this name for a cache, which may fetch any of it.
+    Origin(&'a str),
     /// The titles of the cluster.
     Titles,
     /// Nodes and numbers.
@@ -74,9 +76,9 @@ pub(super) fn refusal(state: &ServiceState, request: &HttpRequest<'_>) -> Option
 pub(super) fn title_refusal(
     state: &ServiceState,
     request: &HttpRequest<'_>,
-    title: &TitleName,
+    title: PageKind<'_>,
 ) -> Option<HttpResponse> {
-    let refused = refused(state, request, PageKind::Title(title.as_str()))?;
+    let refused = refused(state, request, title)?;
     state.counters.refused(Cause::NotAllowed);
     Some(over_http(&refused, json!({})))
 }

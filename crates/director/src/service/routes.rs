@@ -1,7 +1,8 @@
 //! The resources of a director.
 
 use super::admission::Viewer;
-use super::{ServiceState, metrics, pages, request, status, steering};
+use super::pages::PageKind;
+use super::{ServiceState, caches, metrics, pages, request, status, steering};
 use cluster::AdmissionClass;
 use http_service::{HttpRequest, HttpResponse, console_file};
 use serde_json::json;
@@ -43,7 +44,8 @@ fn resource(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpRespons
         }
     }
     if let Some(title) = request::title(request) {
-        if let Some(refused) = pages::title_refusal(state, request, &title) {
+        if let Some(refused) = pages::title_refusal(state, request, PageKind::Title(title.as_str()))
+        {
             return refused;
         }
         let viewer = Viewer {
@@ -60,10 +62,18 @@ fn resource(state: &Arc<ServiceState>, request: &HttpRequest<'_>) -> HttpRespons
         // Players have no token there, and the ticket of the session from its manifest.
         let ticket = request.query("ticket");
         let is_viewer = ticket.is_some_and(|it| state.admission.has_admitted(&it, &title));
-        if !is_viewer && let Some(refused) = pages::title_refusal(state, request, &title) {
+        if !is_viewer
+            && let Some(refused) =
+                pages::title_refusal(state, request, PageKind::Title(title.as_str()))
+        {
             return refused;
         }
         return steering::manifest(state, request, &title);
+    }
+    if let Some(wanted) = caches::wanted(request) {
+        let title = PageKind::Origin(wanted.title.as_str());
+        let refused = pages::title_refusal(state, request, title);
+        return refused.unwrap_or_else(|| caches::answer(state, request, &wanted));
     }
     if let Some(name) = request.path().strip_prefix("/console/") {
         return console_file(name).unwrap_or_else(|| {

@@ -52,6 +52,13 @@ pub(super) struct TitleNode {
     is_drained: bool,
 }
 
+impl TitleNode {
+    /// Whether its copy may be of this content; of one that is not known it may.
+    pub(super) fn has(&self, content: Option<ContentTag>) -> bool {
+        content.is_none() || self.content.is_none() || self.content == content
+    }
+}
+
 /// The nodes with a ready copy of a title that answer, in the order of the viewer with this `salt`;
 /// those that are drained come last. `kept`: the part that new viewers leave free.
 pub(super) fn nodes_with(
@@ -112,10 +119,7 @@ fn chance(of: &[&[u8]]) -> f64 {
 /// because a viewer cannot go on with another one.
 pub(super) fn elsewhere(nodes: &[TitleNode], asked: &str) -> String {
     let content = nodes.iter().find(|node| node.name == asked).and_then(|node| node.content);
-    let is_other = |node: &&TitleNode| {
-        node.name != asked
-            && (content.is_none() || node.content.is_none() || node.content == content)
-    };
+    let is_other = |node: &&TitleNode| node.name != asked && node.has(content);
     let others = nodes.iter().filter(is_other).take(OTHERS);
     let all: Vec<String> = others.map(|node| format!("{}={}", node.name, node.address)).collect();
     all.join(",")

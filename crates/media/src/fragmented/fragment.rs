@@ -159,13 +159,25 @@ impl TrackState {
         self.kept.as_ref().map(|kept| kept.description.clone())
     }
 
+    /// Completes a description of the kept track `number`, if it is this one. `of_one_form`: by
+    /// what has come before another form.
+    pub(super) fn complete(
+        &self,
+        number: usize,
+        of_one_form: bool,
+        description: &mut TrackDescription,
+    ) {
+        if let Some(kept) = self.kept.as_ref().filter(|kept| kept.number == number) {
+            kept.complete(of_one_form, description);
+        }
+    }
+
     /// The finished track.
     pub(super) fn finish(self) -> Option<Result<(TrackDescription, LduIndex), BadStream>> {
-        let KeptTrack { mut description, mut index, latm, scanner, .. } = self.kept?;
-        if let Some(scanner) = &scanner {
-            scanner.sets().describe(&mut description);
-            description.gradual_refresh = scanner.gradual_refresh();
-        }
+        let kept = self.kept?;
+        let mut description = kept.description.clone();
+        kept.complete(false, &mut description);
+        let KeptTrack { mut index, latm, scanner, .. } = kept;
         if let Some(map) = scanner.and_then(|scanner| scanner.finish(&index)) {
             index.set_subsamples(map);
         }
@@ -178,6 +190,14 @@ impl TrackState {
 }
 
 impl KeptTrack {
+    /// Completes a description of the track by what has come of it so far.
+    fn complete(&self, of_one_form: bool, description: &mut TrackDescription) {
+        description.channels = self.description.channels;
+        if let Some(scanner) = &self.scanner {
+            scanner.describe(of_one_form, description);
+        }
+    }
+
     /// The LDUs that are known to be of the form of the first one.
     fn of_one_form(&self) -> usize {
         let changed = self.scanner.as_ref().and_then(SubsampleScanner::changed);

@@ -157,6 +157,15 @@ impl FragmentReader {
         kept.flat_map(KeptTrack::changes).collect()
     }
 
+    /// Completes what the sink was told of a track by what has come of it so far: parameter sets
+    /// that its header lacks, and gradual refresh; where it ends at another form, by what is before
+    /// that. Where the stream is cut, what was before a part
+    /// counts for it, too, because its pictures may refer to sets that came there.
+    pub fn complete(&self, track: usize, description: &mut TrackDescription) {
+        let of_one_form = self.ends_at_new_format;
+        self.tracks.iter().for_each(|state| state.complete(track, of_one_form, description));
+    }
+
     /// What a track has had in the present part since its LDU `from`: the LDUs of which all bytes
     /// are among the first `arrived` of its data there. Nothing of a track in LATM framing whose
     /// LDUs are known at the end.

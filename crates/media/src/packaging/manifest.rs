@@ -29,7 +29,10 @@ use super::{
     track_boxes,
 };
 use crate::codec::{Colours, SampleEntry};
-use crate::{SoundPurposes, TextDescription, Thumbnails, TrackIndex, TrackKind};
+use crate::{
+    SoundPurposes, TextDescription, Thumbnails, TrackDescription, TrackIndex, TrackKind,
+    dolby_vision,
+};
 use std::fmt::Write;
 use std::ops::Range;
 use std::time::Duration;
@@ -103,13 +106,16 @@ pub(super) fn mpd(
             ("static", format!("mediaPresentationDuration=\"{}\"", time(end)), longest)
         }
     };
+    let has_supplemental =
+        all.iter().any(|track| supplemental(packaging.description(*track)).is_some());
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     line(
         &mut text,
         format_args!(
-            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\"{} type=\"{kind}\" profiles=\"{profiles}\" \
+            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\"{}{} type=\"{kind}\" profiles=\"{profiles}\" \
              {times} {longest_name}=\"{}\" minBufferTime=\"{}\">",
             if packaging.encryption().is_some() { CENC } else { "" },
+            if has_supplemental { SCTE } else { "" },
             time(longest),
             time(Duration::from_micros(buffer)),
         ),
@@ -296,6 +302,7 @@ fn trick_mode_set(
         escape(playlist::codec(track)),
         iframes.rates.peak
     );
+    attributes.extend(supplemental(track));
     if let Some((width, height)) = track.resolution() {
         let _ = write!(attributes, " width=\"{width}\" height=\"{height}\"");
     }
@@ -522,6 +529,7 @@ fn representation(
     let bandwidth = packaging.rates(number).peak;
     let mut attributes = format!("id=\"{number}\" codecs=\"{codec}\" bandwidth=\"{bandwidth}\"");
     if track.kind == TrackKind::Video {
+        attributes.extend(supplemental(track));
         if let Some((width, height)) = track.resolution() {
             let _ = write!(attributes, " width=\"{width}\" height=\"{height}\"");
         }
@@ -543,6 +551,15 @@ fn representation(
         }
     }
     line(text, format_args!("</Representation>"));
+}
+
+/// The attributes that name the codec that adds to the base layer of the pictures, and the brand of
+/// the base layer (ANSI/SCTE 214-1; ETSI TS 103 285, and DASH-IF IOP for Dolby Vision).
+fn supplemental(track: &TrackDescription) -> Option<String> {
+    let (codec, brand) = dolby_vision::supplemental_codec(SampleEntry(&track.sample_entry))?;
+    Some(format!(
+        " scte214:supplementalCodecs=\"{codec}\" scte214:supplementalProfiles=\"{brand}\""
+    ))
 }
 
 /// Writes the address of a track's file, and where its initialization segment and its index are.
@@ -705,6 +722,8 @@ fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
 
 /// The namespace of what descriptors of protection state.
 const CENC: &str = " xmlns:cenc=\"urn:mpeg:cenc:2013\"";
+/// The namespace of the codecs that add to others.
+const SCTE: &str = " xmlns:scte214=\"urn:scte:dash:scte214-extensions\"";
 const LIVE: &str = "urn:mpeg:dash:profile:isoff-live:2011";
 const ON_DEMAND: &str = "urn:mpeg:dash:profile:isoff-on-demand:2011";
 const LIVE_AND_CMAF: &str = "urn:mpeg:dash:profile:isoff-live:2011,urn:mpeg:dash:profile:cmaf:2019";

@@ -489,8 +489,9 @@ pub(super) fn picture_attributes(
 
 /// Appends the codec that adds to the base layer of a variant's pictures, if there is one.
 fn supplemental_codec(attributes: &mut String, track: &TrackDescription) {
-    if let Some(codec) = dolby_vision::supplemental_codec(SampleEntry(&track.sample_entry)) {
-        let _ = write!(attributes, ",SUPPLEMENTAL-CODECS=\"{codec}\"");
+    let found = dolby_vision::supplemental_codec(SampleEntry(&track.sample_entry));
+    if let Some((codec, brand)) = found {
+        let _ = write!(attributes, ",SUPPLEMENTAL-CODECS=\"{codec}/{brand}\"");
     }
 }
 

@@ -30,6 +30,16 @@ pub(crate) struct ParameterSets {
     /// The sets of `other` that the present LDU has.
     in_ldu: BTreeSet<SetName>,
     unrepeated: usize,
+    /// What there was at the end of the last LDU.
+    ended: SetsSoFar,
+}
+
+/// The sets that are in a track up to the end of one of its LDUs, and not in its sample entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SetsSoFar {
+    /// Number of those of further numbers.
+    further: usize,
+    has_changed: bool,
 }
 
 impl ParameterSets {
@@ -65,6 +75,17 @@ impl ParameterSets {
     pub(super) fn end_ldu(&mut self, is_key: bool) {
         self.unrepeated += usize::from(is_key && !self.other.is_subset(&self.in_ldu));
         self.in_ldu.clear();
+        self.ended = self.so_far();
+    }
+
+    /// The sets up to now.
+    pub(crate) fn so_far(&self) -> SetsSoFar {
+        SetsSoFar { further: self.further.len(), has_changed: self.has_changed }
+    }
+
+    /// The sets up to the end of the last LDU that was seen whole.
+    pub(super) fn ended(&self) -> SetsSoFar {
+        self.ended
     }
 
     /// The number of key frames that cannot be decoded with the sets of the sample entry and their
@@ -73,13 +94,14 @@ impl ParameterSets {
         self.unrepeated
     }
 
-    /// Makes the sample entry of the track that of all its sets.
-    pub(crate) fn describe(&self, track: &mut TrackDescription) {
-        if self.further.is_empty() && !self.has_changed {
+    /// Makes the sample entry of the track that of these sets.
+    pub(crate) fn describe(&self, sets: SetsSoFar, track: &mut TrackDescription) {
+        let SetsSoFar { further, has_changed } = sets;
+        if further == 0 && !has_changed {
             return;
         }
         let entry = SampleEntry(&track.sample_entry);
-        let with_all = entry.with_sets(&self.further, self.has_changed);
+        let with_all = entry.with_sets(&self.further[..further], has_changed);
         // Too many for the sample entry: those that it lacks are among the pictures.
         let described = with_all.or_else(|| entry.with_sets(&[], true));
         if let Some(described) = described {

@@ -5,11 +5,11 @@
 //! keeps its first [`UNREAD_LEAD`] bytes in the clear, more than almost any header has. Of an LDU
 //! that does not consist of NAL units, the rest stays in the clear: nobody can decode it.
 
-use super::parameter_sets::{ParameterSets, SetName};
+use super::parameter_sets::{ParameterSets, SetName, SetsSoFar};
 use super::picture_format::PictureFormat;
 use super::{Subsample, SubsampleMap, avc, hevc};
-use crate::LduIndex;
 use crate::codec::{Bits, SampleEntry, avc_config, hevc_config};
+use crate::{LduIndex, TrackDescription};
 
 /// Finds the subsamples of the LDUs of one track.
 #[derive(Debug)]
@@ -41,6 +41,10 @@ pub(crate) struct FormatChange {
     pub(crate) ldu: usize,
     pub(crate) before: PictureFormat,
     pub(crate) after: PictureFormat,
+    /// The sets of the LDUs before.
+    sets: SetsSoFar,
+    /// Whether a key frame before is predicted from other pictures.
+    gradual_refresh: bool,
 }
 
 #[derive(Debug)]
@@ -139,6 +143,16 @@ impl SubsampleScanner {
         self.gradual_refresh
     }
 
+    /// Completes the description of the track. `of_one_form`: by the LDUs before those of another
+    /// form alone.
+    pub(crate) fn describe(&self, of_one_form: bool, track: &mut TrackDescription) {
+        let before = self.changed.filter(|_| of_one_form);
+        let sets = before.map_or_else(|| self.sets.so_far(), |before| before.sets);
+        self.sets.describe(sets, track);
+        track.gradual_refresh =
+            before.map_or(self.gradual_refresh, |before| before.gradual_refresh);
+    }
+
     /// Where the pictures have another form for the first time.
     pub(crate) fn changed(&self) -> Option<FormatChange> {
         self.changed
@@ -193,8 +207,13 @@ impl SubsampleScanner {
                         match self.formats.first() {
                             None => self.formats.push(after),
                             Some(before) if !self.formats.contains(&after) => {
-                                let (ldu, before) = (self.map.len(), *before);
-                                self.changed.get_or_insert(FormatChange { ldu, before, after });
+                                self.changed.get_or_insert(FormatChange {
+                                    ldu: self.map.len(),
+                                    before: *before,
+                                    after,
+                                    sets: self.sets.ended(),
+                                    gradual_refresh: self.gradual_refresh,
+                                });
                             }
                             Some(_) => {}
                         }

@@ -122,7 +122,7 @@ pub(crate) fn remux(source: &Path, muxer: &str, extra: &str) -> Vec<u8> {
 }
 
 /// A title and the data of its tracks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Title {
     pub(crate) index: TitleIndex,
     pub(crate) data: Vec<Vec<u8>>,

@@ -105,6 +105,41 @@ fn a_manifest_states_what_its_tracks_are() {
     }
 }
 
+/// The codec that adds to a base layer is beside the codec of the base layer, and nowhere else.
+#[test]
+fn dolby_vision_with_a_base_layer_is_named_beside_it() {
+    let folder = Folder::new("supplemental");
+    let how = "-c:v libx265 -x265-params log-level=none:keyint=12:open-gop=0 -tag:v hvc1 -an";
+    let plain = read(&remux(&make(&folder, "source.mp4", how), "mp4", ""), 1 << 16);
+    for (profile, base, wanted) in [
+        (8_u16, 1, Some("dvh1.08.06\" scte214:supplementalProfiles=\"db1p")),
+        (8, 4, Some("dvh1.08.06\" scte214:supplementalProfiles=\"db4h")),
+        (5, 0, None),
+        (7, 6, None),
+    ] {
+        let record = [&[0, 0, 0, 32][..], b"dvvC", &[1, 0]].concat();
+        let bits = (profile << 9 | 6 << 3 | 0b101).to_be_bytes();
+        let record = [&record[..], &bits, &[base << 4], &[0; 19]].concat();
+        let mut title = plain.clone();
+        let entry = &mut title.index.tracks[0].description.sample_entry;
+        entry.extend_from_slice(&record);
+        let size = u32::try_from(entry.len()).unwrap().to_be_bytes();
+        entry[..4].copy_from_slice(&size);
+        let packaging = title.packaging(SECOND);
+        for manifest in [packaging.dash_manifest(&[0], ""), packaging.on_demand_manifest(&[0], "")]
+        {
+            title.check_dash(&packaging, "vision", &manifest);
+            let named = manifest.matches("supplementalCodecs").count();
+            // The pictures, and the I-frames.
+            assert_eq!(named, if wanted.is_some() { 2 } else { 0 }, "{manifest}");
+            let space = "xmlns:scte214=\"urn:scte:dash:scte214-extensions\"";
+            assert_eq!(manifest.contains(space), wanted.is_some(), "{manifest}");
+            let wanted = wanted.map(|it| format!(" scte214:supplementalCodecs=\"{it}\""));
+            assert!(wanted.is_none_or(|it| manifest.contains(&it)), "{manifest}");
+        }
+    }
+}
+
 /// The media segments are those of HLS. Only the initialization segment of sound that begins with
 /// priming differs: it has no note for FFmpeg.
 #[test]

@@ -20,7 +20,7 @@ use crate::draft::Draft;
 use crate::frames::Frames;
 use crate::nodes::Unlinked;
 use crate::reserved::TitleReservations;
-use crate::title_tree::{TitleFolder, TitleTree, TreeEntry, TreeFile, join, split};
+use crate::title_tree::{TitleFolder, TreeEntry, TreeFile, join, split};
 use crate::{MountError, StoreMountOptions};
 use fuser::{Errno, FileType, Generation};
 use media::{Body, TitleKind};
@@ -136,7 +136,7 @@ impl StoreFiles {
                 }
             }
             None => {
-                state.tree = TitleTree::default();
+                state.tree = state.tree.without_titles();
                 growing.into_iter().for_each(|(id, title)| state.set(id, Some(title)));
                 for title in self.store().titles() {
                     state.set(title.id, Some(complete(title)));
@@ -382,9 +382,6 @@ impl StoreFiles {
                 TreeEntry::Title(_) | TreeEntry::Growing(_) => FileType::RegularFile,
             };
             names.insert(name, kind);
-        }
-        for folder in state.made_folders_in(path) {
-            names.insert(split(folder).1.to_owned(), FileType::Directory);
         }
         for draft in state.drafts.keys().filter(|draft| split(draft).0 == path) {
             names.insert(split(draft).1.to_owned(), FileType::RegularFile);

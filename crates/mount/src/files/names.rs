@@ -86,7 +86,7 @@ impl StoreFiles {
         if !state.is_folder(split(path).0, &self.options) {
             return Err(Errno::ENOENT);
         }
-        state.folders.insert(path.to_owned());
+        state.tree.keep(path);
         state.changed.insert(path.to_owned(), SystemTime::now());
         state.touch_folder_of(path);
         Ok(())
@@ -105,7 +105,8 @@ impl StoreFiles {
             return Err(Errno::ENOTEMPTY);
         }
         let mut state = locked(&self.state);
-        state.folders.remove(path);
+        state.keep_folders(path);
+        state.tree.let_go(path);
         state.changed.remove(path);
         state.nodes.unlink(path, Some(Unlinked { about, draft: None }));
         state.touch_folder_of(path);
@@ -294,12 +295,12 @@ impl StoreFiles {
             }
         }
         let mut state = locked(&self.state);
-        let moved = |path: &String| match path.strip_prefix(&inside) {
+        let moved = |path: &str| match path.strip_prefix(&inside) {
             Some(rest) => format!("{new}/{rest}"),
             None if path == old => new.to_owned(),
-            None => path.clone(),
+            None => path.to_owned(),
         };
-        state.folders = state.folders.iter().map(moved).collect();
+        state.tree.move_kept(|path| Some(moved(path)).filter(|new| new != path));
         let changed = std::mem::take(&mut state.changed).into_iter();
         state.changed = changed.map(|(path, time)| (moved(&path), time)).collect();
         state.nodes.rename(old, new);

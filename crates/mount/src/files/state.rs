@@ -6,8 +6,8 @@ use crate::StoreMountOptions;
 use crate::draft::Draft;
 use crate::frames::Frames;
 use crate::nodes::Nodes;
-use crate::title_tree::{TitleTree, TreeEntry, TreeFile, join, split};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use crate::title_tree::{TitleTree, TreeEntry, TreeFile, split};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 use store::{RecordingFile, TitleId, TitleOwner};
@@ -19,8 +19,6 @@ pub(super) struct FilesState {
     /// The store's number of changes that the tree was made at.
     pub(super) made_at: Option<u64>,
     pub(super) nodes: Nodes,
-    /// Folders that no title is in yet.
-    pub(super) folders: BTreeSet<String>,
     /// When the names in a folder changed last, of those that were changed through the mount.
     pub(super) changed: HashMap<String, SystemTime>,
     /// The files that are being written, by path.
@@ -43,37 +41,21 @@ pub(super) struct FilesState {
 
 impl FilesState {
     pub(super) fn is_folder(&self, path: &str, options: &StoreMountOptions) -> bool {
-        path.is_empty()
-            || self.tree.folder(path).is_some()
-            || self.folders.contains(path)
-            || path == INGEST && !options.read_only
+        path.is_empty() || self.tree.folder(path).is_some() || path == INGEST && !options.read_only
     }
 
     /// The title with this identifier has this name and file now; `None`: there is none.
     pub(super) fn set(&mut self, id: TitleId, now: Option<(String, TreeFile)>) {
         let now = now.as_ref().map(|(name, file)| (name.as_str(), *file));
         for folder in self.tree.set(id, now) {
-            if !self.folders.contains(&folder) {
-                self.changed.remove(&folder);
-            }
+            self.changed.remove(&folder);
         }
-    }
-
-    /// The folders in a folder that were made or kept here.
-    pub(super) fn made_folders_in(&self, path: &str) -> impl Iterator<Item = &String> {
-        let inside = join(path, "");
-        let from_here = self.folders.range(inside.clone()..);
-        let all = from_here.take_while(move |folder| folder.starts_with(&inside));
-        all.filter(move |folder| split(folder).0 == path)
     }
 
     /// Number of folders in a folder.
     pub(super) fn subfolders(&self, path: &str, options: &StoreMountOptions) -> u32 {
-        let of_titles = self.tree.folder(path);
-        let made = self.made_folders_in(path);
-        let empty = made.filter(|folder| self.tree.folder(folder).is_none()).count();
         let ingest = usize::from(path.is_empty() && !options.read_only);
-        let all = of_titles.map_or(0, |folder| folder.folders) + empty + ingest;
+        let all = self.tree.folder(path).map_or(0, |folder| folder.folders) + ingest;
         u32::try_from(all).unwrap_or(u32::MAX - 2)
     }
 
@@ -141,7 +123,7 @@ impl FilesState {
     pub(super) fn keep_folders(&mut self, path: &str) {
         let mut folder = split(path).0;
         while !folder.is_empty() && folder != INGEST {
-            self.folders.insert(folder.to_owned());
+            self.tree.keep(folder);
             folder = split(folder).0;
         }
     }

@@ -199,3 +199,27 @@ fn what_is_to_be_said_on_a_title_is_one_line() {
     let wanted = "news: left out: data stream 2, data stream 3; begins late; FFmpeg: a b";
     assert_eq!(whole.unwrap(), wanted);
 }
+
+#[test]
+fn a_title_is_there_beside_an_empty_folder_of_its_name() {
+    let it = TestFiles::new("beside");
+    it.write("b", b"bytes").unwrap();
+    let id = it.files.store().titles()[0].id.0;
+    it.files.make_folder("a").unwrap();
+    it.files.make_folder("a/inside").unwrap();
+    // By a server, which knows no folders.
+    it.files.store().rename("b", "a").unwrap();
+    let other = format!("a ({id})");
+    assert_eq!(it.names(""), [".ingest", "a", &*other]);
+    assert_eq!(it.read(&other).unwrap(), b"bytes");
+    assert_eq!(it.files.about("").unwrap().links, 2 + 2);
+    // The last title in a folder leaves the folder there.
+    it.write("a/inside/c", b"more").unwrap();
+    it.files.unlink("a/inside/c").unwrap();
+    it.files.rename("a/inside", "inside", false).unwrap();
+    assert_eq!(it.names(""), [".ingest", "a", &*other, "inside"]);
+    assert_eq!(it.names("a"), [""; 0]);
+    it.files.remove_folder("a").unwrap();
+    assert_eq!(it.names(""), [".ingest", "a", "inside"]);
+    assert_eq!(it.read("a").unwrap(), b"bytes");
+}

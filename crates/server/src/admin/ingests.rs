@@ -16,6 +16,8 @@ use ureq::Agent;
 pub(super) struct ApiIngests {
     last_number: AtomicU64,
     list: Mutex<Vec<Arc<IngestState>>>,
+    /// Whether the server ends.
+    ended: Arc<AtomicBool>,
 }
 
 /// One of them, as its thread and those who ask for it see it.
@@ -28,6 +30,8 @@ pub(super) struct IngestState {
     address: Option<String>,
     progress: Mutex<wire::Progress>,
     cancel: AtomicBool,
+    /// Whether the server ends, which cancels it.
+    ended: Arc<AtomicBool>,
     /// The client of a download: it is shut down, so that no read waits.
     agent: Mutex<Option<Agent>>,
 }
@@ -55,9 +59,14 @@ impl ApiIngests {
             address,
             progress: Mutex::new(receiving(total)),
             cancel: AtomicBool::new(false),
+            ended: Arc::clone(&self.ended),
             agent: Mutex::default(),
         });
         self.locked(|list| list.push(Arc::clone(&state)));
+        // The end may have been before it was in the list.
+        if self.ended.load(Ordering::SeqCst) {
+            state.cancel();
+        }
         ListedIngest { state, ingests: self }
     }
 
@@ -78,7 +87,9 @@ impl ApiIngests {
         Ok(())
     }
 
-    pub(super) fn cancel_all(&self) {
+    /// Cancels all of them, and those that begin later: the server ends.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
         self.locked(|list| list.iter().for_each(|one| one.cancel()));
     }
 
@@ -107,10 +118,16 @@ impl IngestState {
 
     /// Fails if it was cancelled.
     pub(super) fn check(&self) -> Result<(), Problem> {
-        match self.cancel.load(Ordering::Relaxed) {
-            false => Ok(()),
-            true => Err(Problem::new(409, "cancelled", "the ingest was cancelled", "ask again")),
+        if !self.cancel.load(Ordering::SeqCst) {
+            return Ok(());
         }
+        Err(match self.ended.load(Ordering::SeqCst) {
+            false => Problem::new(409, "cancelled", "the ingest was cancelled", "ask again"),
+            true => {
+                let message = "the ingest was cancelled, because the server stops";
+                Problem::new(503, "cancelled", message, "ask again when it runs")
+            }
+        })
     }
 
     /// Notes how many bytes the file has, where that is known.

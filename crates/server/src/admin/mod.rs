@@ -140,10 +140,15 @@ impl AdminApi {
         Ok(())
     }
 
-    /// Cancels what runs, and waits for its end.
-    pub(crate) fn close(&self) {
+    /// Cancels what runs, because the server ends, and begins nothing any more.
+    pub(crate) fn cancel(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        self.ingests.cancel_all();
+        self.ingests.end();
+    }
+
+    /// [`AdminApi::cancel`], and waits for the end of what runs.
+    pub(crate) fn close(&self) {
+        self.cancel();
         let jobs = std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner));
         for job in jobs {
             let _ = job.join();
@@ -300,10 +305,7 @@ impl AdminApi {
         };
         let Some(outcome) = report.files.pop() else { unreachable!("one file is ingested") };
         let Some(title) = outcome.title else {
-            // By an operator. The end of the server answers as it always does.
-            if !self.closed.load(Ordering::Relaxed) {
-                state.check()?;
-            }
+            state.check()?;
             let failure = outcome.error.unwrap_or_else(|| {
                 wire::Failure::new("cancelled", "the ingest was cancelled", "try again")
             });

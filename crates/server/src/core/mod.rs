@@ -253,6 +253,7 @@ impl Core {
                 };
                 self.engine.read_done_within(now, read, outcome, device);
             }
+            Event::DeviceGone { disk } => self.engine.device_gone(now, disk),
             Event::RequestPermit { id, disk, bytes, grant } => {
                 let permit = self.engine.request_best_effort(now, disk, bytes);
                 self.permits.insert(id, permit);

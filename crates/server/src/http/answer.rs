@@ -548,7 +548,7 @@ fn transport_file(
         let media = MediaResource::track_file(title, part, &file, body);
         return Ok(media_of_session(request, session, media));
     }
-    let rate = asked.ok_or_else(|| rate_missing(&name, "t"))?;
+    let rate = asked.ok_or_else(|| rate_missing(&format!("/t/{}", escape(&name))))?;
     let title = open_title(shared, &name, opened)?;
     let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
     let params = PlaybackParams { rate: Some(rate), ..params };

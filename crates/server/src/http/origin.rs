@@ -13,10 +13,11 @@
 //!   /origin/TITLE/VERSION/text/0/17.vtt     text, from memory                 immutable
 //! ```
 //!
-//! Below VERSION stand the names that a title has for players of its own, without `?s=TOKEN`.
-//! VERSION follows from the title's content and its packaging, so that what a cache keeps of one
-//! title is never taken for another one of that name. Whoever has begun to play a title that is
-//! replaced goes on as far as caches have it; 10 s later nobody begins any more.
+//! The folders of a title are those of the address (`http_service::CachePath`), because many caches
+//! do not keep `%2F`. Below VERSION stand the names that a title has for players of its own,
+//! without `?s=TOKEN`. VERSION follows from the title's content and its packaging, so that what a
+//! cache keeps of one title is never taken for another one of that name. Whoever has begun to play
+//! a title that is replaced goes on as far as caches have it; 10 s later nobody begins any more.
 //!
 //! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
 //! are, and never more than `--origin` at a time.
@@ -27,7 +28,7 @@ use super::refusals::{bad_parameter, no_on_demand, no_transport, not_found, rate
 use super::request::HttpRequest;
 use super::resource::{self, MediaResource, PLAYLIST, TitleResource};
 use super::response::{Head, Response};
-use super::routes::{Route, escape, file_at_rate};
+use super::routes::{Route, escape, escape_path, file_at_rate};
 use crate::access::Permit;
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
@@ -37,6 +38,7 @@ use crate::presentation::{BuiltFile, Presentation};
 use crate::shared::Shared;
 use crate::telemetry::Protocol;
 use engine::{FillFor, MaxWait};
+use http_service::is_name_for_caches;
 use media::{CueClock, Encryption, KeyAccess, Links, Slice, TextForm};
 use serde_json::json;
 use std::sync::Arc;
@@ -54,6 +56,9 @@ pub(super) fn answer(
     if shared.settings().fills.is_none() {
         let message = "this server has no addresses for caches; --origin FILLS starts it with them";
         return Ok(Response::error(404, "not-found", message).into());
+    }
+    if !is_name_for_caches(name) {
+        return Ok(no_name_for_caches().into());
     }
     if playback_params::has_any(&request.query) {
         return Ok(whole_title_only().into());
@@ -109,9 +114,16 @@ fn entry(
     title: &Arc<OpenTitle>,
     route: &Route,
 ) -> Result<Decision, Decision> {
+    // Relative, so that it is right behind a cache with other folders in front; but a cache keeps
+    // one response for both forms of the name of a title in a folder, which relative to one of
+    // them is wrong for the other.
+    let folder = match name.contains('/') {
+        true => format!("/origin/{}", escape_path(name)),
+        false => escape(name),
+    };
     let file = |file: &str| {
         let head = Head::new(307)
-            .field("Location", format_args!("{}/{}/{file}", escape(name), title.version))
+            .field("Location", format_args!("{folder}/{}/{file}", title.version))
             .field("Cache-Control", BRIEFLY);
         Response::only_head(head, 0).into()
     };
@@ -123,7 +135,8 @@ fn entry(
         Route::TransportFile { .. } => {
             let rate = playback_params::rate(&request.query);
             let rate = rate.map_err(|why| bad_parameter(&why))?;
-            let rate = rate.ok_or_else(|| rate_missing(name, "origin"))?;
+            let rate =
+                rate.ok_or_else(|| rate_missing(&format!("/origin/{}", escape_path(name))))?;
             // Refused here, where nothing is kept for long.
             at_rate(name, title, rate)?;
             return Ok(file(&file_at_rate(rate)));
@@ -262,6 +275,12 @@ fn planned(name: &str, title: &Arc<OpenTitle>) -> Result<(), Decision> {
     Err(Decision::PlanTransport(Arc::clone(title), Arc::clone(&title.whole)))
 }
 
+fn no_name_for_caches() -> Response {
+    let why = "caches cannot tell this name from others: they join '//' to '/' and leave out '.' \
+               and '..'; rename the title (tenuto rename), or play it below /t/";
+    Response::error(404, "not-found", why)
+}
+
 fn whole_title_only() -> Response {
     let why = "addresses for caches have the whole title at normal speed; use start, stop, speed, \
                skip and wait with the addresses of /t/";
@@ -270,7 +289,7 @@ fn whole_title_only() -> Response {
 
 fn other_version(name: &str) -> Response {
     let message = "the title of this name has other content now, or is packaged in another way";
-    let hint = format!("/origin/{}/master.m3u8 names its present addresses", escape(name));
+    let hint = format!("/origin/{}/master.m3u8 names its present addresses", escape_path(name));
     let error = json!({ "error": "version-unknown", "message": message, "hint": hint });
     Response::json(404, &error)
 }

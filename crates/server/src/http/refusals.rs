@@ -97,11 +97,9 @@ pub(super) fn forwards_only() -> Response {
     Response::error(400, "forwards-only", why)
 }
 
-/// `folder`: below which the address is, `t` or `origin`.
-pub(super) fn rate_missing(name: &str, folder: &str) -> Response {
+/// `url`: the path of the title, without an extension.
+pub(super) fn rate_missing(url: &str) -> Response {
     let message = "a transport stream in one file has a constant rate, and the address names none";
-    let name = escape(name);
-    let url = format!("/{folder}/{name}");
     let hint = format!("ask for {url}.ts?rate=8Mbps, or play {url}/master-ts.m3u8");
     Response::json(400, &json!({ "error": "rate-missing", "message": message, "hint": hint }))
 }

@@ -1,6 +1,7 @@
 //! The resource that a path names. Whether the resource exists is not known here.
 
 use crate::messages::Manifest;
+use http_service::CachePath;
 use media::TextForm;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use units::BitRate;
@@ -92,8 +93,8 @@ pub(crate) enum Route {
 impl Route {
     /// The resource that a decoded path names; `None` for an unknown path.
     pub(crate) fn of(path: &[String]) -> Option<Self> {
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        Some(match path[..] {
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        Some(match names[..] {
             [""] => Self::Root,
             ["console"] => Self::Console(String::new()),
             ["console", ref name @ ..] => Self::Console(name.join("/")),
@@ -130,7 +131,7 @@ impl Route {
             ["t", name, "rtsp-ts"] => Self::OverRtsp { title: title(name)?, is_transport: true },
             ["t", name, "session"] => Self::Session { title: title(name)? },
             ["parts", name] => Self::Part { title: title(name)? },
-            ["origin", ref below @ ..] => Self::of_origin(below)?,
+            ["origin", ..] => Self::of_origin(&path[1..])?,
             ["t", name, "thumbnails.m3u8"] => Self::ThumbnailPlaylist { title: title(name)? },
             ["t", name, "thumbnails.vtt"] => Self::ThumbnailCues { title: title(name)? },
             ["t", name, file] => {
@@ -254,28 +255,26 @@ impl Route {
 
     // The resource for caches of a path below `/origin/`: a manifest without a version, or what a
     // manifest names with one, so that each has one address.
-    fn of_origin(path: &[&str]) -> Option<Self> {
-        let of_players = |name: &str, below: &[&str]| {
-            let path = ["t", name].into_iter().chain(below.iter().copied());
-            Self::of(&path.map(str::to_owned).collect::<Vec<_>>())
-        };
-        let file = |name: &str| Some(Self::Progressive { title: title(name)? });
-        let stream = |name: &str, rate| Some(Self::TransportFile { title: title(name)?, rate });
-        let (name, version, resource) = match *path {
-            [name] => match name.strip_suffix(".ts") {
-                Some(name) => (name, None, stream(name, None)?),
-                None => (name.strip_suffix(".mp4")?, None, file(name.strip_suffix(".mp4")?)?),
-            },
-            [name, manifest] => (name, None, of_players(name, &[manifest])?),
-            [name, version, "file.mp4"] => (name, Some(version), file(name)?),
-            [name, version, below] if let Some(rate) = constant_rate(below) => {
-                (name, Some(version), stream(name, Some(rate))?)
+    fn of_origin(path: &[String]) -> Option<Self> {
+        CachePath::readings(path).find_map(|reading| Self::of_reading(&reading))
+    }
+
+    fn of_reading(reading: &CachePath<'_>) -> Option<Self> {
+        let title = reading.title_name()?;
+        let file = || Self::Progressive { title: title.clone() };
+        let stream = |rate| Self::TransportFile { title: title.clone(), rate };
+        let resource = match (reading.version, reading.resource) {
+            (None, []) if reading.title.last()?.ends_with(".ts") => stream(None),
+            (None, []) => file(),
+            (Some(_), [below]) if below == "file.mp4" => file(),
+            (Some(_), [below]) if let Some(rate) = constant_rate(below) => stream(Some(rate)),
+            (_, below) => {
+                let players = ["t", &title].map(str::to_owned);
+                Self::of(&[&players, below].concat())?
             }
-            [name, version, ref below @ ..] => (name, Some(version), of_players(name, below)?),
-            [] => return None,
         };
         let is_below = match resource {
-            Self::Progressive { .. } | Self::TransportFile { .. } => version.is_some(),
+            Self::Progressive { .. } | Self::TransportFile { .. } => reading.version.is_some(),
             Self::Master { .. }
             | Self::TransportMaster { .. }
             | Self::DashManifest { .. }
@@ -284,10 +283,10 @@ impl Route {
             Self::Session { .. } | Self::Key { .. } | Self::OverRtsp { .. } => return None,
             _ => true,
         };
-        if is_below != version.is_some() {
+        if is_below != reading.version.is_some() {
             return None;
         }
-        let (title, version) = (title(name)?, version.map(str::to_owned));
+        let version = reading.version.map(str::to_owned);
         Some(Self::Origin { title, version, resource: Box::new(resource) })
     }
 }
@@ -305,6 +304,11 @@ fn constant_rate(name: &str) -> Option<BitRate> {
 /// A title's name in percent-encoding, as in URLs.
 pub(crate) fn escape(title: &str) -> String {
     utf8_percent_encode(title, ESCAPED).to_string()
+}
+
+/// A title's name in an address for caches, whose folders are those of the title.
+pub(super) fn escape_path(title: &str) -> String {
+    title.split('/').map(escape).collect::<Vec<_>>().join("/")
 }
 
 fn title(name: &str) -> Option<String> {
@@ -449,7 +453,9 @@ mod tests {
 
     #[test]
     fn addresses_for_caches_have_a_version_below_the_manifests() {
-        let film = || "film".to_owned();
+        let film = || "news/film".to_owned();
+        let version = "1-2-3-4-5~1";
+        let route = |path: &str| route(&path.replace("film", "news/film").replace("a-1", version));
         let origin = |version: Option<&str>, resource| {
             let version = version.map(str::to_owned);
             Some(Route::Origin { title: film(), version, resource: Box::new(resource) })
@@ -457,44 +463,49 @@ mod tests {
         let master = Route::Master { title: film(), text: TextForm::WebVtt };
         assert_eq!(route("origin/film/master.m3u8"), origin(None, master));
         let segment = Route::Segment { title: film(), track: 0, number: 17 };
-        assert_eq!(route("origin/film/a-1/0/17.m4s"), origin(Some("a-1"), segment));
+        assert_eq!(route("origin/film/a-1/0/17.m4s"), origin(Some(version), segment));
         let form = TextForm::WebVtt;
         let text = Route::TextSegment { title: film(), text: 2, number: 17, form };
-        assert_eq!(route("origin/film/a-1/text/2/17.vtt"), origin(Some("a-1"), text));
+        assert_eq!(route("origin/film/a-1/text/2/17.vtt"), origin(Some(version), text));
         let of_track = Route::TrackFile { title: film(), track: 0 };
-        assert_eq!(route("origin/film/a-1/0.mp4"), origin(Some("a-1"), of_track));
+        assert_eq!(route("origin/film/a-1/0.mp4"), origin(Some(version), of_track));
         let manifest = Route::OnDemandManifest { title: film(), text: TextForm::WebVtt };
         assert_eq!(route("origin/film/ondemand.mpd"), origin(None, manifest));
         let file = || Route::Progressive { title: film() };
         assert_eq!(route("origin/film.mp4"), origin(None, file()));
-        assert_eq!(route("origin/film/a-1/file.mp4"), origin(Some("a-1"), file()));
+        assert_eq!(route("origin/film/a-1/file.mp4"), origin(Some(version), file()));
         let stream = |rate| Route::TransportFile { title: film(), rate };
         assert_eq!(route("origin/film.ts"), origin(None, stream(None)));
         let at_rate = stream(Some(BitRate(8_000_000)));
-        assert_eq!(route("origin/film/a-1/file-8000000.ts"), origin(Some("a-1"), at_rate));
+        assert_eq!(route("origin/film/a-1/file-8000000.ts"), origin(Some(version), at_rate));
         for unknown in [
             "origin",
             "origin/film",
             "origin/film/0.m3u8",
-            "origin/film/file.mp4",
             "origin/film/a-1",
-            "origin/film/a-1/master.m3u8",
-            "origin/film/a-1/manifest.mpd",
-            "origin/film/a-1/manifest-imsc.mpd",
-            "origin/film/a-1/ondemand.mpd",
-            "origin/film/0.mp4",
+            "origin/film/old/0.m3u8",
             "origin/film/session",
             "origin/film/a-1/key/a-b",
             "origin/film/a-1/session",
-            "origin/film/a-1/film.mp4",
-            "origin/film/file-8000000.ts",
-            "origin/film/a-1/file-08.ts",
-            "origin/film/a-1/file-8Mbps.ts",
-            "origin/film/a-1/file.ts",
             "origin/film/a-1/0/1.m4s/x",
         ] {
             assert_eq!(route(unknown), None, "{unknown}");
         }
+    }
+
+    #[test]
+    fn addresses_for_caches_have_the_folders_of_titles_or_escapes() {
+        for title in ["news/0", "news/file", "news/text", "a/key", "1-2-3-4-5~1/x"] {
+            for name in [&[title][..], &title.split('/').collect::<Vec<_>>()] {
+                let path = [&["origin"], name, &["master.m3u8"]].concat();
+                let path = path.into_iter().map(str::to_owned).collect::<Vec<_>>();
+                let found = Route::of(&path);
+                let is_it =
+                    |it: &Route| matches!(it, Route::Origin { title: it, .. } if it == title);
+                assert!(found.as_ref().is_some_and(is_it), "{path:?}: {found:?}");
+            }
+        }
+        assert_eq!(escape_path("A/B ä"), "A/B%20%C3%A4");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! (`answer` decides, this file executes), its body requested from the core piece by piece,
 //! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
 //! in `answers`, new connections in `accepting`, those of HTTP/2 in `carrying`, the admin API and
-//! its bodies in `admin`, clients that watch in `watching`.
+//! its bodies in `admin`, clients that watch in `watching`, the end in `leaving` and `ending`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
@@ -21,6 +21,7 @@ mod accepting;
 mod admin;
 mod answers;
 mod carrying;
+mod ending;
 mod leaving;
 mod presence;
 mod timeouts;
@@ -49,6 +50,7 @@ use crate::shared::Shared;
 use crate::tls::is_clear_text;
 use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent};
+use ending::Ending;
 use engine::{RequestId, SessionId};
 use leaving::Leaving;
 use serde_json::json;
@@ -82,6 +84,7 @@ struct Worker {
     closing: HashMap<ConnectionId, Vec<RequestId>>,
     next_timeout_check: Instant,
     leaving: Option<Leaving>,
+    ending: Option<Ending>,
 }
 
 /// Serves HTTP until the server stops.
@@ -100,6 +103,7 @@ pub(crate) fn serve(service: ClientService<ConnectionLimits>) {
         closing: HashMap::new(),
         next_timeout_check: Instant::now(),
         leaving: None,
+        ending: None,
     };
     worker.run();
 }
@@ -108,7 +112,8 @@ impl Worker {
     fn run(mut self) {
         let mut events = Vec::new();
         loop {
-            let pause = if self.leaving.is_some() { leaving::LOOK } else { CHECK_INTERVAL };
+            let is_brief = self.leaving.is_some() || self.ending.is_some();
+            let pause = if is_brief { leaving::LOOK } else { CHECK_INTERVAL };
             if let Err(error) = self.sockets.wait(pause, &mut events) {
                 self.shared
                     .log
@@ -125,10 +130,10 @@ impl Worker {
                 }
             }
             while let Ok(message) = self.messages.try_recv() {
-                if matches!(message, WorkerMessage::Quit) {
-                    return;
-                }
                 self.handle_message(message);
+            }
+            if self.has_ended() {
+                return;
             }
             self.leave();
             if Instant::now() >= self.next_timeout_check {
@@ -480,7 +485,8 @@ impl Worker {
                 self.admin_answered(connection, *response);
             }
             WorkerMessage::HandOver => self.begin_to_leave(),
-            WorkerMessage::Begin(_) | WorkerMessage::Dismiss { .. } | WorkerMessage::Quit => {}
+            WorkerMessage::Quit => self.begin_to_end(),
+            WorkerMessage::Begin(_) | WorkerMessage::Dismiss { .. } => {}
         }
     }
 

@@ -218,3 +218,24 @@ fn downloads_and_uploads_are_listed_and_cancelled() {
     drop(api.serving);
     assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
 }
+
+/// A client that sends a file learns that it was not ingested, and that another try may be.
+#[test]
+fn ingests_are_answered_before_a_server_that_stops_closes_their_connections() {
+    let origin = origin();
+    let api = administered(&origin, Duration::from_secs(20), None);
+    let (mut downloading, mut uploading) = (api.serving.client(), api.serving.client());
+    api.begin_download(&mut downloading, "down", &format!("{origin}/films/stalls"));
+    api.begin(&mut uploading, "PUT", &api.title("up"), "Content-Length: 100000\r\n");
+    uploading.send(&[0; 10]);
+    eventually("both are under way", || api.ingests().len() == 2);
+    api.serving.server.stop(Duration::ZERO);
+    for client in [&mut uploading, &mut downloading] {
+        let answer = client.read_response(true).expect("an answer");
+        assert_eq!((answer.status, &answer.json()["error"]), (503, &"cancelled".into()));
+        assert!(answer.field("retry-after").is_some(), "{answer:?}");
+    }
+    let directory = api.fixture.directory.join("uploads");
+    drop(api.serving);
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
+}

@@ -3,8 +3,10 @@
 
 use crate::client::TestResponse;
 use crate::fixture::{TestServer, TestStore, eventually, media};
+use server::control::{Client, Request};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 use store::Store;
 
 /// Fetches a whole title.
@@ -26,6 +28,34 @@ fn a_truncated_store_file_fails_requests_with_a_reason_and_nothing_else() {
     );
     assert_eq!(serving.client().get("/healthz").status, 200);
     eventually("the failure is counted", || serving.status("/disks/0/failures") > 0);
+}
+
+/// Nobody watches: a disk that is cut short is found lost by the read of an operator, or by the
+/// scrub.
+#[test]
+fn a_truncated_store_file_is_told_as_lost_by_any_read() {
+    for by_scrub in [false, true] {
+        let [first, second] = [(); 2].map(|()| TestStore::with(&[&media().film]));
+        let serving = first.serve_with(|config| {
+            config.stores.push(second.path.clone());
+            config.scrub = by_scrub.then_some(Duration::from_millis(500));
+        });
+        let is_lost = |disk: usize| {
+            serving.client().get("/status").json()["disks"][disk]["lost"].as_bool().unwrap()
+        };
+        let mut control = Client::connect(&Store::peek(&second.path).unwrap()).unwrap().unwrap();
+        assert!(!is_lost(1));
+        OpenOptions::new().write(true).open(&second.path).unwrap().set_len(4096).unwrap();
+        if !by_scrub {
+            let title = Some("film".to_owned());
+            let asked = control.call(&Request::Info { title }, |_| {});
+            assert!(asked.is_err(), "{asked:?}");
+        }
+        eventually("the disk is lost", || is_lost(1));
+        assert!(!is_lost(0));
+        let played = fetch(&serving, "/t/film.mp4");
+        assert!(played.status == 200 && played.whole, "from the other disk: {played:?}");
+    }
 }
 
 #[test]

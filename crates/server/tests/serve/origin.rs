@@ -157,6 +157,66 @@ fn playlists_are_kept_for_a_while_and_asked_for_again_by_their_tags() {
 }
 
 #[test]
+fn titles_in_folders_have_addresses_that_every_proxy_passes_on() {
+    let fixture = TestStore::with(&[&media().film]);
+    store::Store::open(&fixture.path).unwrap().rename("film", "news/7").unwrap();
+    let serving = fixture.serve_with(|config| config.fills = Some(4));
+    let mut client = serving.client();
+    for master in ["master.m3u8", "master-ts.m3u8"] {
+        let plain = all_below(&mut client, "/origin/news/7", master);
+        assert!(plain.len() > 2, "{:?}", plain.keys());
+        // The other form, which some caches pass on.
+        assert!(all_below(&mut client, "/origin/news%2F7", master) == plain);
+        // What a cache asks for that joins it.
+        let list = client.get(&format!("/origin/news%2F7/{master}"));
+        let joined = playlist_uris(list.text(), "/origin/news/7/");
+        assert_eq!(client.get(&joined[0]).status, 200, "{joined:?}");
+    }
+    for form in ["/origin/news/7", "/origin/news%2F7"] {
+        for file in [".mp4", ".ts?rate=3Mbps"] {
+            // The same for both forms: a cache that joins them keeps one response.
+            let location = client.get(&format!("{form}{file}"));
+            let location = location.field("location").unwrap_or_default().to_owned();
+            assert!(location.starts_with("/origin/news/7/"), "{location}");
+            let (path, found) = client.get_following(&format!("{form}{file}"));
+            assert_eq!(found.status, 200, "{path}");
+        }
+        let manifest = client.get(&format!("{form}/manifest.mpd")).text().to_owned();
+        testkit::dash::check("news/7", &manifest, &mut |uri| {
+            let response = client.get(&format!("{form}/{uri}"));
+            (response.status == 200).then_some(response.body)
+        });
+    }
+    let other = client.get("/origin/news/7/1-2-3-4-5~0.0.1/0.mp4");
+    assert_eq!((other.status, &*other.error()), (404, "version-unknown"));
+    assert!(other.text().contains("/origin/news/7/master.m3u8"), "{}", other.text());
+    // Caches would join it to the name of another title.
+    let odd = client.get("/origin/news%2F%2F7/master.m3u8");
+    assert_eq!((odd.status, cache_control(&odd)), (404, "no-store"));
+    assert!(odd.text().contains("tenuto rename"), "{}", odd.text());
+    // Addresses of viewers have one form, in which no name of a title is another address.
+    assert_eq!(client.get("/t/news%2F7/master.m3u8").status, 200);
+    assert_eq!(client.get("/t/news/7/master.m3u8").error(), "not-found");
+}
+
+/// All media that a playlist of a title names, by what is behind the folder of the title.
+fn all_below(client: &mut Client, folder: &str, master: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut todo = vec![format!("{folder}/{master}")];
+    let mut all = BTreeMap::new();
+    while let Some(path) = todo.pop() {
+        let found = client.get(&path);
+        assert!(found.status == 200 && found.whole, "{path}: {found:?}");
+        if path.contains(".m3u8") {
+            todo.extend(playlist_uris(found.text(), &path));
+        } else {
+            let below = path.strip_prefix(folder).expect("below the folder");
+            all.insert(below.to_owned(), found.body);
+        }
+    }
+    all
+}
+
+#[test]
 fn dash_names_the_segments_of_its_version() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve_with(|config| config.fills = Some(4));
@@ -177,9 +237,9 @@ fn addresses_without_a_place_are_refused_with_what_to_do() {
     let serving = fixture.serve_with(|config| config.fills = Some(4));
     for (path, status, word) in [
         ("/origin/film/master.m3u8?start=2", 400, "bad-parameter"),
-        ("/origin/film/old/0/1.m4s", 404, "version-unknown"),
-        ("/origin/film/old/0.m3u8", 404, "version-unknown"),
-        ("/origin/film/old/file-3000000.ts", 404, "version-unknown"),
+        ("/origin/film/1-2-3-4-5~0.0.1/0/1.m4s", 404, "version-unknown"),
+        ("/origin/film/1-2-3-4-5~0.0.1/0.m3u8", 404, "version-unknown"),
+        ("/origin/film/1-2-3-4-5~0.0.1/file-3000000.ts", 404, "version-unknown"),
         ("/origin/film.ts", 400, "rate-missing"),
         ("/origin/film.ts?rate=100kbps", 400, "rate-too-low"),
         ("/origin/film.ts?rate=3Mbps&start=2", 400, "bad-parameter"),

@@ -83,6 +83,9 @@ impl<'a, 'k> PartsSink<'a, 'k> {
 
     /// Makes durable what has arrived.
     pub(super) fn commit(&mut self, reader: &FragmentReader) -> Result<(), StoreError> {
+        for recorder in self.present.iter_mut().chain(&mut self.next) {
+            recorder.describe(&mut |track, description| reader.complete(track, description));
+        }
         self.commit_parts(&mut |is_next, track, from, arrived| match is_next {
             false => reader.part(track, from, arrived),
             true => reader.next_part(track, from, arrived),

@@ -15,7 +15,7 @@ use crate::byte_runs::{pieces, runs};
 use crate::commit_group::Commit;
 use crate::format::label;
 use crate::format::record::{
-    MAX_EXTENTS, MAX_RECORD, Record, RecordingRegion, RecordingStart, SpilledParts, TAIL,
+    MAX_EXTENTS, MAX_NAME, MAX_RECORD, Record, RecordingRegion, RecordingStart, SpilledParts, TAIL,
     TrackProgress,
 };
 use crate::recording::split;
@@ -33,6 +33,10 @@ use units::{ByteCount, Encoder, Extent};
 /// when the store is opened the next time, and until then the name is in use.
 pub struct TitleRecorder<'a> {
     writer: TitleWriter<'a>,
+    /// The tracks as they were described first, and as they are described now.
+    tracks: [Vec<TrackDescription>; 2],
+    /// Whether the catalogue has another description than that of now.
+    is_described_anew: bool,
     /// What the catalogue has of each track.
     committed: Vec<CommittedTrack>,
     parts: RecordingExtents,
@@ -71,23 +75,11 @@ impl<'a> TitleRecorder<'a> {
     ) -> Result<Self, StoreError> {
         writer.growth = Growth::OF_RECORDED;
         writer.declare(&vec![ByteCount::ZERO; tracks.len()])?;
-        let empty = |description: &TrackDescription| TrackIndex {
-            description: description.clone(),
-            ldus: LduIndex::default(),
-            data_len: 0,
-            checksums: Checksums::default(),
-        };
-        let index = TitleIndex {
-            kind: TitleKind::Media,
-            tracks: tracks.iter().map(empty).collect(),
-            texts: Vec::new(),
-            thumbnails: None,
-        };
         let start = Record::Recording(RecordingStart {
             id: writer.id,
             name: writer.name.clone(),
             created: unix_now(),
-            index: index.encode(),
+            index: encoded(tracks),
         });
         let described = start.encoded_len();
         if described > MAX_RECORD as u64 {
@@ -97,6 +89,8 @@ impl<'a> TitleRecorder<'a> {
         let of = |region| RecordingExtents { region, extents: Vec::new(), committed: 0 };
         let mut recorder = Self {
             writer,
+            tracks: [tracks.to_vec(), tracks.to_vec()],
+            is_described_anew: false,
             committed: vec![CommittedTrack::default(); tracks.len()],
             parts: of(RecordingRegion::Parts),
             index: of(RecordingRegion::Index),
@@ -137,6 +131,21 @@ impl<'a> TitleRecorder<'a> {
         Ok(())
     }
 
+    /// Describes the tracks anew: `complete` is given the description with which the recording
+    /// began of each track, and changes it. The next commit makes it durable, so that a title of
+    /// what is committed then says what is in it. A description that is too long for the catalogue
+    /// leaves the one before.
+    pub fn describe(&mut self, complete: &mut dyn FnMut(usize, &mut TrackDescription)) {
+        let [first, now] = &mut self.tracks;
+        let mut tracks = first.clone();
+        tracks.iter_mut().enumerate().for_each(|(number, track)| complete(number, track));
+        let others = MAX_RECORD - MAX_NAME - 32;
+        if tracks != *now && encoded(&tracks).len() <= others {
+            *now = tracks;
+            self.is_described_anew = true;
+        }
+    }
+
     /// Makes the whole LDUs so far durable. `part` returns what a track has had since one of its
     /// LDUs: the LDUs that are among the first bytes of its data, whose number is the last argument
     /// (see [`media::FragmentReader::part`]).
@@ -150,6 +159,7 @@ impl<'a> TitleRecorder<'a> {
     ) -> Result<(), StoreError> {
         let (mut records, mut progress) = (Vec::new(), Vec::new());
         let (mut committed, mut full) = (self.committed.clone(), None);
+        records.extend(self.description());
         for (number, known) in committed.iter_mut().enumerate() {
             full = self.writer.take_whole_blocks(number).err().or(full);
             let track = &self.writer.tracks[number];
@@ -186,6 +196,7 @@ impl<'a> TitleRecorder<'a> {
         if progress.is_empty() {
             let commit = Commit { blocks: self.waiting_blocks(), records };
             self.writer.store.commit_recording(commit, self.writer.io)?;
+            self.is_described_anew = false;
             return full.map_or(Ok(()), Err);
         }
         // The parts that are in the catalogue leave it before new ones come.
@@ -196,10 +207,24 @@ impl<'a> TitleRecorder<'a> {
         blocks.extend(self.waiting_blocks());
         let commit = Commit { blocks, records };
         self.writer.store.commit_recording(commit, self.writer.io)?;
+        self.is_described_anew = false;
         self.committed = committed;
         self.parts.committed = chunks(&self.parts.extents);
         self.index.committed = chunks(&self.index.extents);
         full.map_or(Ok(()), Err)
+    }
+
+    /// The record of the tracks as they are described now, if the catalogue does not have it.
+    fn description(&mut self) -> Option<Record> {
+        if !self.is_described_anew {
+            return None;
+        }
+        let store = self.writer.store;
+        let state = store.state();
+        let log = state.catalogue.recording(self.writer.id).expect("it is being recorded");
+        let (before, index) = (&log.start, encoded(&self.tracks[1]));
+        self.part_bytes += (index.len() as u64).saturating_sub(before.index.len() as u64);
+        Some(Record::Recording(RecordingStart { index, ..before.clone() }))
     }
 
     fn waiting_blocks(&mut self) -> Vec<(u64, Vec<u8>)> {
@@ -316,6 +341,19 @@ impl fmt::Debug for TitleRecorder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TitleRecorder({:?})", self.writer)
     }
+}
+
+/// The index of a recording with these tracks that has nothing yet.
+fn encoded(tracks: &[TrackDescription]) -> Vec<u8> {
+    let empty = |description: &TrackDescription| TrackIndex {
+        description: description.clone(),
+        ldus: LduIndex::default(),
+        data_len: 0,
+        checksums: Checksums::default(),
+    };
+    let tracks = tracks.iter().map(empty).collect();
+    let index = TitleIndex { kind: TitleKind::Media, tracks, texts: Vec::new(), thumbnails: None };
+    index.encode()
 }
 
 /// The encoded part, in as many pieces as records need.

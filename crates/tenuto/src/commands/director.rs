@@ -66,6 +66,7 @@ fn page_check(keys: &Path) -> Result<PageCheck, Failure> {
     Ok(PageCheck::new(move |kind, token, client| {
         let need = match kind {
             PageKind::Title(name) => TokenNeed::Title(name),
+            PageKind::Origin(name) => TokenNeed::Origin(name),
             PageKind::Titles => TokenNeed::TitleList,
             PageKind::Numbers => TokenNeed::Server,
         };

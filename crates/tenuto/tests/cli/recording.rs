@@ -452,6 +452,42 @@ fn a_title_is_watched_while_it_is_recorded() {
     assert_eq!(dir.ok("ls a.store"), "");
 }
 
+/// What viewers are told of a recording follows what has come of it: here other parameter sets,
+/// from the middle on.
+#[test]
+fn playlists_of_a_recording_say_what_is_in_them() {
+    let dir = TestDir::with_store();
+    for (file, words) in [("one.ts", "-coder 0"), ("two.ts", "-coder 1 -output_ts_offset 20")] {
+        let words = format!(
+            "-f lavfi -i testsrc2=s=320x180:r=25:d=20,noise=alls=20 -c:v libx264 -preset veryfast \
+             -g 25 {words} -f mpegts"
+        );
+        make(&dir, file, &words);
+    }
+    let server = dir.serve("--segment 1s");
+    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
+    let mut command = program(&dir.path(""));
+    command.args(["record", "a.store", "live", "pipe"]).stdout(Stdio::null());
+    let mut recording = Running(command.spawn().unwrap());
+    let mut input = fs::OpenOptions::new().write(true).open(dir.path("pipe")).expect("a pipe");
+    let told = |name: &str| fetched(&format!("{}/t/live/{name}", server.origin));
+    for (file, codec) in [("one.ts", "avc1."), ("two.ts", "avc3.")] {
+        input.write_all(&dir.read(file)).expect("it is read");
+        let until = Instant::now() + Duration::from_secs(60);
+        for (name, attribute) in [("master.m3u8", "CODECS=\""), ("manifest.mpd", "codecs=\"")] {
+            let wanted = format!("{attribute}{codec}");
+            while told(name).is_none_or(|text| !text.contains(&wanted)) {
+                assert!(Instant::now() < until, "{name} does not say {codec}: {:?}", told(name));
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        }
+    }
+    drop(input);
+    assert_eq!(recording.0.wait().unwrap().code(), Some(0));
+    assert!(told("master.m3u8").is_some_and(|text| text.contains("CODECS=\"avc3.")));
+    assert_eq!(server.stop(), Some(0));
+}
+
 /// A sound of which there is too little for a segment: the pictures are watched without it from the
 /// beginning to the end of the recording.
 #[test]

@@ -94,6 +94,19 @@ fn nginx_fetches_each_segment_once_for_all_viewers_and_mixes_no_titles() {
         let log = String::from_utf8(dir.read("access.log")).expect("text");
         assert!(log.contains(&format!("/file-{rate}.ts\"")), "{log}");
     }
+    // A title in a folder, of whichever name, has one address for the cache in both its forms.
+    dir.ok(&format!("ingest a.store {second} --title news~1/7"));
+    for form in ["news~1/7", "news~1%2F7"] {
+        for rate in &rates {
+            let url = cache.url(&format!("/origin/{form}.ts?rate={rate}"));
+            assert_eq!(pictures(&url).as_ref(), Ok(&after), "{url}");
+            let log = String::from_utf8(dir.read("access.log")).expect("text");
+            assert!(log.contains(&format!("/file-{rate}.ts\"")), "{log}");
+        }
+        let master = cache.url(&format!("/origin/{form}/master.m3u8"));
+        assert_eq!(pictures(&master).as_ref(), Ok(&after), "{form}");
+    }
+    once_each(&dir, "/origin/news~1");
     // A query makes no further fill, and whoever wants a part of a file does not fetch all of it.
     let playlist = String::from_utf8(get(&master)).expect("text");
     let address = playlist.lines().find(|line| line.ends_with("/0.m3u8")).expect("pictures");
