@@ -757,7 +757,7 @@ mod tests {
     #[test]
     fn viewers_of_known_titles_start_beside_a_crowd_of_others() {
         for wait in [0, 5] {
-            // Films that end, so that what is read ahead of them leaves memory for their beginnings.
+            // Films that end, so that what is read ahead leaves memory for their beginnings.
             let length = Duration::from_secs(60);
             let study = CrowdStudy { length, ..study("hdd-20tb", ByteCount(4 << 20), wait) };
             let viewers = study.capacity();
