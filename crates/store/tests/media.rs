@@ -16,8 +16,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{
-    CheckOptions, FormatOptions, IngestOptions, IngestReport, RecordingInput, RecordingOptions,
-    Store, StoreError, SubtitleFile, Unthrottled, ingest, record,
+    CheckOptions, FormatOptions, IngestOptions, IngestReport, JobProgress, RecordingEvent,
+    RecordingHost, RecordingInput, RecordingOptions, Store, StoreError, SubtitleFile, Unthrottled,
+    ingest, record,
 };
 use temp_dir::TempDir;
 use units::{ByteCount, Hinted};
@@ -533,6 +534,19 @@ fn dolby_vision_is_told_to_players() {
     }
 }
 
+/// A host that nothing is told of.
+struct Unheard;
+
+impl RecordingHost for Unheard {
+    fn progress(&mut self, _: JobProgress) {}
+
+    fn event(&mut self, _: RecordingEvent) {}
+
+    fn remove(&mut self, _: &str) -> Result<(), StoreError> {
+        unreachable!("one title has no parts")
+    }
+}
+
 #[test]
 fn recordings_keep_languages_and_the_purposes_of_sound() {
     let dir = TempDir::new("recorded-sounds");
@@ -558,7 +572,7 @@ fn recordings_keep_languages_and_the_purposes_of_sound() {
         rate: None,
     };
     let cancel = AtomicBool::new(false);
-    let report = record(&store, &input, &options, &Unthrottled, &mut |_| {}, &cancel).unwrap();
+    let report = record(&store, &input, &options, &Unthrottled, &mut Unheard, &cancel).unwrap();
     let index = store.index(report.title.id).unwrap();
     let found = index.tracks.iter().skip(1).map(|track| {
         let SoundPurposes { visual_impaired, hearing_impaired, comment, dub } =

@@ -120,7 +120,10 @@ pub(crate) fn record(args: &RecordArgs) -> Result<(), Failure> {
         return if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) };
     }
     out::print(&format!("{}\n", line(&report.title)));
-    report.left_out.iter().for_each(|what| out::note(&format!("left out: {what}")));
+    // What was known at the beginning was told then.
+    let told = heard.into_inner().left_out;
+    let new = report.left_out.iter().filter(|what| !told.contains(what));
+    new.for_each(|what| out::note(&format!("left out: {what}")));
     report.notes.iter().for_each(|what| out::note(what));
     report.error.as_ref().map_or(Ok(()), |error| Err(Failure::from(error)))
 }

@@ -144,9 +144,23 @@ fn a_file_and_a_pipe_are_recorded_picture_by_picture() {
                  -program program_num=7:title=Seven:st=2:st=3 -f mpegts";
     assert!(ffmpeg(&dir, words).arg(dir.path("two.ts")).status().unwrap().success());
     dir.ok("record a.store seven two.ts --program 7");
+    let said =
+        "which track is of which of its 2 programmes: 1 (One), 7 (Seven); --program takes one";
     let mixed = dir.run("record a.store both two.ts");
-    let said = "which track is of which of its 2 programmes: 1 (One), 7 (Seven)";
     assert!(mixed.code == Some(0) && mixed.err.contains(said), "{}{}", mixed.out, mixed.err);
+    assert_eq!(mixed.err.matches(said).count(), 1, "{}", mixed.err);
+    // While its input goes on, and not at its end only.
+    let words = ["record", "a.store", "begun", "-", "--json"];
+    let mut command = program(&dir.path(""));
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut begun = Running(command.spawn().unwrap());
+    let mut pipe = begun.0.stdin.take().expect("piped");
+    pipe.write_all(&dir.read("two.ts")).unwrap();
+    let streams = ["video stream 1 (h264, 320x180)", said];
+    let left_out = json!({ "event": "streams-left-out", "streams": streams });
+    assert_eq!(events(&mut begun).next(), Some(left_out));
+    drop(pipe);
+    assert!(begun.0.wait().unwrap().success());
     // Also from a pipe, which can be read only once.
     dir.fails("record a.store nine two.ts --program 9", 1, "it has: 1 (One), 7 (Seven)");
     let mut command = program(&dir.path(""));
