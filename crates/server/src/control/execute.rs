@@ -67,6 +67,10 @@ pub trait StoreOwner: StoreAccess {
     /// the owner is no server.
     fn stop(&self, grace: Duration) -> Result<(), wire::Failure>;
 
+    /// Ends a recording into the store; a failure where there is none of this name, or the owner is
+    /// no server.
+    fn end_recording(&self, title: &str) -> Result<(), wire::Failure>;
+
     /// Ends a session of the server; a failure where there is none of this number.
     fn end_session(&self, session: u64) -> Result<(), wire::Failure>;
 }
@@ -103,6 +107,10 @@ pub fn execute(
         Request::EndSession { session } => {
             owner.end_session(*session)?;
             return Ok(Reply::SessionEnded);
+        }
+        Request::EndRecording { title } => {
+            owner.end_recording(title)?;
+            return Ok(Reply::RecordingEnding);
         }
         Request::Push { title, bucket, verify } => {
             let store: &dyn StoreAccess = &(owner.store(), owner.background_io());
@@ -274,6 +282,7 @@ fn execute_on_store(
         | Request::Status
         | Request::Sessions { .. }
         | Request::EndSession { .. }
+        | Request::EndRecording { .. }
         | Request::Decisions
         | Request::Reload
         | Request::Drain { .. }

@@ -256,6 +256,7 @@ impl SeriesReport {
             bytes: report.bytes,
             duration: report.duration.as_secs_f64(),
             end: end.to_owned(),
+            ended_by: None,
             left_out: report.left_out.clone(),
             notes: report.notes.clone(),
             error,
@@ -269,6 +270,7 @@ impl From<&store::RecordingReport> for RecordingReport {
         Self {
             title: ListedTitle::from(&report.title),
             end: end.to_owned(),
+            ended_by: None,
             left_out: report.left_out.clone(),
             notes: report.notes.clone(),
             error,
