@@ -45,10 +45,21 @@ fn a_drained_disk_is_left_by_those_who_can() {
     assert_eq!(on_first(&serving), json!(0));
     let song = serving.client().get_following("/t/song.mp4").1;
     assert!(song.status == 200 && song.whole, "the one that is only there is served");
-    // The next server goes on with it.
+    // The next server goes on with it, and does not tell it again.
+    eventually("nobody watches the song", || ask(None).sessions == 0);
+    let is_told = |lines: &[String]| lines.iter().any(|line| line.contains("no session is read"));
+    let slots = |serving: &TestServer| {
+        let status = serving.client().get("/status").json();
+        status["disks"][0]["slots"].as_array().unwrap().len()
+    };
+    let before = slots(&serving);
+    eventually("the disk has been looked at", || slots(&serving) > before + 1);
+    serving.server.take_notices();
     let handover = serving.server.hand_over().unwrap();
     let serving = TestServer { server: Server::take_over(handover, config()).unwrap() };
     assert!(ask(None).draining);
+    eventually("the disk has been looked at", || slots(&serving) > 2);
+    assert!(!is_told(&serving.server.take_notices()));
     assert!(serving.client().get("/metrics").text().contains("tenuto_disk_draining"));
     assert!(!ask(Some(false)).draining);
 }
