@@ -317,6 +317,26 @@ export const text = {
     heading: 'Recordings',
     since: (seconds: number) => `for ${show.span(seconds)}`,
     ended: 'The recording has ended.',
+    waits: 'waits for its input',
+    end: 'End',
+    endOne: (title: string) => `End the recording ${quoted(title)}`,
+    endTitle: (title: string) => `End the recording ${quoted(title)}?`,
+    endWarning: 'What has come becomes a title. The input is not recorded further.',
+    endConfirm: 'End the recording',
+  },
+
+  drain: {
+    heading: 'Drain',
+    waits: 'Not drained yet. The disk waits for:',
+    done: 'Drained: no session is read from the disk, and no title is written to it.',
+    sessions: (number: number) => many(number, 'session', 'sessions'),
+    recording: (title: string) => `the recording ${quoted(title)}, until it is ended`,
+    ingest: (kind: string, title: string | null) => {
+      const what = kind === 'copy' ? 'the copy of' : 'the ingest of';
+      return title === null ? 'the repair of its store' : `${what} ${quoted(title)}`;
+    },
+    onlyHere: (number: number) =>
+      `${many(number, 'title has', 'titles have')} no copy on another disk.`,
   },
 
   title: {

@@ -406,6 +406,31 @@ test('a recording is shown while it grows, and plays', async ({ page, serve }) =
   }
 });
 
+test('a recording is ended, and a drain names what its disk waits for', async ({ page, serve }) => {
+  const server = await serve();
+  const kill = server.record('live/long');
+  try {
+    await page.goto(server.page('#/library'));
+    const recording = page.getByTestId('recording');
+    await expect(recording).toContainText('live/long', { timeout: 15_000 });
+    await expect(page.getByTestId('recorded')).toBeVisible({ timeout: 15_000 });
+    const { disks } = await server.json<{ disks: { uuid: string }[] }>('/api/v1/disks');
+    expect((await server.post(`/api/v1/disks/${disks[0]?.uuid}/drain`)).ok).toBe(true);
+    await page.goto(server.page('#/now'));
+    const drain = page.getByTestId('drain');
+    await expect(drain).toContainText('the recording “\u2068live/long\u2069”, until it is ended');
+    await page.goto(server.page('#/library'));
+    await recording.getByRole('button', { name: /^End the recording/ }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End the recording' }).click();
+    await expect(recording).toHaveCount(0, { timeout: 15_000 });
+    await expect(page.getByTestId('title').filter({ hasText: 'live/long' })).toBeVisible({ timeout: 15_000 });
+    await page.goto(server.page('#/now'));
+    await expect(drain).toContainText('Drained: no session is read from the disk');
+  } finally {
+    kill();
+  }
+});
+
 test('who watches a recording goes on when it has ended', async ({ page, serve }) => {
   const server = await serve();
   const end = server.record('live/end');

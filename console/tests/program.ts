@@ -109,6 +109,11 @@ export class Server {
     return fetch(`${this.origin}${path}${this.query(path)}`);
   }
 
+  /** A change, as an operator asks for it. */
+  async post(path: string): Promise<Response> {
+    return fetch(`${this.origin}${path}${this.query(path)}`, { method: 'POST' });
+  }
+
   async json<T>(path: string): Promise<T> {
     return (await (await this.get(path)).json()) as T;
   }

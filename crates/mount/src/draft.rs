@@ -12,6 +12,7 @@ use crate::MountError;
 use media::TitleKind;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use std::any::Any;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,11 @@ pub(crate) struct Draft {
     pub(crate) file: File,
     spool: PathBuf,
     state: Mutex<DraftState>,
+    _leave: Leave,
 }
+
+/// The leave of a store's owner to make a title of a file, which it counts as being written.
+pub(crate) type Leave = Box<dyn Any + Send + Sync>;
 
 #[derive(Debug)]
 struct DraftState {
@@ -53,17 +58,27 @@ struct DraftState {
 
 impl Draft {
     /// An empty file in the spool directory.
-    pub(crate) fn new(spool: &Path, name: String, becomes: TitleKind) -> Result<Self, MountError> {
-        Self::of(spool, name, becomes, None)
+    pub(crate) fn new(
+        spool: &Path,
+        leave: Leave,
+        name: String,
+        becomes: TitleKind,
+    ) -> Result<Self, MountError> {
+        Self::of(spool, leave, name, becomes, None)
     }
 
     /// A file in the spool directory for the bytes of a file title.
-    pub(crate) fn of_title(spool: &Path, title: &TitleRecord) -> Result<Self, MountError> {
-        Self::of(spool, title.name.clone(), title.kind, Some(title.id))
+    pub(crate) fn of_title(
+        spool: &Path,
+        leave: Leave,
+        title: &TitleRecord,
+    ) -> Result<Self, MountError> {
+        Self::of(spool, leave, title.name.clone(), title.kind, Some(title.id))
     }
 
     fn of(
         spool: &Path,
+        leave: Leave,
         name: String,
         becomes: TitleKind,
         title: Option<TitleId>,
@@ -88,7 +103,7 @@ impl Draft {
             is_gone: false,
             failed: None,
         };
-        Ok(Self { file, spool: path, state: Mutex::new(state) })
+        Ok(Self { file, spool: path, state: Mutex::new(state), _leave: leave })
     }
 
     /// Writes bytes. A close at the same time makes a title with all of them or without.
@@ -313,7 +328,7 @@ mod tests {
     fn only_what_nobody_writes_any_more_is_removed_from_the_spool() {
         let spool = std::env::temp_dir().join(format!("tenuto-spool-{}", std::process::id()));
         std::fs::create_dir(&spool).unwrap();
-        let draft = Draft::new(&spool, "name".to_owned(), TitleKind::File).unwrap();
+        let draft = Draft::new(&spool, Box::new(()), "name".to_owned(), TitleKind::File).unwrap();
         // No process has this number: a mount that was killed, and one in another container.
         let [dead, hidden, foreign] =
             ["tenuto-4294967294-0.spool", "tenuto-4294967294-1.spool", "notes.spool"]

@@ -49,6 +49,9 @@ pub(crate) struct LeftState {
     pub(crate) sessions: Vec<SessionRecord>,
     /// The stores whose disks are drained, by their uuids.
     pub(crate) draining: Vec<String>,
+    /// The stores of which it was told that their disks are drained, by their uuids.
+    #[serde(default)]
+    pub(crate) told_drained: Vec<String>,
     /// The number that the next session gets: those that have ended are not used again.
     #[serde(default)]
     pub(crate) next_session: u64,

@@ -51,7 +51,7 @@ mod reload;
 mod restart;
 mod rtsp;
 mod run_delay;
-mod running_recordings;
+mod running_writes;
 mod scrubbing;
 mod server;
 mod sessions;

@@ -11,7 +11,7 @@ use crate::growing::GrowingTitles;
 use crate::layout::{CopyLocation, DeliveryFormat};
 use crate::playback_params::PlaybackParams;
 use crate::presentation::Presentation;
-use crate::running_recordings::RunningRecordings;
+use crate::running_writes::RunningWrites;
 use crate::title_keys::{self, KeyProvider};
 use crate::wire;
 use device::FileIdentity;
@@ -48,13 +48,14 @@ pub(crate) struct OpenStore {
     pub(crate) provisional: AtomicBool,
     /// Whether it was told that nothing more is written to it.
     pub(crate) told_write_failure: AtomicBool,
-    pub(crate) recordings: RunningRecordings,
+    /// What writes new titles into it.
+    pub(crate) writes: Arc<RunningWrites>,
 }
 
 impl OpenStore {
     /// The recordings that run on it.
     pub(crate) fn recordings(&self) -> Vec<wire::Recording> {
-        self.recordings.listed(&self.store)
+        self.writes.recordings(&self.store)
     }
 }
 
@@ -684,7 +685,7 @@ mod tests {
             method: String::new(),
             provisional: AtomicBool::new(false),
             told_write_failure: AtomicBool::new(false),
-            recordings: RunningRecordings::default(),
+            writes: Arc::new(RunningWrites::new("film.store".as_ref(), uuid::Uuid::nil())),
         }
     }
 

@@ -145,7 +145,11 @@ impl NodeRecords {
             let network = self.network.map_or(UNLIMITED, |rate| rate.0);
             digest.network = share(network, engine.sent_rate.0);
             digest.memory = share(engine.buffers_limit, engine.buffers_used);
-            digest.space = stores.iter().map(space).collect();
+            let takes_copies =
+                |number: usize| engine.disks.get(number).is_none_or(|disk| !disk.draining);
+            let spaces = stores.iter().enumerate();
+            digest.space =
+                spaces.map(|(number, opened)| space(opened, takes_copies(number))).collect();
             viewers = viewers_of(&snapshot.playing);
             filling = shared.membership.as_ref().map_or(filling, |it| it.copies().filling());
         }
@@ -236,13 +240,14 @@ impl NodeCatalogue {
 }
 
 /// The bytes of a store for titles, and those that are free.
-fn space(opened: &OpenStore) -> CapacityShare {
+fn space(opened: &OpenStore, takes_copies: bool) -> CapacityShare {
     let info = opened.store.info();
     // The ends of tracks, and other uses of the store.
     let spare = info.data_chunks / 64;
     let bytes =
         |chunks: u64| chunks.saturating_sub(spare).saturating_mul(info.chunk.0).min(MOST_SPACE);
-    CapacityShare { guaranteed: bytes(info.data_chunks), free: bytes(info.free_chunks) }
+    let free = if takes_copies { bytes(info.free_chunks) } else { 0 };
+    CapacityShare { guaranteed: bytes(info.data_chunks), free }
 }
 
 /// The viewers of each title, of the most popular ones. A node that copies a title is none.

@@ -47,7 +47,7 @@ use crate::opening::{self, NotOpened, PreparedStore, disk_number};
 use crate::recalibration::{self, Recalibration};
 use crate::reload::Reloader;
 use crate::rtsp::{self, RtspLimits};
-use crate::running_recordings::RunningRecordings;
+use crate::running_writes::RunningWrites;
 use crate::scrubbing::{self, Scrubbing};
 use crate::sessions::SessionTable;
 use crate::shared::{LiveSettings, Outlets, Security, ServerInfo, Shared};
@@ -710,7 +710,7 @@ fn library(
         method,
         provisional: AtomicBool::new(opened.provisional),
         told_write_failure: AtomicBool::new(false),
-        recordings: RunningRecordings::default(),
+        writes: Arc::new(RunningWrites::new(&opened.path, opened.store.info().uuid)),
     });
     let title_keys = title_keys.map(|keys| Box::new(keys) as Box<dyn KeyProvider>);
     Library::new(stores.collect(), config.segment, config.title_memory, title_keys)

@@ -471,6 +471,7 @@ impl Shared {
             draining: disks.get(number).is_some_and(|disk| disk.draining),
             sessions: disks.get(number).map_or(0, |disk| disk.sessions),
             recordings: self.content.stores[number].recordings(),
+            ingests: self.content.stores[number].writes.ingests(),
             titles_only_here,
             titles,
         }

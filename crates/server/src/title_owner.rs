@@ -6,13 +6,15 @@ use crate::background_io::EngineBackgroundIo;
 use crate::library::{OpenError, OpenStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crate::mount_reads::{MountReaders, ReaderRequest};
+use crate::running_writes::{RunningWrites, WriteKind};
 use crossbeam_channel::bounded;
 use engine::SessionId;
 use media::{Body, TitleKind};
+use std::any::Any;
 use std::sync::Arc;
 use store::{
     BackgroundIo, RateReservations, ReserveError, ReservedRate, ReservedReader, Store, StoreAccess,
-    TitleId, TitleOwner, TitleRecord,
+    StoreError, TitleId, TitleOwner, TitleRecord,
 };
 
 /// One store of a running server, without its sessions.
@@ -23,6 +25,7 @@ pub(crate) struct EngineTitleOwner {
     number: usize,
     core: CoreHandle,
     io: EngineBackgroundIo,
+    writes: Arc<RunningWrites>,
     /// What reserves rates, for a mount.
     readers: Option<Arc<MountReaders>>,
 }
@@ -36,7 +39,8 @@ impl EngineTitleOwner {
         readers: Option<Arc<MountReaders>>,
     ) -> Self {
         let io = EngineBackgroundIo::new(core.clone(), opened);
-        Self { store: Arc::clone(&opened.store), number, core, io, readers }
+        let (store, writes) = (Arc::clone(&opened.store), Arc::clone(&opened.writes));
+        Self { store, number, core, io, writes, readers }
     }
 }
 
@@ -56,6 +60,10 @@ impl TitleOwner for EngineTitleOwner {
         // Nobody waits for the answer: the core frees the space when no session plays the title.
         let (answer, _) = bounded(1);
         self.core.send(Event::Withdraw { copy, in_use: answer });
+    }
+
+    fn begin_title(&self, name: &str) -> Result<Box<dyn Any + Send + Sync>, StoreError> {
+        Ok(Box::new(self.writes.begin(WriteKind::Ingest, name)?))
     }
 
     fn reservations(&self) -> Option<&dyn RateReservations> {

@@ -130,6 +130,14 @@ pub enum StoreError {
         /// The name of the title or the folder.
         name: String,
     },
+    /// No title is written into the store, whose disk is to be taken out.
+    #[error("{} is drained: its disk is to be taken out", store.display())]
+    Draining {
+        /// The store's path.
+        store: PathBuf,
+        /// What to do instead.
+        hint: String,
+    },
     /// The name is in use by a writer, and no title has it yet.
     #[error("'{name}' is being written: a recording or an ingest with this name has not ended")]
     BeingWritten {
@@ -264,6 +272,7 @@ impl Hinted for StoreError {
             | Self::RateNotHeld { reason, .. } => {
                 return reason.hint.clone();
             }
+            Self::Draining { hint, .. } => return Some(hint.clone()),
             Self::NoTitle { nearest: Some(title), .. } => {
                 return Some(format!("did you mean '{}'?", title.escape_debug()));
             }
@@ -346,6 +355,7 @@ impl StoreError {
             Self::Exists { .. } => "exists",
             Self::BeingRecorded { .. } => "being-recorded",
             Self::BeingWritten { .. } => "being-written",
+            Self::Draining { .. } => "draining",
             Self::BadName { .. } => "bad-name",
             Self::Full { .. } => "full",
             Self::TooManyPieces { .. } => "too-many-pieces",

@@ -56,8 +56,8 @@ pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
 pub use free::{AllocError, FreeMap};
 pub use ingest::{
-    FileOutcome, IngestOptions, IngestReport, PictureRate, RecordingEnd, RecordingInput,
-    RecordingOptions, RecordingReport, SeriesEvent, SeriesHost, SeriesOptions, SeriesReport,
+    FileOutcome, IngestOptions, IngestReport, PictureRate, RecordingEnd, RecordingEvent,
+    RecordingHost, RecordingInput, RecordingOptions, RecordingReport, SeriesOptions, SeriesReport,
     SubtitleFile, ingest, record, record_series,
 };
 pub use library_plan::{

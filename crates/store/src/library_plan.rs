@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A store to which nothing can be written keeps what it has, which is read to make copies, and
-//! counts as no copy: its disk may be about to fail. Titles of one name with different content are
+//! counts as no copy: its disk may be about to fail. So does one whose disk is drained, to be taken
+//! out. Titles of one name with different content are
 //! not copies of each other, and nothing is done to them. A copy that is more than wanted stays
 //! where it is. The steps are in such an order that no title ever has fewer copies than before, or
 //! than wanted; each fits at its turn.
@@ -31,6 +32,8 @@ pub struct LibraryStore {
     pub leaves: bool,
     /// Whether nothing more is written to it, because a write failed.
     pub fails_writes: bool,
+    /// Whether its disk is drained: it is to be taken out, and its server writes no title to it.
+    pub is_drained: bool,
     /// The titles in it.
     pub titles: Vec<LibraryTitle>,
 }
@@ -51,7 +54,7 @@ pub struct LibraryTitle {
 /// What is wanted of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LibraryGoal {
-    /// In how many staying stores that are written to each title is to be.
+    /// In how many staying stores to which titles are written each title is to be.
     pub copies: usize,
     /// Whether the used parts of the stores are to be about equal.
     pub balance: bool,
@@ -200,7 +203,7 @@ impl<'a> Planner<'a> {
     /// Whether what is in the store stays there, on a disk that is well as far as is known.
     fn keeps(&self, store: usize) -> bool {
         let store = &self.stores[store];
-        !store.leaves && !store.fails_writes
+        !store.leaves && !store.fails_writes && !store.is_drained
     }
 
     fn make_copies(&mut self, copies: usize) {

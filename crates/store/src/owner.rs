@@ -2,6 +2,7 @@
 
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, Unthrottled};
 use media::Body;
+use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -21,6 +22,14 @@ pub trait StoreAccess {
 pub trait TitleOwner: StoreAccess + fmt::Debug + Send + Sync {
     /// Frees the space of a hidden title as soon as nobody else reads it.
     fn free_hidden(&self, id: TitleId);
+
+    /// Lets somebody write a title into the store, until the result is dropped.
+    ///
+    /// # Errors
+    /// [`StoreError::Draining`]: the disk is to be taken out.
+    fn begin_title(&self, _name: &str) -> Result<Box<dyn Any + Send + Sync>, StoreError> {
+        Ok(Box::new(()))
+    }
 
     /// What reserves rates on the store's disk; `None` where nothing is scheduled.
     fn reservations(&self) -> Option<&dyn RateReservations> {

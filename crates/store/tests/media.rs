@@ -16,8 +16,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{
-    CheckOptions, FormatOptions, IngestOptions, IngestReport, RecordingInput, RecordingOptions,
-    Store, StoreError, SubtitleFile, TitleRecord, Unthrottled, ingest, record,
+    CheckOptions, FormatOptions, IngestOptions, IngestReport, JobProgress, RecordingEvent,
+    RecordingHost, RecordingInput, RecordingOptions, Store, StoreError, SubtitleFile, TitleRecord,
+    Unthrottled, ingest, record,
 };
 use temp_dir::TempDir;
 use units::{ByteCount, Hinted};
@@ -533,6 +534,19 @@ fn dolby_vision_is_told_to_players() {
     }
 }
 
+/// A host that nothing is told of.
+struct Unheard;
+
+impl RecordingHost for Unheard {
+    fn progress(&mut self, _: JobProgress) {}
+
+    fn event(&mut self, _: RecordingEvent) {}
+
+    fn remove(&mut self, _: &str) -> Result<(), StoreError> {
+        unreachable!("one title has no parts")
+    }
+}
+
 /// The title of all of an input that was recorded.
 fn recorded(store: &Store, input: &RecordingInput, name: &str) -> TitleRecord {
     let options = RecordingOptions {
@@ -543,7 +557,7 @@ fn recorded(store: &Store, input: &RecordingInput, name: &str) -> TitleRecord {
         rate: None,
     };
     let cancel = AtomicBool::new(false);
-    record(store, input, &options, &Unthrottled, &mut |_| {}, &cancel).unwrap().title
+    record(store, input, &options, &Unthrottled, &mut Unheard, &cancel).unwrap().title
 }
 
 #[test]

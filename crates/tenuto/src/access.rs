@@ -110,14 +110,14 @@ fn answer(
     Ok(execute(&owner, request, &cancel, &mut show))
 }
 
-/// Makes an error of the end of a recording that its user has not stopped.
+/// Makes an error of the end of a recording that neither its user nor an operator has stopped.
 fn note_end_of_server(reply: &mut Reply) {
-    let (end, error) = match reply {
-        Reply::Recorded(report) => (&report.end, &mut report.error),
-        Reply::RecordedSeries(report) => (&report.end, &mut report.error),
+    let (end, by, error) = match reply {
+        Reply::Recorded(report) => (&report.end, &report.ended_by, &mut report.error),
+        Reply::RecordedSeries(report) => (&report.end, &report.ended_by, &mut report.error),
         _ => return,
     };
-    if end == "stopped" && error.is_none() {
+    if end == "stopped" && by.is_none() && error.is_none() {
         *error = Some(wire::Failure {
             code: "server-ended".to_owned(),
             message: "the end or a restart of the server has ended the recording".to_owned(),
@@ -229,6 +229,10 @@ impl StoreOwner for Unserved {
     }
 
     fn decisions(&self) -> Result<wire::DecisionList, wire::Failure> {
+        Err(not_served())
+    }
+
+    fn end_recording(&self, _: &str) -> Result<(), wire::Failure> {
         Err(not_served())
     }
 

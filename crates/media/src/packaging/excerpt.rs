@@ -170,7 +170,8 @@ impl Packaging {
                     };
                     // A short audio track may end before the excerpt begins.
                     let ldus = first..clip.end(track, line).max(first);
-                    let video = VideoCuts { segments: lead_segments.as_ref(), from };
+                    let longest = MediaTime(i64::MAX);
+                    let video = VideoCuts { segments: lead_segments.as_ref(), from, longest };
                     let firsts =
                         segments::audio_firsts(track, line, &video, self.target, ldus.clone());
                     let end = segments::ends(track, line, ldus.end);

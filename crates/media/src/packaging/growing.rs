@@ -17,15 +17,25 @@
 //! - A segment begins where the one before ends ([`Segments::back_to_back`]).
 //! - Sound beside pictures is cut at the boundaries of the first video track, and is settled where
 //!   the first packet of the next segment is known.
+//! - `EXT-X-TARGETDURATION` must not change in a playlist that is loaded again (RFC 8216, 4.3.3.1
+//!   and 6.2.1), and no segment may be longer. It follows from the length that is asked for and
+//!   from the first segment of pictures, both of which are known before the first playlist
+//!   ([`target_duration`]). A longer group of pictures that comes later is cut within
+//!   ([`divide_long`]). One picture or packet, which is held while nothing comes, cannot be cut:
+//!   the playlist lists its segment as far as that length, and the rest as gaps
+//!   ([`super::playlist`]), behind which it goes on when enough follows for a player to begin
+//!   there.
 //! - Nothing that is stated beside the segments may need to be taken back: that they are
 //!   independent, for example.
 
 use super::cuts::growing_cuts;
 use super::segments::{Segments, VideoCuts, audio_firsts, video_firsts};
 use super::timeline::Timeline;
+use super::{CutTrack, partition};
 use crate::{TrackIndex, TrackKind};
+use std::ops::Range;
 use std::time::Duration;
-use units::MediaTime;
+use units::{MediaTime, Timescale};
 
 /// Whether further segments will follow those of a title.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,11 +59,14 @@ pub enum Growth {
 
 /// The segments of each track of a title that is, or was, played while it is recorded.
 pub(super) fn cut(tracks: &[TrackIndex], lines: &[Timeline], target: Duration) -> Vec<Segments> {
+    let longest = longest(tracks, lines, target);
     let pictures = pictures(tracks, lines, target);
     let cut = |(track, line): (&TrackIndex, &Timeline)| match track.description.kind {
-        TrackKind::Video => cut_video(track, line, target),
+        TrackKind::Video => cut_video(track, line, target, longest),
         _ => {
-            let video = VideoCuts { segments: pictures.as_ref(), from: MediaTime::ZERO };
+            let longest = as_time(longest);
+            let from = MediaTime::ZERO;
+            let video = VideoCuts { segments: pictures.as_ref(), from, longest };
             let firsts = audio_firsts(track, line, &video, target, 0..track.ldus.len());
             Segments::back_to_back(&firsts, track, line)
         }
@@ -61,12 +74,77 @@ pub(super) fn cut(tracks: &[TrackIndex], lines: &[Timeline], target: Duration) -
     tracks.iter().zip(lines).map(cut).collect()
 }
 
-/// `EXT-X-TARGETDURATION` in seconds of a title with segments of this length. Only long groups of
-/// pictures make a segment longer.
-pub(super) fn target_duration(segment: Duration) -> u64 {
-    let seconds = (segment.as_nanos() * 3).div_ceil(2_000_000_000);
+/// `EXT-X-TARGETDURATION` in seconds of a title that is, or was, played while it is recorded: one
+/// and a half of the length that is asked for, or that of the first segment of pictures, if this is
+/// more. A camera with a key frame every ten seconds has segments that begin with one. `first`: the
+/// video track that sound follows, and the LDU after its first segment.
+pub(super) fn target_duration(segment: Duration, first: Option<(&TrackIndex, usize)>) -> u64 {
+    let usual = (segment.as_nanos() * 3).div_ceil(2_000_000_000);
     // Far below the limit, so that multiples of it have room.
-    u64::from(u32::try_from(seconds).unwrap_or(u32::MAX))
+    let usual = u64::from(u32::try_from(usual).unwrap_or(u32::MAX));
+    let first = first.map_or(0, |(track, end)| {
+        track.ldus.begin(end).div_ceil(track.description.timescale.0.into())
+    });
+    usual.max(first).max(1)
+}
+
+/// The target duration of a title whose tracks are cut like this.
+pub(super) fn target_duration_of(
+    tracks: &[TrackIndex],
+    cuts: &[CutTrack],
+    segment: Duration,
+) -> u64 {
+    let mut pairs = tracks.iter().zip(cuts);
+    let video = pairs.find(|(track, _)| track.description.kind == TrackKind::Video);
+    let first = video.and_then(|(track, cut)| Some((track, cut.segments.runs().first()?.ldus.end)));
+    target_duration(segment, first)
+}
+
+/// The first LDUs of segments with further ones, so that no segment is longer than so many
+/// seconds: at the last key frame within them, or at the last picture where there is none, which
+/// players decode behind the segment before. `until` is the LDU after the last segment. Only a
+/// picture that is held for longer makes a segment longer, and is its last one.
+pub(super) fn divide_long(
+    track: &TrackIndex,
+    firsts: &[usize],
+    until: usize,
+    longest: u64,
+) -> Vec<usize> {
+    let longest = longest.saturating_mul(track.description.timescale.0.into());
+    let length = |ldus: Range<usize>| track.ldus.begin(ldus.end) - track.ldus.begin(ldus.start);
+    let mut all = Vec::with_capacity(firsts.len());
+    let after = firsts.iter().copied().skip(1).chain([until]);
+    for (&first, after) in firsts.iter().zip(after) {
+        all.push(first);
+        let mut from = first;
+        while after - from > 1 && length(from..after) > longest {
+            let end = partition(from + 1..after, |i| length(from..i) <= longest);
+            let key = (from + 1..end).rfind(|&i| track.ldus.get(i).sync);
+            // One that is held cannot be cut, and stays with those before it.
+            let is_held = length(end - 1..end) > longest;
+            from = key.unwrap_or(if is_held { end } else { end - 1 });
+            if from == after {
+                break;
+            }
+            all.push(from);
+        }
+    }
+    all
+}
+
+/// Whole seconds, as all times are.
+pub(super) fn as_time(seconds: u64) -> MediaTime {
+    MediaTime::from_ticks(i64::try_from(seconds).unwrap_or(i64::MAX), Timescale(1))
+}
+
+/// The target duration of a title, found before its tracks are cut.
+pub(super) fn longest(tracks: &[TrackIndex], lines: &[Timeline], target: Duration) -> u64 {
+    let mut pairs = tracks.iter().zip(lines);
+    let video = pairs.find(|(track, _)| track.description.kind == TrackKind::Video);
+    let first = video.map(|(track, line)| {
+        (track, key_firsts(track, line, target).get(1).copied().unwrap_or(track.ldus.len()))
+    });
+    target_duration(target, first)
 }
 
 /// The segments of the video track that sound follows. It is the first one even while it has no
@@ -78,13 +156,19 @@ pub(super) fn pictures(
 ) -> Option<Segments> {
     let mut pairs = tracks.iter().zip(lines);
     let (track, line) = pairs.find(|(track, _)| track.description.kind == TrackKind::Video)?;
-    Some(cut_video(track, line, target))
+    Some(cut_video(track, line, target, longest(tracks, lines, target)))
 }
 
-fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration) -> Segments {
-    let cuts = |places: &[i64], end, target| growing_cuts(places, 0, end, target);
-    let firsts = video_firsts(track, line, target, 0..track.ldus.len(), cuts);
+fn cut_video(track: &TrackIndex, line: &Timeline, target: Duration, longest: u64) -> Segments {
+    let firsts = key_firsts(track, line, target);
+    let firsts = divide_long(track, &firsts, track.ldus.len(), longest);
     Segments::back_to_back(&firsts, track, line)
+}
+
+/// The first LDUs of segments that begin with key frames only, however long they are.
+fn key_firsts(track: &TrackIndex, line: &Timeline, target: Duration) -> Vec<usize> {
+    let cuts = |places: &[i64], end, target| growing_cuts(places, 0, end, target);
+    video_firsts(track, line, target, 0..track.ldus.len(), cuts)
 }
 
 #[cfg(test)]
@@ -101,9 +185,7 @@ mod tests {
         TrackDescription,
     };
     use fastrand::Rng;
-    use std::ops::Range;
     use std::sync::Arc;
-    use units::Timescale;
 
     const S: i64 = 1_000_000_000;
     const ALL: &[u64] = &[u64::MAX; 3];
@@ -251,10 +333,8 @@ mod tests {
             assert!(later.boundaries(track).starts_with(earlier.boundaries(track)), "{what}");
             assert_eq!(earlier.init_segment(track), later.init_segment(track), "{what}");
             assert_eq!(earlier.dash_init_segment(track), later.dash_init_segment(track), "{what}");
-            if earlier.target_duration == later.target_duration {
-                let [a, b] = [earlier, later].map(|it| it.media_playlist(track, "?s=T").unwrap());
-                assert!(b.starts_with(&a), "{what}: {a}\n{b}");
-            }
+            let [a, b] = [earlier, later].map(|it| it.media_playlist(track, "?s=T").unwrap());
+            assert!(b.starts_with(&a), "{what}: {a}\n{b}");
         }
     }
 
@@ -520,9 +600,125 @@ mod tests {
     #[test]
     fn the_target_duration_has_room_for_one_and_a_half_segments() {
         let millis = [0, 500, 2000, 3000, 3333, 4000, 10_000];
-        let given = millis.map(|it| target_duration(Duration::from_millis(it)));
-        assert_eq!(given, [0, 1, 3, 5, 5, 6, 15]);
-        assert_eq!(target_duration(Duration::MAX), u64::from(u32::MAX));
+        let given = millis.map(|it| target_duration(Duration::from_millis(it), None));
+        assert_eq!(given, [1, 1, 3, 5, 5, 6, 15]);
+        assert_eq!(target_duration(Duration::MAX, None), u64::from(u32::MAX));
+        // A first segment of pictures at 25 per second.
+        for (pictures, wanted) in [(100, 6), (150, 6), (151, 7), (250, 10)] {
+            let video = groups(&[pictures, 25]);
+            let first = Some((&video, pictures as usize));
+            assert_eq!(target_duration(Duration::from_secs(4), first), wanted, "{pictures}");
+        }
+    }
+
+    /// Pictures at 25 per second in groups of two seconds, and of `long` seconds. The last picture
+    /// of the second group is held for `held` seconds.
+    fn interrupted(held: u32, long: u32) -> TrackIndex {
+        let mut ldus = LduIndex::default();
+        let groups = [50, 50, 50, 50, long * 25].into_iter().chain([50; 10]);
+        for (group, pictures) in groups.enumerate() {
+            for i in 0..pictures {
+                let length = if group == 1 && i == 49 { held * 1000 } else { 40 };
+                ldus.push(1000, length, 0, i == 0, false);
+            }
+        }
+        track(TrackKind::Video, 1000, ldus, Vec::new())
+    }
+
+    /// The lines of a playlist that say how long what is: `4.0`, or `gap 4.0`.
+    fn listed(playlist: &str) -> String {
+        let mut listed = String::new();
+        for line in playlist.lines() {
+            match line.strip_prefix("#EXTINF:") {
+                Some(length) => listed += &format!("{} ", &length[..length.find('.').unwrap() + 2]),
+                None if line == "#EXT-X-GAP" => listed += "gap ",
+                None => {}
+            }
+        }
+        listed.trim_end().to_owned()
+    }
+
+    /// Whether a player that begins three target durations of 6 s before the end is in a gap
+    /// behind the first segment.
+    fn begins_in_a_gap(playlist: &str) -> bool {
+        let entries = listed(playlist);
+        let (mut left, mut is_gap, mut entries) = (18.0, false, entries.rsplit(' ').peekable());
+        while let Some(length) = entries.next() {
+            is_gap = entries.next_if_eq(&"gap").is_some();
+            left -= length.parse::<f64>().unwrap() + 0.1;
+            if left <= 0.0 {
+                break;
+            }
+        }
+        is_gap && entries.any(|it| it != "gap" && it != "6.0")
+    }
+
+    #[test]
+    fn no_pause_and_no_long_group_changes_the_target_duration() {
+        let target = Duration::from_secs(4);
+        // (tracks, of each playlist what it lists)
+        let table: [(Vec<TrackIndex>, &[&str]); 4] = [
+            // The picture before 20 s without input has a segment, which goes on as gaps.
+            (
+                vec![interrupted(20, 2)],
+                &["2.0 6.0 gap 6.0 gap 6.0 gap 3.9 4.0 4.0 4.0 4.0 4.0 4.0 2.0"],
+            ),
+            // Sound goes on meanwhile, or pauses as well.
+            (
+                vec![interrupted(20, 2), sound(1600)],
+                &[
+                    "2.0 6.0 gap 6.0 gap 6.0 gap 3.9 4.0 4.0 4.0 4.0 4.0 4.0 2.0",
+                    "2.0 5.9 6.0 5.9 3.9 3.9 4.0 2.1",
+                ],
+            ),
+            // No key frame for 15 s: cut within, the last time at the key frame behind.
+            (vec![interrupted(0, 15)], &["3.9 4.0 6.0 6.0 3.0 2.0 4.0 4.0 4.0 4.0 2.0"]),
+            // Sound that begins after 14 s begins with gaps.
+            (
+                vec![TrackIndex {
+                    description: TrackDescription {
+                        edits: edits(14 * S, 0),
+                        ..sound(0).description
+                    },
+                    ..sound(400)
+                }],
+                &["gap 6.0 gap 6.0 gap 2.0 2.0 4.0 2.5"],
+            ),
+        ];
+        for (tracks, wanted) in table {
+            let whole = title(tracks);
+            let grown = package(whole.clone(), target, Growth::Grown { began: 0 }).unwrap();
+            for (i, wanted) in (0..).zip(wanted) {
+                let playlist = grown.media_playlist(i, "").unwrap();
+                assert!(playlist.contains("#EXT-X-TARGETDURATION:6\n"), "{playlist}");
+                assert_eq!(listed(&playlist), *wanted, "{playlist}");
+            }
+            // While it grows the playlists are only added to, and no player begins in a gap.
+            let mut state = SettledSegments::new(target);
+            let mut before: Vec<String> = Vec::new();
+            for step in 1..=40 {
+                let part = |track: &TrackIndex| first_ldus(track, track.ldus.len() * step / 40);
+                let known = title(whole.tracks.iter().map(part).collect());
+                state.extend(&known, ALL);
+                let Ok(now) = state.packaging(Arc::new(state.index(&known)), 0) else { continue };
+                let has_all = (0..whole.tracks.len()).all(|i| now.tracks[i].segments.count() > 0);
+                if has_all {
+                    let tracks = 0..u16::try_from(whole.tracks.len()).unwrap();
+                    let all: Vec<_> = tracks.map(|i| now.media_playlist(i, "").unwrap()).collect();
+                    let is_longer = |(a, b): (&String, &String)| b.starts_with(a);
+                    assert!(before.iter().zip(&all).all(is_longer), "{before:?} {all:?}");
+                    assert!(!all.iter().any(|it| begins_in_a_gap(it)), "{all:?}");
+                    before = all;
+                }
+            }
+            // Behind the gap, too, as soon as there is enough.
+            let lines = |it: &str| it.lines().count();
+            let all = grown.media_playlist(0, "").unwrap();
+            assert!(lines(&before[0]) + 7 >= lines(&all), "{}\n{all}", before[0]);
+            for (i, last) in (0..).zip(&before) {
+                assert!(grown.media_playlist(i, "").unwrap().starts_with(last), "{last}");
+            }
+        }
     }
 
     /// Pictures in groups of two seconds beside sound, for so many hours.

@@ -622,7 +622,9 @@ impl Packaging {
         let complete = self.growth == Growth::Complete;
         let clear_keys = self.encryption.as_ref().is_none_or(|it| it.has_clear_keys());
         if !complete {
-            self.target_duration = self.target_duration.max(growing::target_duration(self.target));
+            // What is longer is listed with gaps.
+            self.target_duration =
+                growing::target_duration_of(&self.index.tracks, &cuts, self.target);
         }
         let tracks = cuts.into_iter().enumerate().map(|(number, cut)| {
             let CutTrack { segments, boundaries, sizes, frame_rate } = cut;
@@ -695,6 +697,13 @@ impl Packaging {
     /// The segments of an existing track.
     fn segments(&self, track: u16) -> &Segments {
         &self.tracks[usize::from(track)].segments
+    }
+
+    /// When the first LDU of an existing track is shown, in microseconds of the title.
+    fn first_shown(&self, track: u16) -> u64 {
+        let track = usize::from(track);
+        let (stored, line) = (&self.index.tracks[track], &self.segment_lines[track]);
+        if stored.ldus.is_empty() { 0 } else { segments::micros(line.begins(stored, 0)) }
     }
 
     /// The boundaries of an existing track's segments in its ticks.

@@ -79,9 +79,89 @@ pub(super) fn media(packaging: &Packaging, number: u16, query: &str) -> String {
     let lengths = packaging.segments(number).lengths();
     list_head(&mut text, packaging.target_duration, packaging.growth);
     media_init(&mut text, packaging, number, query);
-    list(&mut text, &names, lengths, query);
+    if packaging.growth == Growth::Complete {
+        list(&mut text, &names, lengths, query);
+    } else {
+        list_with_gaps(&mut text, packaging, &names, query);
+    }
     list_end(&mut text, packaging.growth);
     text
+}
+
+/// Writes the segments of a title that is, or was, played while it is recorded. One that is longer
+/// than the target duration has a pause before its first picture or packet, or behind its last:
+/// that is listed as gaps (RFC 8216bis, 4.4.4.7). A player that does not know the tag loads the
+/// initialization section again, which changes nothing.
+fn list_with_gaps(text: &mut String, packaging: &Packaging, names: &SegmentNames, query: &str) {
+    let SegmentNames { number, before, after } = names;
+    let entries = entries_with_gaps(packaging, *number);
+    let listed = match packaging.growth {
+        Growth::Growing { .. } => listed_while_growing(&entries, packaging.target_duration),
+        _ => entries.len(),
+    };
+    for PlaylistEntry { length, segment } in &entries[..listed] {
+        match segment {
+            Some(k) => {
+                extinf(text, *length);
+                line(text, format_args!("{number}/{before}{k}.{after}{query}"));
+            }
+            None => {
+                line(text, format_args!("#EXT-X-GAP"));
+                extinf(text, *length);
+                line(text, format_args!("{number}/init.mp4{query}"));
+            }
+        }
+    }
+}
+
+/// A segment of a playlist, or a part of a pause.
+struct PlaylistEntry {
+    /// In microseconds.
+    length: u64,
+    /// The number of the segment; `None` of a pause.
+    segment: Option<usize>,
+}
+
+fn entries_with_gaps(packaging: &Packaging, number: u16) -> Vec<PlaylistEntry> {
+    let at_most = packaging.target_duration * 1_000_000;
+    let mut entries = Vec::new();
+    let gap = |entries: &mut Vec<PlaylistEntry>, mut left: u64| {
+        while left > 0 {
+            let length = left.min(at_most);
+            entries.push(PlaylistEntry { length, segment: None });
+            left -= length;
+        }
+    };
+    for (k, length) in packaging.segments(number).lengths().enumerate() {
+        // Lengths count rounded to the nearest second (RFC 8216, 4.3.3.1).
+        let fits = |length: u64| length < at_most + 500_000;
+        let wait = if k == 0 && !fits(length) { packaging.first_shown(number) } else { 0 };
+        let wait = wait.min(length);
+        let rest = length - wait;
+        let listed = if fits(rest) { rest } else { at_most };
+        gap(&mut entries, wait);
+        entries.push(PlaylistEntry { length: listed, segment: Some(k) });
+        gap(&mut entries, rest - listed);
+    }
+    entries
+}
+
+/// The number of entries that are listed while more follow: a pause, and what is behind it, when
+/// that is three target durations. Players begin there, before the end (RFC 8216, 6.3.3), and
+/// hls.js waits for ever where this is in a gap. Who plays on has the last picture until then.
+fn listed_while_growing(entries: &[PlaylistEntry], target_duration: u64) -> usize {
+    let behind = 3 * target_duration * 1_000_000;
+    let (mut listed, mut length) = (entries.len(), 0_u64);
+    for (i, entry) in entries.iter().enumerate().rev() {
+        match entry.segment {
+            Some(_) => length += entry.length,
+            None if length >= behind => break,
+            // Before the first segment there is nothing to list.
+            None if entries[..i].iter().all(|it| it.segment.is_none()) => break,
+            None => (listed, length) = (i, 0),
+        }
+    }
+    listed
 }
 
 /// The media playlist of a text track, of segments of these lengths.
@@ -196,10 +276,15 @@ pub(super) fn write_segments(
     address: impl Fn(&mut String, usize),
 ) {
     for (k, length) in lengths.enumerate() {
-        let (seconds, rest) = (length / 1_000_000, length % 1_000_000);
-        line(text, format_args!("#EXTINF:{seconds}.{rest:06},"));
+        extinf(text, length);
         address(text, k);
     }
+}
+
+/// Writes the length of a segment in microseconds.
+fn extinf(text: &mut String, length: u64) {
+    let (seconds, rest) = (length / 1_000_000, length % 1_000_000);
+    line(text, format_args!("#EXTINF:{seconds}.{rest:06},"));
 }
 
 fn head(independent: bool) -> String {

@@ -257,7 +257,8 @@ pub(super) fn cut_audio(
     target: Duration,
 ) -> Segments {
     let all = 0..track.ldus.len();
-    let cuts = VideoCuts { segments: video, from: MediaTime::ZERO };
+    let (from, longest) = (MediaTime::ZERO, MediaTime(i64::MAX));
+    let cuts = VideoCuts { segments: video, from, longest };
     let firsts = audio_firsts(track, line, &cuts, target, all);
     Segments::new(&firsts, track.ldus.len(), line.time(line.end), track, line, MediaTime::ZERO)
 }
@@ -268,6 +269,21 @@ pub(super) struct VideoCuts<'a> {
     pub(super) segments: Option<&'a Segments>,
     /// The time of the title at which they begin.
     pub(super) from: MediaTime,
+    /// Where one of them is longer than this, audio is cut within it.
+    pub(super) longest: MediaTime,
+}
+
+/// The first time behind `at` at which audio is cut beside a segment of pictures of this time: its
+/// end, or where it is longer than `longest`, an earlier one.
+pub(super) fn cut_behind(
+    at: MediaTime,
+    pictures: Range<MediaTime>,
+    longest: MediaTime,
+) -> MediaTime {
+    let from = pictures.start.0;
+    let longest = longest.0.max(1);
+    let count = (at.0.saturating_sub(from).max(0) / longest).saturating_add(1);
+    MediaTime(from.saturating_add(longest.saturating_mul(count))).min(pictures.end)
 }
 
 /// The first LDUs of the segments of an audio track, beside the segments of a video track.
@@ -284,7 +300,8 @@ pub(super) fn audio_firsts(
     let mut given = starts.iter().skip(1).copied();
     // Beyond the video: the first cut of its own would make a segment of the target length.
     let beyond = video.segments.map_or(MediaTime::ZERO, Segments::end) + target;
-    let mut next = given.next().unwrap_or(beyond);
+    let mut pictures = MediaTime::ZERO..given.next().unwrap_or(beyond);
+    let mut next = cut_behind(MediaTime::ZERO, pictures.clone(), video.longest);
     let mut firsts = Vec::new();
     for (i, ldu) in ldus.clone().zip(track.ldus.range(ldus.clone())) {
         let at = line.time(line.place(ticks(ldu.decode_time))) - video.from;
@@ -299,7 +316,10 @@ pub(super) fn audio_firsts(
         }
         // Several boundaries may fall into one pause: one cut is enough for all.
         while next <= at {
-            next = given.next().unwrap_or(next.max(beyond - target) + target);
+            if next == pictures.end {
+                pictures = next..given.next().unwrap_or(next.max(beyond - target) + target);
+            }
+            next = cut_behind(next, pictures.clone(), video.longest);
         }
     }
     firsts

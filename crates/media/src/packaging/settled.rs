@@ -11,9 +11,9 @@
 //! [`super::growing`].
 
 use super::cuts::{final_cuts, growing_cuts};
-use super::growing::Growth;
+use super::growing::{Growth, as_time, divide_long, target_duration};
 use super::picture::DensestSecond;
-use super::segments::{Segments, target_ticks};
+use super::segments::{Segments, cut_behind, target_ticks};
 use super::timeline::{REORDERED, Timeline, longest_preroll, shown, ticks};
 use super::{
     CutTrack, Packaging, PackagingError, PackagingOptions, manifest, media_segment, partition,
@@ -29,6 +29,9 @@ pub struct SettledSegments {
     target: Duration,
     /// The time by which all tracks begin later in segments; `None` before it is known.
     preroll: Option<MediaTime>,
+    /// The target duration in seconds, which no segment exceeds; `None` before the first segment of
+    /// the pictures that sound follows is settled.
+    longest: Option<u64>,
     tracks: Vec<SettledTrack>,
 }
 
@@ -57,7 +60,7 @@ struct KeyFrames {
 impl SettledSegments {
     /// None yet, of about this length.
     pub fn new(target: Duration) -> Self {
-        Self { target, preroll: None, tracks: Vec::new() }
+        Self { target, preroll: None, longest: None, tracks: Vec::new() }
     }
 
     /// Adds what has become settled. `known` is the same recording as before, as far as it has
@@ -74,17 +77,20 @@ impl SettledSegments {
         let within =
             |i: usize| known.tracks[i].ldus.count_within(held.get(i).copied().unwrap_or(0));
         let kinds = || known.tracks.iter().map(|track| track.description.kind);
+        // The one that sound follows is the first even while it has no pictures yet. Before it has
+        // a segment, the target duration of all tracks is not known.
+        let pictures = kinds().position(|kind| kind == TrackKind::Video);
         for (i, track) in known.tracks.iter().enumerate() {
-            if track.description.kind == TrackKind::Video {
-                self.tracks[i].extend_video(track, &line(track), self.target, within(i));
+            let is_video = track.description.kind == TrackKind::Video;
+            if is_video && (pictures == Some(i) || self.longest.is_some()) {
+                let (target, longest) = (self.target, &mut self.longest);
+                self.tracks[i].extend_video(track, &line(track), target, longest, within(i));
             }
         }
-        // The one that sound follows is the first even while it has no pictures yet.
-        let pictures = kinds().position(|kind| kind == TrackKind::Video);
         for (i, track) in known.tracks.iter().enumerate() {
             if track.description.kind == TrackKind::Audio {
                 let pictures = pictures.map(|it| &self.tracks[it].segments);
-                let cuts = SoundCuts::of(pictures, self.target);
+                let cuts = SoundCuts::of(pictures, self.target, self.longest);
                 let from = self.tracks[i].segments.end_ldu();
                 let firsts = sound_firsts(track, &line(track), &cuts, from);
                 self.tracks[i].settle_sound(track, &line(track), &firsts, within(i));
@@ -156,13 +162,15 @@ impl SettledTrack {
         track: &TrackIndex,
         line: &Timeline,
         target: Duration,
+        longest: &mut Option<u64>,
         within: usize,
     ) {
         // What follows is decoded when the last known LDU is, or later.
         let Some(last) = track.ldus.len().checked_sub(1) else { return };
         let keys = &mut self.keys;
         keys.see(track, last);
-        let target = target_ticks(line, target);
+        let segment = target;
+        let target = target_ticks(line, segment);
         let cuts = final_cuts(&keys.times, 0, ticks(track.ldus.begin(last)), target);
         let is_held = |cut: &usize| keys.ldus[*cut] <= within;
         let Some(cut) = cuts.into_iter().rfind(is_held).filter(|cut| *cut > 0) else { return };
@@ -171,6 +179,9 @@ impl SettledTrack {
         let firsts: Vec<usize> = firsts.into_iter().map(|first| keys.ldus[first]).collect();
         keys.ldus.drain(..cut);
         keys.times.drain(..cut);
+        let first = || (track, firsts.get(1).copied().unwrap_or(until));
+        let longest = *longest.get_or_insert_with(|| target_duration(segment, Some(first())));
+        let firsts = divide_long(track, &firsts, until, longest);
         self.settle(track, line, &firsts, until);
     }
 
@@ -218,23 +229,30 @@ impl KeyFrames {
     }
 }
 
-/// The times at which sound is cut: the ends of the settled segments of pictures, or by time.
+/// The times at which sound is cut: the ends of the settled segments of pictures, and within those
+/// that are longer than the target duration; or by time.
 enum SoundCuts<'a> {
-    Pictures(&'a [MediaTime]),
+    Pictures { ends: &'a [MediaTime], longest: MediaTime },
     Multiples(MediaTime),
 }
 
 impl<'a> SoundCuts<'a> {
-    fn of(pictures: Option<&'a Segments>, target: Duration) -> Self {
+    fn of(pictures: Option<&'a Segments>, target: Duration, longest: Option<u64>) -> Self {
         // At least one nanosecond, so that the multiples advance.
         let nanos = i64::try_from(target.as_nanos()).unwrap_or(i64::MAX).max(1);
-        pictures.map_or(Self::Multiples(MediaTime(nanos)), |it| Self::Pictures(it.ends()))
+        let longest = longest.map_or(MediaTime(i64::MAX), as_time);
+        let beside = |it: &'a Segments| Self::Pictures { ends: it.ends(), longest };
+        pictures.map_or(Self::Multiples(MediaTime(nanos)), beside)
     }
 
     /// The first one behind a time.
     fn behind(&self, at: MediaTime) -> Option<MediaTime> {
         match self {
-            Self::Pictures(ends) => ends.get(ends.partition_point(|end| *end <= at)).copied(),
+            Self::Pictures { ends, longest } => {
+                let number = ends.partition_point(|end| *end <= at);
+                let from = number.checked_sub(1).map_or(MediaTime::ZERO, |before| ends[before]);
+                Some(cut_behind(at, from..*ends.get(number)?, *longest))
+            }
             Self::Multiples(target) => {
                 let multiple = at.0.max(0) / target.0 + 1;
                 Some(MediaTime(multiple.saturating_mul(target.0)))

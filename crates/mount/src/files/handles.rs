@@ -11,7 +11,7 @@ use super::names::{is_hidden_ingest, is_in_ingest, title_of, waits_at};
 use super::{FilePlace, FsResult, GrowingFile, INGEST, StoreFiles, TitleFile};
 use crate::MountError;
 use crate::about::About;
-use crate::draft::Draft;
+use crate::draft::{Draft, Leave};
 use crate::ldu_table::ldu_table;
 use crate::reserved::HandleReservation;
 use crate::title_tree::split;
@@ -200,6 +200,11 @@ impl StoreFiles {
         Ok(Some(handle))
     }
 
+    /// The owner's leave to write a title of this name.
+    fn leave(&self, name: &str) -> FsResult<Leave> {
+        self.owner.begin_title(name).map_err(|error| self.told(&MountError::Store(error)))
+    }
+
     /// A draft in the place of a file title, with its bytes unless it is to be empty. `None` if
     /// another title is in that place meanwhile.
     fn draft_of(
@@ -208,7 +213,7 @@ impl StoreFiles {
         title: &TitleRecord,
         empty: bool,
     ) -> FsResult<Option<Arc<Draft>>> {
-        let draft = Draft::of_title(&self.options.spool, title);
+        let draft = Draft::of_title(&self.options.spool, self.leave(&title.name)?, title);
         let draft = Arc::new(draft.map_err(|error| self.told(&error))?);
         if !empty {
             let file = self.title_file(title)?;
@@ -268,7 +273,7 @@ impl StoreFiles {
         // A name that no title can have is refused now, and not when all bytes are written.
         let tried = self.store().begin(&name, becomes).map(drop);
         tried.map_err(|error| self.failed(&name, &error))?;
-        let draft = Draft::new(&self.options.spool, name, becomes);
+        let draft = Draft::new(&self.options.spool, self.leave(&name)?, name, becomes);
         let draft = Arc::new(draft.map_err(|error| self.told(&error))?);
         let handle = {
             let mut state = self.state();

@@ -428,6 +428,8 @@ fn errno_of(error: &StoreError) -> Errno {
         StoreError::Exists { .. }
         | StoreError::BeingRecorded { .. }
         | StoreError::BeingWritten { .. } => Errno::EEXIST,
+        // No place for a file, for now: as on a file system that was made read-only.
+        StoreError::Draining { .. } => Errno::EROFS,
         StoreError::BadName { name, .. } if name.len() > LONGEST_NAME => Errno::ENAMETOOLONG,
         StoreError::BadName { .. } | StoreError::Refused { .. } => Errno::EINVAL,
         StoreError::Full { .. }

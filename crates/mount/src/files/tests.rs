@@ -2,8 +2,10 @@
 
 use super::handles::noted;
 use super::*;
+use std::any::Any;
 use std::path::{Path, PathBuf};
-use store::{FormatOptions, IngestReport, SoleOwner};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use store::{BackgroundIo, FormatOptions, IngestReport, SoleOwner, StoreAccess, TitleId};
 use units::ByteCount;
 
 /// The files of a store of its own in a folder of its own, and what they tell people.
@@ -71,6 +73,85 @@ impl TestFiles {
     fn fails(&self, result: FsResult<()>, errno: Errno) {
         assert_eq!(result.unwrap_err().code(), errno.code(), "{:?}", self.take_told());
     }
+}
+
+/// A store that takes titles until its disk is drained.
+#[derive(Debug)]
+struct DrainedOwner {
+    store: SoleOwner,
+    is_draining: Arc<AtomicBool>,
+    /// The files that are to become titles.
+    running: Arc<AtomicU64>,
+}
+
+/// Counts a file that is to become a title.
+struct Running(Arc<AtomicU64>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl StoreAccess for DrainedOwner {
+    fn store(&self) -> &Store {
+        self.store.store()
+    }
+
+    fn background_io(&self) -> &dyn BackgroundIo {
+        self.store.background_io()
+    }
+}
+
+impl TitleOwner for DrainedOwner {
+    fn free_hidden(&self, id: TitleId) {
+        self.store.free_hidden(id);
+    }
+
+    fn begin_title(&self, _: &str) -> Result<Box<dyn Any + Send + Sync>, StoreError> {
+        if self.is_draining.load(Ordering::Relaxed) {
+            let (store, hint) = ("a.store".into(), "copy it elsewhere".to_owned());
+            return Err(StoreError::Draining { store, hint });
+        }
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(Running(Arc::clone(&self.running))))
+    }
+}
+
+#[test]
+fn no_file_begins_on_a_disk_that_is_drained_and_open_ones_become_titles() {
+    let mut it = TestFiles::new("drained");
+    let (is_draining, running) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+    let path = it.folder.join("b.store");
+    let size = Some(ByteCount(SIZE));
+    Store::format(&path, &FormatOptions { size, ..<_>::default() }).unwrap();
+    let store = SoleOwner(Store::open(&path).unwrap());
+    let owner = DrainedOwner {
+        store,
+        is_draining: Arc::clone(&is_draining),
+        running: Arc::clone(&running),
+    };
+    it.files = StoreFiles::new(Arc::new(owner), TestFiles::options(&it.folder, &it.told));
+    let running = || running.load(Ordering::Relaxed);
+    let access = FileAccess { writes: true, truncates: true };
+    let (_, _, (handle, _)) = it.files.create("open", access, false).unwrap();
+    assert_eq!(running(), 1);
+    is_draining.store(true, Ordering::Relaxed);
+    it.fails(it.write("new", b"words"), Errno::EROFS);
+    assert_eq!(
+        it.take_told(),
+        ["a.store is drained: its disk is to be taken out; copy it elsewhere"]
+    );
+    let file = it.files.opened(handle).unwrap();
+    it.files.write(&file, 0, b"words").unwrap();
+    it.files.flush(&file).unwrap();
+    drop(file);
+    it.files.release(handle);
+    assert_eq!((running(), it.names("")), (0, vec![".ingest".to_owned(), "open".to_owned()]));
+    assert_eq!(it.read("open").unwrap(), b"words");
+    // Nor is a title replaced there.
+    it.fails(it.write("open", b"other"), Errno::EROFS);
+    assert_eq!(it.read("open").unwrap(), b"words");
 }
 
 impl Drop for TestFiles {

@@ -35,6 +35,7 @@ use crate::ServerConfig;
 use crate::control::{Reply, Request, ServedStore};
 use crate::http::{Response, escape};
 use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
+use crate::running_writes::{WriteGuard, WriteKind};
 use crate::shared::Shared;
 use crate::wire;
 use download::DownloadRules;
@@ -104,7 +105,9 @@ impl AdminApi {
 
     /// Free bytes of the disk of an ingest; a problem where there is a title of its name.
     fn room_for(&self, call: &ApiCall) -> Result<u64, Problem> {
-        let store = self.store(call.name(0))?.store();
+        let store = self.store(call.name(0))?;
+        store.writes().check(WriteKind::Ingest)?;
+        let store = store.store();
         let info = store.info();
         match store.find(call.name(1)) {
             Ok(record) => Err(Problem::from(store::StoreError::Exists { name: record.name })),
@@ -160,6 +163,10 @@ impl AdminApi {
             ApiAction::Disks => return self.disks(),
             ApiAction::Upload => return self.upload(call, body),
             ApiAction::Download => return self.download(call),
+            ApiAction::Recordings => {
+                let recordings = self.store(call.name(0))?.recordings();
+                return Ok(json(200, &wire::RecordingList { recordings }));
+            }
             ApiAction::Ingests => return Ok(json(200, &self.ingests.report())),
             ApiAction::CancelIngest => {
                 self.ingests.cancel(call.ingest_number(0)?)?;
@@ -181,6 +188,7 @@ impl AdminApi {
             ApiAction::DrainReport => Request::Drain { drain: None },
             ApiAction::Drain => Request::Drain { drain: Some(true) },
             ApiAction::EndDrain => Request::Drain { drain: Some(false) },
+            ApiAction::EndRecording => Request::EndRecording { title: call.name(1).to_owned() },
             ApiAction::Titles => Request::Ls(call.selection()?),
             ApiAction::Title => Request::Info { title: Some(call.name(1).to_owned()) },
             ApiAction::Rename => {
@@ -214,9 +222,11 @@ impl AdminApi {
             Reply::Drain(report) => json(200, &report),
             Reply::Calibration(calibration) => json(200, &calibration),
             Reply::Reloaded(report) => json(200, &report),
-            Reply::Renamed | Reply::SessionEnded | Reply::Restarting | Reply::Stopping => {
-                Response::api_done()
-            }
+            Reply::Renamed
+            | Reply::SessionEnded
+            | Reply::RecordingEnding
+            | Reply::Restarting
+            | Reply::Stopping => Response::api_done(),
             _ => unreachable!("each request has one kind of reply"),
         })
     }
@@ -248,7 +258,8 @@ impl AdminApi {
             lost: disk.is_some_and(|disk| disk.lost),
             draining: disk.is_some_and(|disk| disk.draining),
             sessions: disk.map_or(0, |disk| disk.sessions),
-            info,
+            // Those also that wait for their input.
+            info: wire::StoreInfo { recordings: store.recordings(), ..info },
         }
     }
 
@@ -259,11 +270,12 @@ impl AdminApi {
             unreachable!("checked before the body")
         };
         let store = self.store(call.name(0))?;
+        let writes = vec![store.writes().begin(WriteKind::Ingest, call.name(1))?];
         let _working = Arc::clone(&self.shared.work);
         let ingest = self.ingests.begin(call.name(0), call.name(1), None, Some(body.length));
         let file = uploads.receive(&body, ingest.state());
         let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()))?;
-        self.ingest(call, store, &file, ingest.state())
+        self.ingest(call, store, &file, (ingest.state(), writes))
     }
 
     /// Downloads the file of an address, and ingests it when all of it is there. The webhook is
@@ -278,6 +290,7 @@ impl AdminApi {
         let prefixes = &*self.config.ingest_from;
         let address = download::permitted(prefixes, &url)?;
         let (store, most) = (self.store(call.name(0))?, self.room_for(call)?);
+        let writes = vec![store.writes().begin(WriteKind::Ingest, call.name(1))?];
         let _working = Arc::clone(&self.shared.work);
         let shown = Some(download::shown(&url));
         let ingest = self.ingests.begin(call.name(0), call.name(1), shown, None);
@@ -287,7 +300,7 @@ impl AdminApi {
         let rules = DownloadRules { prefixes, patience: self.config.send_timeout, most };
         let file = download::download(address, &rules, uploads, ingest.state());
         let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()))?;
-        self.ingest(call, store, &file, ingest.state())
+        self.ingest(call, store, &file, (ingest.state(), writes))
     }
 
     /// Ingests a file that is there.
@@ -296,10 +309,11 @@ impl AdminApi {
         call: &ApiCall,
         store: &ServedStore,
         file: &UploadedFile<'_>,
-        state: &IngestState,
+        (state, writes): (&IngestState, Vec<WriteGuard>),
     ) -> Result<Response, Problem> {
         let request = call.ingest(file.path())?;
-        let reply = store.execute(&request, state.cancel_flag(), &mut |now| state.set(now))?;
+        let (cancel, mut progress) = (state.cancel_flag(), |now| state.set(now));
+        let reply = store.execute_begun(&request, writes, cancel, &mut progress)?;
         let Reply::Ingest(mut report) = reply else {
             unreachable!("each request has one kind of reply")
         };

@@ -80,8 +80,8 @@ impl From<wire::Failure> for Problem {
             failure.hint = Some("/api/v1/disks/{disk}/titles lists them".to_owned());
         }
         let status = match failure.code.as_str() {
-            "no-title" | "no-session" => 404,
-            "exists" | "being-recorded" | "being-written" => 409,
+            "no-title" | "no-session" | "no-recording" => 404,
+            "exists" | "being-recorded" | "being-written" | "draining" => 409,
             "bad-name" => 400,
             "refused" | "mismatch" | "not-reloaded" | "not-restarted" => 422,
             "full" | "too-many-pieces" | "catalogue-full" | "too-much" => 507,

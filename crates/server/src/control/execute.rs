@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use store::{
-    BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingOptions, ScrubResult,
-    SeriesEvent, SeriesHost, SeriesOptions, SoleOwner, Store, StoreAccess, StoreError, TitleOwner,
-    TitleRecord,
+    BackgroundIo, CheckOptions, IngestOptions, JobProgress, RecordingEvent, RecordingHost,
+    RecordingOptions, ScrubResult, SeriesOptions, SoleOwner, Store, StoreAccess, StoreError,
+    TitleOwner, TitleRecord,
 };
 use units::{BitRate, ByteCount};
 
@@ -67,6 +67,10 @@ pub trait StoreOwner: StoreAccess {
     /// the owner is no server.
     fn stop(&self, grace: Duration) -> Result<(), wire::Failure>;
 
+    /// Ends a recording into the store; a failure where there is none of this name, or the owner is
+    /// no server.
+    fn end_recording(&self, title: &str) -> Result<(), wire::Failure>;
+
     /// Ends a session of the server; a failure where there is none of this number.
     fn end_session(&self, session: u64) -> Result<(), wire::Failure>;
 }
@@ -103,6 +107,10 @@ pub fn execute(
         Request::EndSession { session } => {
             owner.end_session(*session)?;
             return Ok(Reply::SessionEnded);
+        }
+        Request::EndRecording { title } => {
+            owner.end_recording(title)?;
+            return Ok(Reply::RecordingEnding);
         }
         Request::Push { title, bucket, verify } => {
             let store: &dyn StoreAccess = &(owner.store(), owner.background_io());
@@ -205,19 +213,19 @@ fn execute_on_store(
                 rate: rate.map(BitRate),
             };
             let io = owner.recording_io();
+            let host = &mut RequestHost { owner, progress };
             if let Some(RecordingSeries { keep, part, reconnect }) = series {
                 let series = SeriesOptions {
                     keep: keep.map(seconds_of),
                     part: seconds_of(*part),
                     reconnect: *reconnect,
                 };
-                let host = &mut RequestHost { owner, progress };
                 let report =
                     store::record_series(store, input, &options, &series, host, &*io, cancel)?;
                 let report = wire::SeriesReport::new(title, &report);
                 return Ok(Reply::RecordedSeries(Box::new(report)));
             }
-            let report = store::record(store, input, &options, &*io, &mut on_bytes, cancel)?;
+            let report = store::record(store, input, &options, &*io, host, cancel)?;
             Reply::Recorded(Box::new(wire::RecordingReport::from(&report)))
         }
         Request::Rm { title } => {
@@ -274,6 +282,7 @@ fn execute_on_store(
         | Request::Status
         | Request::Sessions { .. }
         | Request::EndSession { .. }
+        | Request::EndRecording { .. }
         | Request::Decisions
         | Request::Reload
         | Request::Drain { .. }
@@ -287,18 +296,18 @@ fn seconds_of(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// The owner of a store as the host of a series that a request asks for.
+/// The owner of a store as the host of a recording that a request asks for.
 struct RequestHost<'a> {
     owner: &'a dyn StoreOwner,
     progress: &'a mut dyn FnMut(wire::Progress),
 }
 
-impl SeriesHost for RequestHost<'_> {
+impl RecordingHost for RequestHost<'_> {
     fn progress(&mut self, progress: JobProgress) {
         (self.progress)(progress.into());
     }
 
-    fn event(&mut self, event: SeriesEvent) {
+    fn event(&mut self, event: RecordingEvent) {
         let stage = "recording".to_owned();
         let event = Some(wire::RecordingEvent::from(event));
         (self.progress)(wire::Progress { stage, done: 0, total: None, event });

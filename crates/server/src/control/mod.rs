@@ -167,6 +167,11 @@ pub enum Request {
         /// The session's number.
         session: u64,
     },
+    /// End a recording into the store, as its user would: what had arrived becomes a title.
+    EndRecording {
+        /// The title's name, or that of the folder of parts.
+        title: String,
+    },
     /// List the server's latest decisions on viewers.
     Decisions,
     /// Read the server's configuration again.
@@ -269,6 +274,8 @@ pub enum Reply {
     Decisions(wire::DecisionList),
     /// Reply to `EndSession`.
     SessionEnded,
+    /// Reply to `EndRecording`.
+    RecordingEnding,
     /// Reply to `Reload`.
     Reloaded(wire::ReloadReport),
     /// Reply to `Drain`.

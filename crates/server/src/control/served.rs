@@ -6,6 +6,7 @@ use crate::background_io::{EngineBackgroundIo, RecordingIo};
 use crate::library::{OpenStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crate::reload::Reloader;
+use crate::running_writes::{RunningWrites, WriteGuard, WriteKind};
 use crate::shared::Shared;
 use crate::title_owner::EngineTitleOwner;
 use crate::{ServerConfig, opening, wire};
@@ -15,7 +16,7 @@ use disk::Calibration;
 use engine::SessionId;
 use serde_json::json;
 use std::any::Any;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -60,6 +61,7 @@ impl ServedStore {
     }
 
     /// Executes a request, as [`execute`] does, and tells the outcome of an ingest or a recording.
+    /// No title is written to a disk that is drained.
     pub(crate) fn execute(
         &self,
         request: &Request,
@@ -71,41 +73,73 @@ impl ServedStore {
             let hint = "make a named pipe (mkfifo), record it, and write into it";
             return Err(wire::Failure::new("not-recorded", message, hint));
         }
-        let _working = request.takes_long().then(|| Arc::clone(&self.shared.work));
-        let mut told = |now: wire::Progress| {
-            if let (Request::Record { title, .. }, Some(event)) = (request, &now.event) {
-                self.tell_event(title, event);
-            }
-            progress(now);
-        };
-        let result = match request {
-            Request::Record { title, .. } => self.refuse_while_draining().and_then(|()| {
-                let _running = self.opened().recordings.begin(title);
-                execute(self, request, cancel, &mut told)
-            }),
-            _ => execute(self, request, cancel, &mut told),
-        };
-        if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
-            report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
-        }
+        let begun = self.begin_writes(request).map_err(|error| wire::Failure::from(&error));
+        let result = begun.and_then(|writes| self.execute_begun(request, writes, cancel, progress));
         if let Request::Record { title, .. } = request {
             self.tell_recording(title, &result);
         }
         result
     }
 
-    /// A recording keeps its disk to its end, which is to be taken out.
-    fn refuse_while_draining(&self) -> Result<(), wire::Failure> {
-        let snapshot = self.shared.snapshot();
-        if !snapshot.engine.disks.get(self.number).is_some_and(|disk| disk.draining) {
-            return Ok(());
+    /// Executes a request that writes the titles of `writes`, for which it had leave before.
+    pub(crate) fn execute_begun(
+        &self,
+        request: &Request,
+        writes: Vec<WriteGuard>,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(wire::Progress),
+    ) -> Result<Reply, wire::Failure> {
+        let _working = request.takes_long().then(|| Arc::clone(&self.shared.work));
+        let is_ended = || writes.iter().any(WriteGuard::is_ended);
+        let mut told = |now: wire::Progress| {
+            if is_ended() {
+                cancel.store(true, Ordering::Relaxed);
+            }
+            if let (Request::Record { title, .. }, Some(event)) = (request, &now.event) {
+                self.tell_event(title, event);
+            }
+            progress(now);
+        };
+        let mut result = execute(self, request, cancel, &mut told);
+        if is_ended() {
+            say_who_ended(&mut result);
         }
-        let message = format!("{} is drained: its disk is to be taken out", self.path().display());
-        let uuid = self.store().info().uuid;
-        let hint = format!(
-            "record into another store, or end the drain first (DELETE /api/v1/disks/{uuid}/drain)"
-        );
-        Err(wire::Failure::new("draining", message, &hint))
+        if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
+            report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
+        }
+        result
+    }
+
+    /// What new titles are written into the store.
+    pub(crate) fn writes(&self) -> &Arc<RunningWrites> {
+        &self.opened().writes
+    }
+
+    /// The recordings that run on the store.
+    pub(crate) fn recordings(&self) -> Vec<wire::Recording> {
+        self.opened().recordings()
+    }
+
+    /// Leave to write the titles of a request, if it writes any.
+    fn begin_writes(&self, request: &Request) -> Result<Vec<WriteGuard>, StoreError> {
+        let begin = |kind, title: &str| self.writes().begin(kind, title);
+        Ok(match request {
+            Request::Record { title, .. } => vec![begin(WriteKind::Recording, title)?],
+            Request::Ingest { title: Some(title), .. } => vec![begin(WriteKind::Ingest, title)?],
+            Request::Ingest { files, .. } => {
+                // Titles as they will be called.
+                let begin = |file: &PathBuf| {
+                    let stem = file.file_stem().unwrap_or_default();
+                    begin(WriteKind::Ingest, &stem.to_string_lossy())
+                };
+                files.iter().map(begin).collect::<Result<_, _>>()?
+            }
+            Request::Copy { title, .. } | Request::Fill { title, .. } => {
+                vec![begin(WriteKind::Copy, title)?]
+            }
+            Request::Repair { .. } => vec![begin(WriteKind::Repair, "")?],
+            _ => Vec::new(),
+        })
     }
 
     fn tell_recording(&self, title: &str, result: &Result<Reply, wire::Failure>) {
@@ -410,6 +444,17 @@ impl StoreOwner for ServedStore {
         Ok(())
     }
 
+    fn end_recording(&self, title: &str) -> Result<(), wire::Failure> {
+        if !self.writes().end_recordings(title) {
+            return Err(wire::Failure::no_recording(title));
+        }
+        let store = self.path().display().to_string();
+        self.shared.log.line(
+            || json!({ "event": "recording-ended", "store": store, "title": title, "by": OPERATOR }),
+        );
+        Ok(())
+    }
+
     fn end_session(&self, session: u64) -> Result<(), wire::Failure> {
         let number = SessionId(session);
         // A channel may have no session now, and begin again.
@@ -421,3 +466,26 @@ impl StoreOwner for ServedStore {
         Ok(())
     }
 }
+
+/// Adds to the report of a recording that an operator has ended it. Without a title there is none:
+/// the failure says so.
+fn say_who_ended(result: &mut Result<Reply, wire::Failure>) {
+    let (end, ended_by) = match result {
+        Ok(Reply::Recorded(report)) => (&report.end, &mut report.ended_by),
+        Ok(Reply::RecordedSeries(report)) => (&report.end, &mut report.ended_by),
+        Ok(_) => return,
+        Err(failure) if !["cancelled", "not-recorded"].contains(&&*failure.code) => return,
+        Err(failure) => {
+            let message = "an operator of the server has ended the recording over its admin API \
+                           before anything of it was recorded";
+            *failure = wire::Failure::new("ended-by-operator", message, "record it again");
+            return;
+        }
+    };
+    if end == "stopped" {
+        *ended_by = Some(OPERATOR.to_owned());
+    }
+}
+
+/// Who ends recordings over the admin API.
+const OPERATOR: &str = "operator";

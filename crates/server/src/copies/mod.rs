@@ -25,6 +25,7 @@ use crate::copy_board::CopyBoard;
 use crate::copy_source::CopySource;
 use crate::membership::Membership;
 use crate::messages::CoreHandle;
+use crate::running_writes::WriteKind;
 use crate::shared::Shared;
 use bucket::{BucketError, FillOptions, PartPeers};
 use cluster::{ContentTag, CopyTarget};
@@ -133,6 +134,9 @@ impl DiskCopies {
             }
             if self.source.is_open_now()
                 && let Some(target) = fill.into_iter().find(|target| self.lacks(target))
+                // A disk that is drained takes no copy: the planner finds another one.
+                && let Ok(_running) =
+                    self.store.writes().begin(WriteKind::Copy, target.title.as_str())
                 && let Some(_turn) = membership.copies().take_turn(AT_ONCE)
             {
                 self.attempt(&target, "copy-not-filled", Self::fill);

@@ -1,8 +1,8 @@
 //! Sessions that are handed over to the next server, and those that the server before has handed
 //! over.
 
-use super::Core;
 use super::sessions::{OpenSession, PlayingTitle};
+use super::{Core, DrainStage};
 use crate::access::Permit;
 use crate::clients::ClientAddress;
 use crate::handover::{LeftState, PartRecord, SessionRecord};
@@ -78,21 +78,33 @@ impl Core {
         let going_on: HashSet<SessionId> =
             sessions.iter().map(|record| record.state.session).collect();
         self.trace_all_ends(|session| going_on.contains(&session));
-        let disks = self.engine.status(self.clock.now()).disks.into_iter();
-        let drained = disks.zip(&self.shared.content.stores).filter(|(disk, _)| disk.draining);
-        let draining = drained.map(|(_, opened)| opened.store.info().uuid.to_string()).collect();
+        let disks = self.engine.status(self.clock.now()).disks.into_iter().enumerate();
+        let (mut draining, mut told_drained) = (Vec::new(), Vec::new());
+        for (number, _) in disks.filter(|(_, disk)| disk.draining) {
+            let uuid = self.shared.content.stores[number].store.info().uuid.to_string();
+            if self.drain_told.get(number) == Some(&DrainStage::Empty) {
+                told_drained.push(uuid.clone());
+            }
+            draining.push(uuid);
+        }
         // Without a receiver the server ends, and its sessions with it.
         let next_session = self.engine.next_session();
-        let _ = to.send(LeftState { sessions, draining, next_session });
+        let _ = to.send(LeftState { sessions, draining, told_drained, next_session });
     }
 
     /// Goes on with the sessions of the server before this one. Before the first connection.
     pub(crate) fn take_over(&mut self, left: LeftState) {
-        let LeftState { sessions: records, draining, next_session } = left;
+        let LeftState { sessions: records, draining, told_drained, next_session } = left;
         self.engine.begin_sessions_at(next_session);
-        for (number, opened) in self.shared.content.stores.iter().enumerate() {
-            if draining.contains(&opened.store.info().uuid.to_string()) {
-                self.engine.drain_disk(self.clock.now(), disk_number(number), true);
+        let shared = Arc::clone(&self.shared);
+        self.drain_told.resize(shared.content.stores.len(), DrainStage::None);
+        for (number, opened) in shared.content.stores.iter().enumerate() {
+            let uuid = opened.store.info().uuid.to_string();
+            if draining.contains(&uuid) {
+                self.drain_disk(self.clock.now(), disk_number(number), true);
+            }
+            if told_drained.contains(&uuid) {
+                self.drain_told[number] = DrainStage::Empty;
             }
         }
         let mut fingerprints = Fingerprints::default();

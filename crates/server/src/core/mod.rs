@@ -103,9 +103,9 @@ pub(crate) struct Core {
 enum DrainStage {
     /// The disk is not drained, or sessions are read from it.
     None,
-    /// No session is read from it, and recordings go on.
-    Recording,
-    /// No session is read from it, and nothing is recorded there.
+    /// No session is read from it, and titles are still written to it.
+    Writing,
+    /// No session is read from it, and no title is written to it.
     Empty,
 }
 
@@ -290,7 +290,7 @@ impl Core {
                 let _ = restored.send(self.engine.restore_disk(now, disk));
             }
             Event::Drain { disk, drains, done } => {
-                self.engine.drain_disk(now, disk, drains);
+                self.drain_disk(now, disk, drains);
                 // Whoever asked finds it in the status.
                 self.published = None;
                 self.publish();
@@ -406,8 +406,10 @@ impl Core {
             }
             let stage = match disk.draining && disk.sessions == 0 {
                 false => DrainStage::None,
-                true if opened.recordings().is_empty() => DrainStage::Empty,
-                true => DrainStage::Recording,
+                true if opened.recordings().is_empty() && opened.writes.ingests().is_empty() => {
+                    DrainStage::Empty
+                }
+                true => DrainStage::Writing,
             };
             if self.drain_told[number] != stage {
                 self.drain_told[number] = stage;
@@ -453,20 +455,38 @@ impl Core {
         Err(RateRefusal { resource: refused.resource, holds })
     }
 
+    /// Drains a disk from now on, or ends that: sessions leave it, and no title is written to it.
+    fn drain_disk(&mut self, now: Moment, disk: DiskNumber, drains: bool) {
+        if let Some(opened) = self.shared.content.stores.get(usize::from(disk.0)) {
+            opened.writes.set_draining(drains);
+        }
+        self.engine.drain_disk(now, disk, drains);
+    }
+
     /// Tells that no session is read from a disk that is drained, and whether it can go.
     fn tell_drain(&self, number: usize, stage: DrainStage) {
         let report = self.shared.drain_report(number);
         let store = &report.store;
         match stage {
             DrainStage::None => {}
-            DrainStage::Recording => {
-                let recordings = units::show::count(report.recordings.len(), "recording");
-                let first = report.recordings.first().map(|it| format!(" ('{}')", it.title));
-                let first = first.unwrap_or_default();
+            DrainStage::Writing => {
+                let (recordings, ingests) = (report.recordings.len(), report.ingests.len());
+                let first = report.recordings.first().map(|it| Some(&*it.title));
+                let first = first.or(report.ingests.first().map(|it| it.title.as_deref()));
+                let first = first.flatten().map_or(String::new(), |title| format!(" ('{title}')"));
+                let counts = [(recordings, "recording"), (ingests, "ingest")].into_iter();
+                let running = counts.filter(|(count, _)| *count > 0);
+                let running: Vec<String> =
+                    running.map(|(count, what)| units::show::count(count, what)).collect();
                 self.shared.notice(format!(
-                    "{store}: not drained yet: no session is read from it, and {recordings} \
-                     {go} on there{first}; end what is recorded there",
-                    go = if report.recordings.len() == 1 { "goes" } else { "go" },
+                    "{store}: not drained yet: no session is read from it, and {running} {go} on \
+                     there{first}; {remedy}",
+                    running = running.join(" and "),
+                    go = if recordings + ingests == 1 { "goes" } else { "go" },
+                    remedy = match recordings {
+                        0 => "wait for its end",
+                        _ => "end what is recorded there",
+                    },
                 ));
             }
             DrainStage::Empty => {
@@ -475,7 +495,7 @@ impl Core {
                 self.shared.tell("disk-drained", fields);
                 let titles = units::show::count(only_here, "title");
                 self.shared.notice(format!(
-                    "{store}: drained: no session is read from it, and nothing is recorded there; \
+                    "{store}: drained: no session is read from it, and nothing is written there; \
                      {titles} with no copy elsewhere"
                 ));
             }

@@ -256,6 +256,7 @@ impl SeriesReport {
             bytes: report.bytes,
             duration: report.duration.as_secs_f64(),
             end: end.to_owned(),
+            ended_by: None,
             left_out: report.left_out.clone(),
             notes: report.notes.clone(),
             error,
@@ -269,6 +270,7 @@ impl From<&store::RecordingReport> for RecordingReport {
         Self {
             title: ListedTitle::from(&report.title),
             end: end.to_owned(),
+            ended_by: None,
             left_out: report.left_out.clone(),
             notes: report.notes.clone(),
             error,
@@ -490,21 +492,21 @@ impl From<store::JobProgress> for Progress {
     }
 }
 
-impl From<store::SeriesEvent> for RecordingEvent {
-    fn from(event: store::SeriesEvent) -> Self {
+impl From<store::RecordingEvent> for RecordingEvent {
+    fn from(event: store::RecordingEvent) -> Self {
         match event {
-            store::SeriesEvent::Part(title) => {
+            store::RecordingEvent::Part(title) => {
                 Self::Part { title: Box::new(ListedTitle::from(&*title)) }
             }
-            store::SeriesEvent::Removed { title, is_expired } => {
+            store::RecordingEvent::Removed { title, is_expired } => {
                 let why = if is_expired { "expired" } else { "full" };
                 Self::PartRemoved { title, why: why.to_owned() }
             }
-            store::SeriesEvent::Short { kept, wanted } => {
+            store::RecordingEvent::Short { kept, wanted } => {
                 Self::KeptShort { kept: kept.as_secs_f64(), wanted: wanted.as_secs_f64() }
             }
-            store::SeriesEvent::LeftOut { streams } => Self::StreamsLeftOut { streams },
-            store::SeriesEvent::Lost { reason, wait } => {
+            store::RecordingEvent::LeftOut { streams } => Self::StreamsLeftOut { streams },
+            store::RecordingEvent::Lost { reason, wait } => {
                 let Reason { message, hint } = reason;
                 Self::InputLost { message, hint, wait: wait.as_secs_f64() }
             }

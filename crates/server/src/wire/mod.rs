@@ -89,6 +89,24 @@ pub struct Recording {
     pub bytes: u64,
 }
 
+/// The recordings that run on a disk (`/api/v1/disks/UUID/recordings`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RecordingList {
+    /// The recordings with a title in the store, then the ones that wait for their input.
+    pub recordings: Vec<Recording>,
+}
+
+/// Work that writes titles into a store, beside recordings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunningWrite {
+    /// `ingest`, `copy` (from another store or a bucket), or `repair`.
+    pub kind: String,
+    /// The title's name; `null` for a repair of the whole store.
+    pub title: Option<String>,
+    /// When it began, in Unix seconds.
+    pub since: u64,
+}
+
 /// The disks of a server (`/api/v1/disks`).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DiskList {
@@ -125,6 +143,10 @@ pub struct DrainReport {
     /// The recordings that still run on it, those also that wait for their input. They go on until
     /// they are ended: a recording does not change its disk.
     pub recordings: Vec<Recording>,
+    /// The other work that still writes titles to it, and goes on to its end: ingests, also of
+    /// files of a mount that have not been closed, and copies.
+    #[serde(default)]
+    pub ingests: Vec<RunningWrite>,
     /// Titles without a copy on another disk that is there and not drained.
     pub titles_only_here: u64,
     /// The names of the first of these titles, at most 1,000.
@@ -370,8 +392,11 @@ pub struct RecordingReport {
     /// The new title.
     pub title: ListedTitle,
     /// `complete`: the input ended, or the recording had the wanted length; `stopped`: it was ended
-    /// by its user; `failed`: by an error.
+    /// by its user, or by an operator; `failed`: by an error.
     pub end: String,
+    /// `operator`, if one has ended it over the admin API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
     /// Parts of the input that are not in the title, in words.
     pub left_out: Vec<String>,
     /// Further notes for people.
@@ -396,6 +421,9 @@ pub struct SeriesReport {
     pub duration: f64,
     /// `complete`, `stopped` or `failed`, as of a recording of one title.
     pub end: String,
+    /// `operator`, if one has ended it over the admin API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
     /// Parts of the input that are not in the titles, in words.
     pub left_out: Vec<String>,
     /// Further notes for people.
@@ -460,6 +488,12 @@ impl Failure {
     /// A failure of this word, with what to do about it.
     pub fn new(code: &str, message: impl Into<String>, hint: &str) -> Self {
         Self { code: code.to_owned(), message: message.into(), hint: Some(hint.to_owned()) }
+    }
+
+    /// A recording that is not there.
+    pub fn no_recording(title: &str) -> Self {
+        let message = format!("'{title}' is not being recorded on this disk");
+        Self::new("no-recording", message, "list the recordings: it may have ended")
     }
 
     /// A session that is not there.

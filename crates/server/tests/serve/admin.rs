@@ -15,7 +15,7 @@ pub(crate) struct Administered {
     pub(crate) serving: TestServer,
     operator: String,
     viewer: String,
-    disk: String,
+    pub(crate) disk: String,
 }
 
 impl Administered {
@@ -154,8 +154,12 @@ fn every_operation_answers_as_the_document_says() {
         ("calibrateDisk", "POST", format!("{disk}/calibrate"), "", br#"{"seconds":1}"#, 415),
         ("drainDisk", "POST", format!("{disk}/drain"), "", b"", 200),
         ("getDrain", "GET", format!("{disk}/drain"), "", b"", 200),
+        ("uploadTitle", "PUT", api.title("none"), "", &song, 409),
         ("endDrain", "DELETE", format!("{disk}/drain"), "", b"", 200),
         ("endDrain", "DELETE", "/api/v1/disks/0/drain".into(), "", b"", 404),
+        ("listRecordings", "GET", format!("{disk}/recordings"), "", b"", 200),
+        ("listRecordings", "GET", "/api/v1/disks/0/recordings".into(), "", b"", 404),
+        ("endRecording", "DELETE", format!("{disk}/recordings/none"), "", b"", 404),
         ("listTitles", "GET", format!("{disk}/titles"), "", b"", 200),
         ("listTitles", "GET", format!("{disk}/titles?limit=1&after=film&folder=a"), "", b"", 200),
         ("listTitles", "GET", format!("{disk}/titles?limit=0"), "", b"", 400),
@@ -322,6 +326,7 @@ fn the_api_is_the_operators_alone() {
         ("POST", &format!("{disk}/calibrate")),
         ("POST", &format!("{disk}/drain")),
         ("DELETE", &format!("{disk}/drain")),
+        ("DELETE", &format!("{disk}/recordings/hall")),
         ("POST", "/api/v1/reload"),
         ("POST", "/api/v1/restart"),
         ("POST", "/api/v1/stop"),

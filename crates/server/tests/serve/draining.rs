@@ -1,11 +1,13 @@
 //! A disk that is drained over the API: titles with a copy are read elsewhere, and what is only
 //! there is named.
 
+use crate::admin::Administered;
 use crate::fixture::{TestServer, TestStore, eventually, media};
 use serde_json::{Value, json};
 use server::control::{Client, ControlError, RecordingSeries, Reply, Request};
 use server::{Server, ServerConfig};
 use std::process::Command;
+use std::time::Duration;
 use store::{RecordingInput, Store};
 
 #[test]
@@ -43,10 +45,21 @@ fn a_drained_disk_is_left_by_those_who_can() {
     assert_eq!(on_first(&serving), json!(0));
     let song = serving.client().get_following("/t/song.mp4").1;
     assert!(song.status == 200 && song.whole, "the one that is only there is served");
-    // The next server goes on with it.
+    // The next server goes on with it, and does not tell it again.
+    eventually("nobody watches the song", || ask(None).sessions == 0);
+    let is_told = |lines: &[String]| lines.iter().any(|line| line.contains("no session is read"));
+    let slots = |serving: &TestServer| {
+        let status = serving.client().get("/status").json();
+        status["disks"][0]["slots"].as_array().unwrap().len()
+    };
+    let before = slots(&serving);
+    eventually("the disk has been looked at", || slots(&serving) > before + 1);
+    serving.server.take_notices();
     let handover = serving.server.hand_over().unwrap();
     let serving = TestServer { server: Server::take_over(handover, config()).unwrap() };
     assert!(ask(None).draining);
+    eventually("the disk has been looked at", || slots(&serving) > 2);
+    assert!(!is_told(&serving.server.take_notices()));
     assert!(serving.client().get("/metrics").text().contains("tenuto_disk_draining"));
     assert!(!ask(Some(false)).draining);
 }
@@ -87,7 +100,7 @@ fn a_disk_is_not_drained_while_something_is_recorded_there() {
             let words = words.to_owned();
             eventually("that is told", || {
                 let lines = serving.server.take_notices();
-                let ready = "and nothing is recorded there";
+                let ready = "and nothing is written there";
                 assert!(words == ready || !lines.iter().any(|line| line.contains(ready)));
                 lines.iter().any(|line| line.contains(&words))
             });
@@ -97,11 +110,72 @@ fn a_disk_is_not_drained_while_something_is_recorded_there() {
         let ControlError::Failed(refused) = refused else { panic!("{refused}") };
         assert_eq!(refused.code, "draining", "{refused:?}");
         assert!(refused.hint.unwrap().contains("record into another store"));
-        // The pipe's end without a byte ends it.
-        let _ = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
-        assert!(recording.join().unwrap().is_err());
-        said("and nothing is recorded there");
+        let end = |title: &str| call(&Request::EndRecording { title: title.to_owned() });
+        let ControlError::Failed(absent) = end("other").unwrap_err() else { panic!("other ends") };
+        assert_eq!(absent.code, "no-recording");
+        assert_eq!(end("hall").unwrap(), Reply::RecordingEnding);
+        let ControlError::Failed(ended) = recording.join().unwrap().unwrap_err() else {
+            panic!("it fails in another way")
+        };
+        assert_eq!(ended.code, "ended-by-operator");
+        assert!(ended.message.contains("an operator of the server has ended the recording"));
+        said("and nothing is written there");
         assert_eq!(drained(None).recordings, []);
     });
     std::fs::remove_file(&pipe).unwrap();
+}
+
+#[test]
+fn nothing_is_ingested_onto_a_draining_disk_and_what_runs_goes_on() {
+    let api = Administered::new(Duration::from_secs(20));
+    let disk = format!("/api/v1/disks/{}", api.disk);
+    let (song, new) = (std::fs::read(&media().song).unwrap(), api.title("new"));
+    let drain = |method| api.ask(method, &format!("{disk}/drain"), "", b"").json();
+    // An upload that has begun, of which half has come.
+    let mut client = api.serving.client();
+    let length = format!("Content-Length: {}\r\n", song.len());
+    api.begin(&mut client, "PUT", &new, &length);
+    client.send(&song[..song.len() / 2]);
+    eventually("it has begun", || api.uploads() == 1);
+    let report = drain("POST");
+    let ingests = &report["ingests"];
+    assert_eq!((&ingests[0]["kind"], &ingests[0]["title"]), (&json!("ingest"), &json!("new")));
+    let notices = || api.serving.server.take_notices();
+    let wanted = "not drained yet: no session is read from it, and 1 ingest goes on there ('new')";
+    eventually("that is told", || notices().iter().any(|line| line.contains(wanted)));
+
+    // No other begins: over the API, by a command, as a copy or as a repair.
+    let refused = api.ask("PUT", &api.title("other"), "", &song);
+    assert_eq!((refused.status, &refused.json()["error"]), (409, &json!("draining")));
+    assert!(refused.json()["hint"].as_str().unwrap().starts_with("ingest into another store, or"));
+    let store = Store::peek(&api.fixture.path).unwrap();
+    let title = "other".to_owned();
+    let ingest = Request::Ingest {
+        files: vec![media().song.clone()],
+        as_file: false,
+        title: None,
+        allow_damaged: false,
+        renditions: false,
+        program: None,
+        subtitles: Vec::new(),
+        thumbnails: None,
+        fps: None,
+    };
+    let copy = Request::Copy { title, from: Vec::new() };
+    for request in [ingest, copy, Request::Repair { from: Vec::new() }] {
+        let mut control = Client::connect(&store).unwrap().expect("a control socket");
+        let failed = control.call(&request, |_| {}).unwrap_err();
+        let ControlError::Failed(failure) = failed else { panic!("{failed}") };
+        assert_eq!(failure.code, "draining", "{request:?}");
+    }
+
+    // The one that had begun becomes a title, and then the disk is drained.
+    client.send(&song[song.len() / 2..]);
+    assert_eq!(client.read_response(true).unwrap().status, 201);
+    eventually("it is drained", || {
+        notices().iter().any(|line| line.contains("and nothing is written there"))
+    });
+    assert_eq!(drain("GET")["ingests"], json!([]));
+    drain("DELETE");
+    assert_eq!(api.ask("PUT", &api.title("other"), "", &song).status, 201);
 }

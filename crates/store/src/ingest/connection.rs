@@ -182,7 +182,7 @@ fn mixed_programs(wanted: Option<u32>, heard: &Heard) -> Option<String> {
     let names = heard.program_names();
     (wanted.is_none() && names.len() > 1).then(|| {
         let (count, names) = (names.len(), names.join(", "));
-        format!("which track is of which of its {count} programmes: {names} (--program takes one)")
+        format!("which track is of which of its {count} programmes: {names}; --program takes one")
     })
 }
 
@@ -264,7 +264,10 @@ impl LiveJob<'_> {
         }
         let passed_over = {
             let heard = locked(self.heard);
-            [heard.other_streams(self.options.program), heard.unknown.clone()].concat()
+            let mut passed_over = heard.other_streams(self.options.program);
+            passed_over.extend(mixed_programs(self.options.program, &heard));
+            passed_over.extend(heard.unknown.iter().cloned());
+            passed_over
         };
         keeper.leave_out(plan.left_out.iter().chain(&passed_over).cloned().collect());
         let mut sink = PartsSink::new(keeper, marks);

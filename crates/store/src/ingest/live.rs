@@ -6,6 +6,7 @@ use super::address;
 use super::connection::{self, Connected, ConnectionEnd, LiveError};
 use super::parts::PartKeeper;
 use super::probe::{FORMATS, local};
+use super::series::{RecordingEvent, RecordingHost};
 use crate::{
     BackgroundIo, JobProgress, RecordingLoad, Store, StoreError, TitleRecord, TitleRecorder,
     TitleWriter,
@@ -169,13 +170,13 @@ pub fn record(
     input: &RecordingInput,
     options: &RecordingOptions,
     io: &dyn BackgroundIo,
-    progress: &mut dyn FnMut(JobProgress),
+    host: &mut dyn RecordingHost,
     cancel: &AtomicBool,
 ) -> Result<RecordingReport, StoreError> {
     // Reserves the name before the input is opened.
     let writer = Some(store.begin(&options.name, TitleKind::Media)?.with_io(io));
     let kept = KeptTime::begin(io, options.rate)?;
-    let mut keeper = OneTitle { kept, progress, writer, title: None };
+    let mut keeper = OneTitle { kept, host, writer, title: None };
     let connected = connection::record(input, options, &mut keeper, cancel);
     let connected = connected.map_err(|error| error.of_input(input))?;
     let Connected { end, left_out, said } = connected;
@@ -201,7 +202,7 @@ pub fn record(
 /// Makes one title of all that comes.
 struct OneTitle<'a, 'p> {
     kept: KeptTime<'a>,
-    progress: &'p mut dyn FnMut(JobProgress),
+    host: &'p mut dyn RecordingHost,
     writer: Option<TitleWriter<'a>>,
     title: Option<TitleRecord>,
 }
@@ -223,11 +224,13 @@ impl<'a> PartKeeper<'a> for OneTitle<'a, '_> {
     }
 
     fn tell(&mut self, progress: JobProgress) {
-        (self.progress)(progress);
+        self.host.progress(progress);
     }
 
-    fn leave_out(&mut self, _: Vec<String>) {
-        // The report has them.
+    fn leave_out(&mut self, streams: Vec<String>) {
+        if !streams.is_empty() {
+            self.host.event(RecordingEvent::LeftOut { streams });
+        }
     }
 
     fn opens_again(&self) -> bool {

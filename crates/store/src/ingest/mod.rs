@@ -42,7 +42,7 @@ mod transport;
 
 pub use live::{RecordingEnd, RecordingInput, RecordingOptions, RecordingReport, record};
 pub use numbered::PictureRate;
-pub use series::{SeriesEvent, SeriesHost, SeriesOptions, SeriesReport, record_series};
+pub use series::{RecordingEvent, RecordingHost, SeriesOptions, SeriesReport, record_series};
 
 use numbered::NumberedPictures;
 

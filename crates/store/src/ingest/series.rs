@@ -35,9 +35,9 @@ pub struct SeriesOptions {
     pub reconnect: bool,
 }
 
-/// What happens during a series.
+/// What happens during a recording; of one title only that streams are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SeriesEvent {
+pub enum RecordingEvent {
     /// A part has ended, and is a title.
     Part(Box<TitleRecord>),
     /// A part was removed.
@@ -54,7 +54,7 @@ pub enum SeriesEvent {
         /// The time for which they were to be there.
         wanted: Duration,
     },
-    /// Streams of the input are not in the parts that are recorded from now on.
+    /// Streams of the input are not in what is recorded from now on.
     LeftOut {
         /// What they are, in words.
         streams: Vec<String>,
@@ -68,15 +68,15 @@ pub enum SeriesEvent {
     },
 }
 
-/// The process that records a series.
-pub trait SeriesHost {
+/// The process that records.
+pub trait RecordingHost {
     /// Is told of progress, also while nothing comes.
     fn progress(&mut self, progress: JobProgress);
 
     /// Is told what has happened.
-    fn event(&mut self, event: SeriesEvent);
+    fn event(&mut self, event: RecordingEvent);
 
-    /// Removes a title, whose space may be kept while it is played.
+    /// Removes a part, whose space may be kept while it is played.
     fn remove(&mut self, title: &str) -> Result<(), StoreError>;
 }
 
@@ -106,7 +106,7 @@ pub fn record_series(
     input: &RecordingInput,
     options: &RecordingOptions,
     series: &SeriesOptions,
-    host: &mut dyn SeriesHost,
+    host: &mut dyn RecordingHost,
     io: &dyn BackgroundIo,
     cancel: &AtomicBool,
 ) -> Result<SeriesReport, StoreError> {
@@ -143,7 +143,7 @@ struct SeriesKeeper<'a, 'p> {
     io: &'a dyn BackgroundIo,
     options: &'a RecordingOptions,
     series: &'a SeriesOptions,
-    host: &'p mut dyn SeriesHost,
+    host: &'p mut dyn RecordingHost,
     /// The Unix time in seconds.
     clock: &'p dyn Fn() -> u64,
     kept: KeptTime<'a>,
@@ -166,7 +166,7 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
         store: &'a Store,
         options: &'a RecordingOptions,
         series: &'a SeriesOptions,
-        host: &'p mut dyn SeriesHost,
+        host: &'p mut dyn RecordingHost,
         io: &'a dyn BackgroundIo,
         clock: &'p dyn Fn() -> u64,
     ) -> Result<Self, StoreError> {
@@ -279,7 +279,7 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
             // An input that is away for days is told of once.
             if told.as_ref() != Some(&reason) {
                 told = Some(reason.clone());
-                self.host.event(SeriesEvent::Lost { reason, wait });
+                self.host.event(RecordingEvent::Lost { reason, wait });
             }
             if !self.wait(wait, cancel) {
                 self.report.end = RecordingEnd::Stopped;
@@ -325,7 +325,7 @@ impl<'a, 'p> SeriesKeeper<'a, 'p> {
         match self.host.remove(&title) {
             Ok(()) => {
                 self.report.removed += 1;
-                self.host.event(SeriesEvent::Removed { title, is_expired });
+                self.host.event(RecordingEvent::Removed { title, is_expired });
                 true
             }
             // Somebody has removed or renamed it.
@@ -382,7 +382,7 @@ impl<'a> PartKeeper<'a> for SeriesKeeper<'a, '_> {
             self.report.parts += 1;
             self.report.bytes += title.bytes;
             self.report.duration += title.duration;
-            self.host.event(SeriesEvent::Part(Box::new(title.clone())));
+            self.host.event(RecordingEvent::Part(Box::new(title.clone())));
         }
         Ok(title)
     }
@@ -401,7 +401,7 @@ impl<'a> PartKeeper<'a> for SeriesKeeper<'a, '_> {
         let now = (self.clock)();
         let kept = Duration::from_secs(now.saturating_sub(first.unwrap_or(now)));
         if kept < wanted && self.warning.is_news(kept) {
-            self.host.event(SeriesEvent::Short { kept, wanted });
+            self.host.event(RecordingEvent::Short { kept, wanted });
         }
         true
     }
@@ -418,7 +418,7 @@ impl<'a> PartKeeper<'a> for SeriesKeeper<'a, '_> {
         }
         self.left_out.clone_from(&streams);
         if !streams.is_empty() {
-            self.host.event(SeriesEvent::LeftOut { streams });
+            self.host.event(RecordingEvent::LeftOut { streams });
         }
     }
 

@@ -56,6 +56,16 @@ fn plans_are_as_expected() {
     assert_eq!(planned(&leaving, 1, false), "b:0- !a=0");
     assert_eq!(planned(&leaving, 2, false), "!a=0 !b=1");
 
+    // A store whose disk is drained gets no copy and has none that counts; it loses what leaves it.
+    let mut drained = vec![store(&[("a", 100)]), store(&[]), store(&[("b", 10)])];
+    drained[1].is_drained = true;
+    assert_eq!(planned(&drained, 1, true), "");
+    assert_eq!(planned(&drained, 2, false), "a:0->2 b:2->0");
+    drained[0].is_drained = true;
+    assert_eq!(planned(&drained, 1, false), "a:0->2");
+    drained[0].leaves = true;
+    assert_eq!(planned(&drained, 1, false), "a:0->2 a:0-");
+
     // A store that cannot be written to has no copies that count, and loses nothing.
     let mut failing = vec![store(&[("a", 100)]), store(&[("a", 100), ("b", 10)]), store(&[])];
     failing[1].fails_writes = true;

@@ -58,6 +58,8 @@ struct LibraryMember {
     titles: Vec<wire::ListedTitle>,
     /// What is being recorded into it.
     recordings: Vec<wire::Recording>,
+    /// Whether its server drains its disk.
+    is_drained: bool,
 }
 
 impl LibraryMember {
@@ -69,17 +71,17 @@ impl LibraryMember {
         let server = status(path).map(|status| status.disks);
         // Before the titles, among which a recording is that ends meanwhile. Into a store that no
         // server has nothing is recorded while this command can open it.
-        let recordings = match server {
+        let (recordings, is_drained) = match server {
             Some(_) => match ask(path, &Request::Drain { drain: None }).map_err(about)? {
-                Reply::Drain(report) => report.recordings,
+                Reply::Drain(report) => (report.recordings, report.draining),
                 _ => mismatched(),
             },
-            None => Vec::new(),
+            None => (Vec::new(), false),
         };
         let all = Request::Ls(TitleSelection::default());
         let Reply::Titles(list) = ask(path, &all).map_err(about)? else { mismatched() };
         let (path, titles) = (path.to_owned(), list.titles);
-        let member = Self { path, leaves, info, server, titles, recordings };
+        let member = Self { path, leaves, info, server, titles, recordings, is_drained };
         if member.disk().is_some_and(|disk| disk.lost) {
             let why = format!(
                 "{}: its server has lost this disk, with its copies",
@@ -123,6 +125,7 @@ impl LibraryMember {
             sessions: self.sessions().unwrap_or(0),
             leaves: self.leaves,
             fails_writes: self.info.write_failure.is_some(),
+            is_drained: self.is_drained,
             titles: titles.collect(),
         }
     }
@@ -226,6 +229,8 @@ struct StoreReport {
     sessions: Option<u64>,
     /// Whether it is to be emptied.
     leaves: bool,
+    /// Whether its disk is drained: no title is written to it, and what is there counts as no copy.
+    draining: bool,
     /// Why its server writes nothing more to it: what is there counts as no copy.
     write_failure: Option<String>,
 }
@@ -240,6 +245,7 @@ impl StoreReport {
             titles: store.titles.len(),
             sessions: store.sessions(),
             leaves: store.leaves,
+            draining: store.is_drained,
             write_failure: store.info.write_failure.clone(),
         }
     }
@@ -429,10 +435,11 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             ByteCount(store.free_bytes).to_string(),
             store.titles.to_string(),
             store.sessions.map_or("-".to_owned(), |sessions| sessions.to_string()),
-            match (store.leaves, store.write_failure.is_some()) {
-                (_, true) => "not written to".to_owned(),
-                (true, false) => "to be emptied".to_owned(),
-                (false, false) => String::new(),
+            match (store.write_failure.is_some(), store.leaves, store.draining) {
+                (true, ..) => "not written to".to_owned(),
+                (false, true, _) => "to be emptied".to_owned(),
+                (false, false, true) => "drained".to_owned(),
+                (false, false, false) => String::new(),
             },
         ]);
     }
@@ -465,6 +472,13 @@ fn page(report: &LibraryReport, applied: bool) -> String {
                     "what is there counts as no copy; restart its server in place when the disk is \
                      well, or name the store with --empty and take the disk out",
             }
+        );
+    }
+    for store in report.stores.iter().filter(|store| store.draining && !store.leaves) {
+        page += &format!(
+            "{}: its disk is drained: it gets no title, and what is there counts as no copy; name it \
+             with --empty to take its titles off it, or end the drain\n",
+            store.store.display()
         );
     }
     let titles = count(report.titles, "title");

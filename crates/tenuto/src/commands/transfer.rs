@@ -120,7 +120,11 @@ pub(crate) fn record(args: &RecordArgs) -> Result<(), Failure> {
         return if failed { Err(Failure::reported(Code::Failed)) } else { Ok(()) };
     }
     out::print(&format!("{}\n", line(&report.title)));
-    report.left_out.iter().for_each(|what| out::note(&format!("left out: {what}")));
+    note_who_ended(report.ended_by.as_deref());
+    // What was known at the beginning was told then.
+    let told = heard.into_inner().left_out;
+    let new = report.left_out.iter().filter(|what| !told.contains(what));
+    new.for_each(|what| out::note(&format!("left out: {what}")));
     report.notes.iter().for_each(|what| out::note(what));
     report.error.as_ref().map_or(Ok(()), |error| Err(Failure::from(error)))
 }
@@ -134,6 +138,7 @@ fn heard_of(args: &RecordArgs) -> wire::SeriesReport {
         bytes: 0,
         duration: 0.0,
         end: "failed".to_owned(),
+        ended_by: None,
         left_out: Vec::new(),
         notes: Vec::new(),
         error: None,
@@ -208,9 +213,17 @@ fn show_series(report: &wire::SeriesReport, json: bool) -> Result<(), Failure> {
     let (parts, length) = (count(report.parts, "part"), show::length(report.duration));
     let (folder, size) = (&report.folder, ByteCount(report.bytes));
     out::print(&format!("'{folder}' has {parts} more: {length}, {size}\n"));
+    note_who_ended(report.ended_by.as_deref());
     report.left_out.iter().for_each(|what| out::note(&format!("left out: {what}")));
     report.notes.iter().for_each(|what| out::note(what));
     report.error.as_ref().map_or(Ok(()), |error| Err(Failure::from(error)))
+}
+
+/// Tells who has ended a recording, if it was not its user.
+fn note_who_ended(who: Option<&str>) {
+    if let Some(who) = who {
+        out::note(&format!("an {who} of the server has ended the recording over its admin API"));
+    }
 }
 
 /// The report of `ingest`.

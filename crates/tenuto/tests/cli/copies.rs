@@ -300,10 +300,21 @@ pub(crate) fn status(origin: &str) -> Value {
 }
 
 fn fetched(origin: &str, path: &str) -> String {
+    let text = asked(origin, "GET", path, "");
+    text.split_once("\r\n\r\n").expect("a head and a body").1.to_owned()
+}
+
+/// The response to a request of an operator with this token.
+pub(crate) fn operate(origin: &str, token: &str, method: &str, path: &str) -> String {
+    asked(origin, method, path, &format!("Authorization: Bearer {}\r\n", token.trim()))
+}
+
+fn asked(origin: &str, method: &str, path: &str, fields: &str) -> String {
     let address = origin.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{fields}");
+    write!(stream, "{head}Connection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
-    text.split_once("\r\n\r\n").expect("a head and a body").1.to_owned()
+    text
 }

@@ -1,5 +1,6 @@
 //! Titles in several stores, each as often as is wanted: served by one server, or by none.
 
+use crate::copies::operate;
 use crate::program::{Run, TestDir, program};
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
@@ -204,6 +205,43 @@ fn a_store_is_not_empty_while_something_is_recorded_into_it() {
     drop(std::fs::OpenOptions::new().write(true).open(dir.path("pipe")).unwrap());
     assert_eq!(recording.wait().unwrap().code(), Some(1));
     assert_eq!(dir.json("library b.store --empty a.store")["done"], json!(true));
+}
+
+#[test]
+fn a_store_whose_disk_is_drained_gets_no_title_and_has_no_copies_that_count() {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    dir.ok("format c.store --size 64MiB");
+    dir.write("words.txt", "a file title\n");
+    dir.write("more.txt", "another\n");
+    dir.ok("ingest a.store words.txt --as file");
+    dir.ok("token keys.json --new");
+    let server = dir.serve("b.store c.store --tokens keys.json");
+    let token = dir.ok("token keys.json --operator");
+    let uuid = dir.json("info b.store")["uuid"].as_str().unwrap().to_owned();
+    let drain = format!("/api/v1/disks/{uuid}/drain");
+    let drained = operate(&server.origin, &token, "POST", &drain);
+    assert!(drained.starts_with("HTTP/1.1 200"), "{drained}");
+
+    // The emptiest store is no target, and what was planned for it goes to another one.
+    let found = dir.json("library a.store b.store c.store --copies 2 --apply");
+    assert_eq!((&found["done"], &found["stores"][1]["draining"]), (&json!(true), &json!(true)));
+    let steps = found["steps"].as_array().unwrap();
+    assert!(steps.iter().all(|step| step["to"] == json!("c.store")) && steps.len() == 1, "{found}");
+    let words = dir.ok("library a.store b.store c.store --copies 2");
+    assert!(words.contains("b.store: its disk is drained: it gets no title"), "{words}");
+    let run = dir.run("library a.store b.store --copies 2");
+    assert_eq!(run.code, Some(1), "{}", run.out);
+    assert!(run.out.contains("left: 'words': there is room for one copy only"), "{}", run.out);
+
+    let refusal = "b.store is drained: its disk is to be taken out";
+    dir.fails("ingest b.store more.txt --as file", 1, refusal);
+    let replica = dir.run("ingest a.store more.txt --as file --replica b.store");
+    assert_eq!(replica.code, Some(1), "{}", replica.out);
+    assert!(replica.err.contains(&format!("no copy in b.store: {refusal}")), "{}", replica.err);
+    let ended = operate(&server.origin, &token, "DELETE", &drain);
+    assert!(ended.starts_with("HTTP/1.1 200"), "{ended}");
+    dir.ok("library a.store b.store --copies 2 --apply");
 }
 
 #[test]

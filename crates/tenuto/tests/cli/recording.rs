@@ -1,7 +1,7 @@
 //! Recordings of live inputs: what arrives over each protocol, and what is left when an input, the
 //! store or the program ends.
 
-use crate::copies::status;
+use crate::copies::{operate, status};
 use crate::program::{TestDir, program};
 use serde_json::json;
 use std::fs;
@@ -144,9 +144,23 @@ fn a_file_and_a_pipe_are_recorded_picture_by_picture() {
                  -program program_num=7:title=Seven:st=2:st=3 -f mpegts";
     assert!(ffmpeg(&dir, words).arg(dir.path("two.ts")).status().unwrap().success());
     dir.ok("record a.store seven two.ts --program 7");
+    let said =
+        "which track is of which of its 2 programmes: 1 (One), 7 (Seven); --program takes one";
     let mixed = dir.run("record a.store both two.ts");
-    let said = "which track is of which of its 2 programmes: 1 (One), 7 (Seven)";
     assert!(mixed.code == Some(0) && mixed.err.contains(said), "{}{}", mixed.out, mixed.err);
+    assert_eq!(mixed.err.matches(said).count(), 1, "{}", mixed.err);
+    // While its input goes on, and not at its end only.
+    let words = ["record", "a.store", "begun", "-", "--json"];
+    let mut command = program(&dir.path(""));
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut begun = Running(command.spawn().unwrap());
+    let mut pipe = begun.0.stdin.take().expect("piped");
+    pipe.write_all(&dir.read("two.ts")).unwrap();
+    let streams = ["video stream 1 (h264, 320x180)", said];
+    let left_out = json!({ "event": "streams-left-out", "streams": streams });
+    assert_eq!(events(&mut begun).next(), Some(left_out));
+    drop(pipe);
+    assert!(begun.0.wait().unwrap().success());
     // Also from a pipe, which can be read only once.
     dir.fails("record a.store nine two.ts --program 9", 1, "it has: 1 (One), 7 (Seven)");
     let mut command = program(&dir.path(""));
@@ -657,6 +671,66 @@ fn aac_in_latm_framing_is_recorded_as_plain_aac() {
     assert!(left_out.contains("packets of AAC that could not be read"), "{report}");
     let length = report["title"]["duration"].as_f64().unwrap();
     assert!((length - title["duration"].as_f64().unwrap()).abs() < 0.05, "{report}");
+}
+
+/// What had arrived is a title, and the command says who has ended it.
+#[test]
+fn an_operator_ends_a_recording_over_the_admin_api() {
+    let dir = TestDir::with_store();
+    broadcast(&dir);
+    dir.ok("token keys.json --new");
+    let server = dir.serve("--tokens keys.json --access-log log");
+    let token = dir.ok("token keys.json --operator");
+    let uuid = dir.json("info a.store")["uuid"].as_str().unwrap().to_owned();
+    let recordings = format!("/api/v1/disks/{uuid}/recordings");
+    assert!(Command::new("mkfifo").arg(dir.path("live.pipe")).status().unwrap().success());
+    for (options, wanted) in [
+        ("live live.pipe", "'live' is in the store: "),
+        ("door live.pipe --part 3s", "'door' has "),
+        ("json live.pipe --json", "\"ended_by\": \"operator\""),
+    ] {
+        let mut command = program(&dir.path(""));
+        command.args(["record", "a.store"]).args(options.split(' ')).args(["--silence", "300s"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut recording = Running(command.spawn().unwrap());
+        let pipe = fs::OpenOptions::new().write(true).open(dir.path("live.pipe"));
+        let mut pipe = pipe.expect("it is read");
+        pipe.write_all(&dir.read("live.ts")).unwrap();
+        let name = options.split(' ').next().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let listed = operate(&server.origin, &token, "GET", &recordings);
+            let body = listed.split_once("\r\n\r\n").expect("a head and a body").1;
+            let body: serde_json::Value = serde_json::from_str(body).expect(&listed);
+            let one = &body["recordings"][0];
+            if one["bytes"].as_u64() > Some(0) {
+                assert!(one["title"].as_str().unwrap().starts_with(name), "{body}");
+                break;
+            }
+            assert!(Instant::now() < until, "nothing is recorded: {body}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let ended = operate(&server.origin, &token, "DELETE", &format!("{recordings}/{name}"));
+        assert!(ended.starts_with("HTTP/1.1 204"), "{ended}");
+        let (mut out, mut err) = (String::new(), String::new());
+        recording.0.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        recording.0.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        assert_eq!(recording.0.wait().unwrap().code(), Some(0), "{out}{err}");
+        assert!(out.contains(wanted), "{out}{err}");
+        let who = "an operator of the server has ended the recording over its admin API";
+        assert_eq!(err.contains(who), name != "json", "{err}");
+        let again = operate(&server.origin, &token, "DELETE", &format!("{recordings}/{name}"));
+        assert!(again.starts_with("HTTP/1.1 404") && again.contains("no-recording"), "{again}");
+    }
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let log = String::from_utf8(dir.read("log")).unwrap();
+        if log.matches("\"event\":\"recording-ended\"").count() == 3 {
+            break;
+        }
+        assert!(Instant::now() < until, "{log}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// A stream that is announced and never comes holds nothing up, whether its form is known or not;

@@ -3,9 +3,9 @@
 
 use super::first_ldus;
 use crate::packaging::cuts::final_cuts;
-use crate::packaging::growing::pictures;
+use crate::packaging::growing::{as_time, longest, pictures};
 use crate::packaging::partition;
-use crate::packaging::segments::{Segments, VideoCuts, audio_firsts, video_firsts};
+use crate::packaging::segments::{Segments, VideoCuts, audio_firsts, cut_behind, video_firsts};
 use crate::packaging::timeline::{REORDERED, Timeline, longest_preroll};
 use crate::{TitleIndex, TrackIndex, TrackKind};
 use std::time::Duration;
@@ -27,14 +27,18 @@ pub(crate) fn settled(index: &TitleIndex, segment: Duration, held: &[u64]) -> Ti
     let mut tracks: Vec<TrackIndex> = Vec::with_capacity(index.tracks.len());
     for (i, (track, line)) in index.tracks.iter().zip(&lines).enumerate() {
         let count = if is_video(track) { settled_video(track, line, segment, held(i)) } else { 0 };
-        tracks.push(first_ldus(track, count));
+        // No video is settled before the first one is.
+        let first = tracks.iter().find(|track| is_video(track));
+        let is_first_there = first.is_none_or(|track| !track.ldus.is_empty());
+        tracks.push(first_ldus(track, if is_first_there { count } else { 0 }));
     }
     // What the edit lists hide is the same in every later part, and in the whole recording.
     let is_known = |track: &TrackIndex| track.ldus.len() >= REORDERED;
     let has_all_hidden = index.tracks.iter().filter(|track| is_video(track)).all(is_known)
         && longest_preroll(&tracks, &title_lines) == preroll;
     if has_all_hidden {
-        let pictures = pictures(&tracks, &lines, segment);
+        let longest = as_time(longest(&tracks, &lines, segment));
+        let pictures = pictures(&tracks, &lines, segment).map(|pictures| (pictures, longest));
         for (i, (track, line)) in index.tracks.iter().zip(&lines).enumerate() {
             if track.description.kind == TrackKind::Audio {
                 let count = settled_audio(track, line, pictures.as_ref(), segment, held(i));
@@ -66,18 +70,27 @@ pub(crate) fn settled_video(
 fn settled_audio(
     track: &TrackIndex,
     line: &Timeline,
-    pictures: Option<&Segments>,
+    pictures: Option<&(Segments, MediaTime)>,
     target: Duration,
     held: u64,
 ) -> usize {
     let all = 0..track.ldus.len();
     let within = track.ldus.count_within(held);
-    let Some(pictures) = pictures else {
-        let none = VideoCuts { segments: None, from: MediaTime::ZERO };
+    let Some((pictures, longest)) = pictures else {
+        let (from, longest) = (MediaTime::ZERO, MediaTime(i64::MAX));
+        let none = VideoCuts { segments: None, from, longest };
         let firsts = audio_firsts(track, line, &none, target, all);
         return firsts.into_iter().rfind(|&first| first <= within).unwrap_or(0);
     };
-    let ends = (0..pictures.count()).rev().map(|k| pictures.time(k).end);
-    let mut firsts = ends.map(|end| partition(all.clone(), |i| line.begins(track, i) < end));
+    let mut ends = Vec::new();
+    let mut at = MediaTime::ZERO;
+    for k in 0..pictures.count() {
+        while at < pictures.time(k).end {
+            at = cut_behind(at, pictures.time(k), *longest);
+            ends.push(at);
+        }
+    }
+    let mut firsts =
+        ends.into_iter().rev().map(|end| partition(all.clone(), |i| line.begins(track, i) < end));
     firsts.find(|&first| first < all.end && first <= within).unwrap_or(0)
 }

@@ -51,20 +51,22 @@ struct Host<'a> {
     clock: &'a Cell<u64>,
 }
 
-impl SeriesHost for Host<'_> {
+impl RecordingHost for Host<'_> {
     fn progress(&mut self, _: JobProgress) {}
 
-    fn event(&mut self, event: SeriesEvent) {
+    fn event(&mut self, event: RecordingEvent) {
         let mut told = self.told.borrow_mut();
         match event {
-            SeriesEvent::Part(title) => told.ended.push((title.id, title.name)),
-            SeriesEvent::Removed { title, is_expired } => {
+            RecordingEvent::Part(title) => told.ended.push((title.id, title.name)),
+            RecordingEvent::Removed { title, is_expired } => {
                 let (was_oldest, had_expired) = told.was;
                 assert!(if is_expired { had_expired } else { was_oldest }, "{title} is removed");
                 told.removed.push(title);
                 told.counts[usize::from(!is_expired)] += 1;
             }
-            SeriesEvent::Short { .. } | SeriesEvent::LeftOut { .. } | SeriesEvent::Lost { .. } => {}
+            RecordingEvent::Short { .. }
+            | RecordingEvent::LeftOut { .. }
+            | RecordingEvent::Lost { .. } => {}
         }
     }
 
