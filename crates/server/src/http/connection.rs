@@ -207,6 +207,14 @@ impl Connection {
         !matches!(self.state, Reading | Carrying { .. } | ReceivingBody(..) | Lingering)
     }
 
+    /// Whether all of a body has been received that is still being handed to its operation.
+    pub(super) fn has_whole_body(&self) -> bool {
+        match &self.state {
+            ConnectionState::ReceivingBody(_, _, body) => self.input.len() as u64 >= body.left,
+            _ => false,
+        }
+    }
+
     /// Whether bytes wait for the peer to take them.
     pub(super) fn is_sending(&self) -> bool {
         match &self.state {

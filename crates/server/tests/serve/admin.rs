@@ -6,6 +6,7 @@ use crate::fixture::{TestServer, TestStore, eventually, media};
 use serde_json::{Value, json};
 use server::ServerConfig;
 use server::access::{TokenClaims, new_key_file};
+use std::net::Shutdown;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::Store;
 
@@ -457,6 +458,30 @@ fn uploads_are_bounded_and_leave_nothing_behind() {
     let without = TestStore::with(&[]);
     let serving = without.serve();
     assert_eq!(serving.client().request("PUT", &new, &[]).status, 403);
+}
+
+/// More than one piece is on its way to the disk when the end of the connection is noticed.
+#[test]
+fn an_upload_counts_whose_client_ends_the_connection_behind_its_last_byte() {
+    let api = Administered::new(Duration::from_secs(20));
+    let bytes = vec![7; 24 << 20];
+    let length = format!("Content-Length: {}\r\n", bytes.len());
+    let path = |name: &str| api.title(&format!("{name}?as=file"));
+
+    let mut half = api.serving.client();
+    api.begin(&mut half, "PUT", &path("half"), &length);
+    half.send(&bytes);
+    half.stream.get_ref().shutdown(Shutdown::Write).unwrap();
+    let made = half.read_response(true).expect("the answer");
+    assert_eq!((made.status, made.json()["title"]["name"].as_str()), (201, Some("half")));
+
+    let mut gone = api.serving.client();
+    api.begin(&mut gone, "PUT", &path("gone"), &length);
+    gone.send(&bytes);
+    drop(gone);
+    eventually("the title is there", || {
+        api.ask("GET", &api.title("gone"), "", b"").status == 200
+    });
 }
 
 /// The figures are those of `tenuto plan --model hdd-20tb --rate 5Mbps --memory 4GiB`.
