@@ -434,8 +434,9 @@ pub struct SessionReport {
     /// fills.
     #[serde(default)]
     pub position: Option<f64>,
-    /// Seconds of what it plays that were delivered, by whole segments of all its tracks; `null` as
-    /// for `position`. The player has what is between `position` and this in its buffer.
+    /// Seconds of what it plays that were delivered, by whole segments, of the tracks that its
+    /// player has asked for; `null` as for `position`. The player has what is between `position`
+    /// and this in its buffer.
     #[serde(default)]
     pub delivered_until: Option<f64>,
     /// Length of what it plays, in seconds.
