@@ -1,8 +1,9 @@
 //! Errors of the admin API: problem details (RFC 9457), with the word and the hint that the same
 //! failure has in a command.
 
-use crate::http::Response;
+use crate::http::{Response, refusal_without_wait, whole_seconds};
 use crate::wire;
+use engine::{Refusal, RetryAfter};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -13,6 +14,22 @@ use store::StoreError;
 pub(crate) struct Problem {
     status: u16,
     failure: wire::Failure,
+    retry_after: Option<Duration>,
+    refusal: Option<Box<RefusalDetails>>,
+}
+
+/// What the answer to a refused viewer has, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(super) struct RefusalDetails {
+    /// Why it does not fit.
+    cause: String,
+    /// What is short: `disk`, `memory`, `network`, or null.
+    resource: Option<String>,
+    /// What is known of the time at which the same request is accepted: `exact`, `estimate`,
+    /// `unknown` or `never`.
+    retry: String,
+    /// Milliseconds until that time, where one is known.
+    retry_after_ms: Option<u64>,
 }
 
 /// The body of an error (RFC 9457). The type is `about:blank`: `error` tells errors apart.
@@ -29,11 +46,39 @@ pub(super) struct ProblemDetails {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
+    /// The refusal of a session by admission control.
+    #[serde(flatten)]
+    refusal: Option<RefusalDetails>,
 }
 
 impl Problem {
     pub(crate) fn new(status: u16, code: &str, message: impl Into<String>, hint: &str) -> Self {
-        Self { status, failure: wire::Failure::new(code, message, hint) }
+        Self::with(status, wire::Failure::new(code, message, hint))
+    }
+
+    fn with(status: u16, failure: wire::Failure) -> Self {
+        let retry_after = (status == 503).then_some(RETRY_AFTER);
+        Self { status, failure, retry_after, refusal: None }
+    }
+
+    /// A session that admission refuses, and that cannot wait for its start.
+    pub(super) fn refused(refusal: &Refusal) -> Self {
+        let message = refusal_without_wait(refusal);
+        let retry_after = refusal.retry.after();
+        let hint = match refusal.retry {
+            RetryAfter::Never => "/api/v1/headroom?title=TITLE has how many of a title fit",
+            RetryAfter::Unknown => "end a session, or try again later",
+            RetryAfter::Exact(_) | RetryAfter::Estimated(_) => "ask again after that time",
+        };
+        let details = RefusalDetails {
+            cause: refusal.cause.word().to_owned(),
+            resource: refusal.resource.map(|resource| resource.word().to_owned()),
+            retry: refusal.retry.word().to_owned(),
+            retry_after_ms: retry_after
+                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        };
+        let problem = Self::new(503, "refused", message, hint);
+        Self { retry_after, refusal: Some(Box::new(details)), ..problem }
     }
 
     /// Something that is full, and will not be later.
@@ -60,12 +105,14 @@ impl Problem {
     }
 
     pub(crate) fn into_response(self) -> Response {
-        let Self { status, failure: wire::Failure { code, message, hint } } = self;
+        let Self { status, failure, retry_after, refusal } = self;
+        let wire::Failure { code: error, message: detail, hint } = failure;
         let title = http_service::status_words(status);
-        let details = ProblemDetails { title, status, detail: message, error: code, hint };
+        let refusal = refusal.map(|refusal| *refusal);
+        let details = ProblemDetails { title, status, detail, error, hint, refusal };
         let mut response = Response::api(status, CONTENT_TYPE, &details);
-        if status == 503 {
-            response.head.add("Retry-After", RETRY_AFTER.as_secs());
+        if let Some(time) = retry_after {
+            response.head.add("Retry-After", whole_seconds(time));
         }
         response
     }
@@ -88,7 +135,7 @@ impl From<wire::Failure> for Problem {
             "cancelled" | "stopped" => 503,
             _ => 500,
         };
-        Self { status, failure }
+        Self::with(status, failure)
     }
 }
 
