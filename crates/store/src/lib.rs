@@ -56,9 +56,9 @@ pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
 pub use free::{AllocError, FreeMap};
 pub use ingest::{
-    FileOutcome, IngestOptions, IngestReport, PictureRate, RecordingEnd, RecordingInput,
-    RecordingOptions, RecordingReport, SeriesEvent, SeriesHost, SeriesOptions, SeriesReport,
-    SubtitleFile, ingest, record, record_series,
+    FileOutcome, INGEST_STAGES, IngestOptions, IngestReport, PictureRate, RecordingEnd,
+    RecordingInput, RecordingOptions, RecordingReport, SeriesEvent, SeriesHost, SeriesOptions,
+    SeriesReport, SubtitleFile, ingest, record, record_series,
 };
 pub use library_plan::{
     LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft,

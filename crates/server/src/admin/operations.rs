@@ -1,6 +1,6 @@
 //! The table of operations: it routes requests, and the OpenAPI document is made from it.
 
-use super::openapi::{SchemaOf, schema_of, within};
+use super::openapi::{SchemaOf, any_object, schema_of, within};
 use super::problem::Problem;
 use crate::control::Request;
 use crate::http::{HttpRequest, Method};
@@ -165,7 +165,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         query: &[],
         body: RequestBody::None,
         status: 200,
-        response: Some(schema_of::<serde_json::Value>),
+        response: Some(any_object),
         errors: &[],
     },
     Operation {
@@ -191,7 +191,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<SentTitle>),
         status: 201,
         response: Some(schema_of::<wire::StartedSession>),
-        errors: &[400, 403, 404, 413, 415, 422],
+        errors: &[400, 403, 404, 422],
     },
     Operation {
         method: Method::Get,
@@ -316,7 +316,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<CalibrationTime>),
         status: 200,
         response: Some(schema_of::<wire::Calibration>),
-        errors: &[400, 404, 413, 415],
+        errors: &[400, 404, 422],
     },
     Operation {
         method: Method::Get,
@@ -389,7 +389,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<NewName>),
         status: 204,
         response: None,
-        errors: &[400, 404, 409, 413, 415],
+        errors: &[400, 404, 409],
     },
     Operation {
         method: Method::Delete,
@@ -415,7 +415,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::File,
         status: 201,
         response: Some(schema_of::<wire::UploadedTitle>),
-        errors: &[400, 404, 408, 409, 411, 413, 415, 422, 507],
+        errors: &[400, 404, 409, 422, 507],
     },
     Operation {
         method: Method::Post,
@@ -428,7 +428,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<DownloadedTitle>),
         status: 201,
         response: Some(schema_of::<wire::UploadedTitle>),
-        errors: &[400, 403, 404, 409, 413, 415, 422, 502, 507],
+        errors: &[400, 403, 404, 409, 422, 502, 507],
     },
     Operation {
         method: Method::Get,
@@ -503,7 +503,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<StopTime>),
         status: 204,
         response: None,
-        errors: &[413, 415],
+        errors: &[],
     },
 ];
 

@@ -1,8 +1,8 @@
 //! Errors of the admin API: problem details (RFC 9457), with the word and the hint that the same
 //! failure has in a command.
 
-use crate::http::{Response, refusal_without_wait, whole_seconds};
-use crate::wire;
+use crate::http::{PROBLEM_TYPE, Response, refusal_without_wait, whole_seconds};
+use crate::wire::{self, words};
 use engine::{Refusal, RetryAfter};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,11 +22,14 @@ pub(crate) struct Problem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct RefusalDetails {
     /// Why it does not fit.
+    #[schemars(extend("enum" = words::causes()))]
     cause: String,
     /// What is short: `disk`, `memory`, `network`, or null.
+    #[schemars(extend("enum" = words::resources_or_none()))]
     resource: Option<String>,
     /// What is known of the time at which the same request is accepted: `exact`, `estimate`,
     /// `unknown` or `never`.
+    #[schemars(extend("enum" = ["exact", "estimate", "unknown", "never"]))]
     retry: String,
     /// Milliseconds until that time, where one is known.
     retry_after_ms: Option<u64>,
@@ -110,7 +113,7 @@ impl Problem {
         let title = http_service::status_words(status);
         let refusal = refusal.map(|refusal| *refusal);
         let details = ProblemDetails { title, status, detail, error, hint, refusal };
-        let mut response = Response::api(status, CONTENT_TYPE, &details);
+        let mut response = Response::api(status, PROBLEM_TYPE, &details);
         if let Some(time) = retry_after {
             response.head.add("Retry-After", whole_seconds(time));
         }
@@ -145,6 +148,4 @@ impl From<StoreError> for Problem {
     }
 }
 
-/// The content type of errors.
-pub(super) const CONTENT_TYPE: &str = "application/problem+json";
 const RETRY_AFTER: Duration = Duration::from_secs(2);

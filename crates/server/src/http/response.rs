@@ -228,6 +228,8 @@ pub(crate) fn refusal_without_wait(refusal: &Refusal) -> String {
             "the disk is slower than its calibration, and too slow for this title at present"
                 .to_owned()
         }
+/// The content type of problem details (RFC 9457).
+pub(crate) const PROBLEM_TYPE: &str = "application/problem+json";
         RefusalCause::LessMemory => {
             "the server has less memory than at its start, and too little for this title".to_owned()
         }

@@ -1,7 +1,7 @@
 //! JSON of a running server: `/status`, `/sessions`, and `status` on the control socket. The names
 //! are documented and stable.
 
-use super::Scrub;
+use super::{Scrub, words};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -422,6 +422,7 @@ pub struct SessionReport {
     pub store: String,
     /// The session's priority: `low`, `normal` or `high`.
     #[serde(default)]
+    #[schemars(extend("enum" = words::priorities()))]
     pub priority: String,
     /// Seconds since its admission.
     pub age: f64,
