@@ -54,6 +54,7 @@ pub use copying::copy_title;
 pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
+pub use format::record::check_name;
 pub use free::{AllocError, FreeMap};
 pub use ingest::{
     FileOutcome, INGEST_STAGES, IngestOptions, IngestReport, PictureRate, RecordingEnd,

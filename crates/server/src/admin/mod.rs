@@ -84,15 +84,19 @@ impl AdminApi {
         Ok(Self { shared, core, stores, workers, uploads, config, ingests, closed, counting, jobs })
     }
 
-    /// Whether a body of this length may follow, for an operation that takes a file.
-    pub(crate) fn check_upload(&self, call: &ApiCall, length: u64) -> Result<(), Problem> {
+    /// Whether a body of this length may follow, for an operation that takes a file. `None`: the
+    /// request states no length.
+    pub(crate) fn check_upload(&self, call: &ApiCall, length: Option<u64>) -> Result<(), Problem> {
         if self.uploads.is_none() {
             let message = "this server takes no uploads";
             return Err(Problem::new(403, "uploads-disabled", message, "start it with --uploads"));
         }
-        if length == 0 {
+        let Some(length) = length else {
             let hint = "send the file as the body, with its length in Content-Length";
             return Err(Problem::new(411, "length-required", "the request has no body", hint));
+        };
+        if length == 0 {
+            return Err(Problem::new(422, "empty", "the file is empty", "send a file with bytes"));
         }
         let free = self.room_for(call)?;
         if length > free {
@@ -104,6 +108,7 @@ impl AdminApi {
 
     /// Free bytes of the disk of an ingest; a problem where there is a title of its name.
     fn room_for(&self, call: &ApiCall) -> Result<u64, Problem> {
+        store::check_name(call.name(1))?;
         let store = self.store(call.name(0))?.store();
         let info = store.info();
         match store.find(call.name(1)) {

@@ -702,6 +702,8 @@ fn names(template: &str, path: &[String]) -> Option<Vec<String>> {
     let mut names = Vec::new();
     for (part, name) in parts.iter().zip(path) {
         match part.starts_with('{') && !name.is_empty() {
+            // Hexadecimal digits of a uuid may be capital letters (RFC 9562).
+            true if *part == "{disk}" => names.push(name.to_ascii_lowercase()),
             true => names.push(name.clone()),
             false if part == name => {}
             false => return None,
@@ -890,7 +892,7 @@ mod tests {
             ("GET /api/v1/sessions", "listSessions "),
             ("HEAD /api/v1/sessions", "listSessions "),
             ("DELETE /api/v1/sessions/17", "endSession 17"),
-            ("PUT /api/v1/disks/d/titles/a%2Fb%20%C3%A4", "uploadTitle d a/b ä"),
+            ("PUT /api/v1/disks/D/titles/A%2Fb%20%C3%A4", "uploadTitle d A/b ä"),
             ("PATCH /api/v1/disks/d/titles/..", "renameTitle d .."),
             ("DELETE /api/v1/sessions", "GET, HEAD, POST, OPTIONS"),
             ("POST /api/v1/sessions/17", "GET, HEAD, DELETE, OPTIONS"),

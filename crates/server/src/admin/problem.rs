@@ -100,7 +100,16 @@ impl Problem {
             hint if hint.is_empty() => "try again later".to_owned(),
             hint => hint,
         };
-        Self::new(response.head.status(), &word("error"), word("message"), &hint)
+        let (status, code) = match (response.head.status(), word("error")) {
+            // The title is there: what is wrong is what is asked of it.
+            (404, code) if code == "not-media" || code == "not-playable" => {
+                (422, "not-playable".to_owned())
+            }
+            answered => answered,
+        };
+        let retry = response.head.value("Retry-After").and_then(|time| time.parse().ok());
+        let problem = Self::new(status, &code, word("message"), &hint);
+        Self { retry_after: retry.map(Duration::from_secs).or(problem.retry_after), ..problem }
     }
 
     pub(crate) fn failure(&self) -> &wire::Failure {
@@ -133,8 +142,11 @@ impl From<wire::Failure> for Problem {
             "no-title" | "no-session" => 404,
             "exists" | "being-recorded" | "being-written" => 409,
             "bad-name" => 400,
-            "refused" | "mismatch" | "not-reloaded" | "not-restarted" => 422,
+            "refused" | "mismatch" | "not-written" | "not-reloaded" | "not-restarted" => 422,
             "full" | "too-many-pieces" | "catalogue-full" | "too-much" => 507,
+        if failure.code == "not-written" {
+            failure.hint = Some("ingest a title into the disk first, then calibrate it".to_owned());
+        }
             "cancelled" | "stopped" => 503,
             _ => 500,
         };

@@ -147,10 +147,18 @@ impl UploadedFile<'_> {
         &self.path
     }
 
-    /// A failure without the name of this file, which its sender does not know.
+    /// A failure without the name of this file, which its sender does not know, and with parameters
+    /// of the API for options of the command.
     pub(super) fn unnamed(&self, failure: wire::Failure) -> wire::Failure {
-        let message = failure.message.replace(&self.path.display().to_string(), "the file");
-        wire::Failure { message, ..failure }
+        let path = self.path.display().to_string();
+        let as_asked = |text: String, file: &str| {
+            let text = text.replace(&path, file);
+            PARAMETERS
+                .iter()
+                .fold(text, |text, (option, parameter)| text.replace(option, parameter))
+        };
+        let hint = failure.hint.map(|hint| as_asked(hint, "FILE"));
+        wire::Failure { message: as_asked(failure.message, "the file"), hint, ..failure }
     }
 }
 
@@ -172,4 +180,12 @@ const MOST_FILES: usize = 4;
 /// Time between two looks at whether an ingest was cancelled.
 const LOOK: Duration = Duration::from_millis(250);
 /// The ending of the files' names.
+/// Options of `ingest`, as its failures name them, and what they are in an address.
+const PARAMETERS: [(&str, &str); 5] = [
+    ("--as file", "?as=file"),
+    ("--program NUMBER", "?program=NUMBER"),
+    ("--program", "?program="),
+    ("--allow-damaged", "?allow-damaged=true"),
+    ("--thumbnails", "?thumbnails="),
+];
 const ENDING: &str = "upload";

@@ -135,6 +135,29 @@ impl Response {
         Self::error(412, "precondition-failed", message)
     }
 
+    /// An error that is answered before it is known what is asked for: with the fields of an error
+    /// of any address, and as problem details (RFC 9457), which those of the admin API are.
+    pub(crate) fn of_any_address(
+        status: u16,
+        code: &str,
+        (message, hint): (&str, &str),
+        retry_after: Duration,
+    ) -> Self {
+        let body = json!({
+            "error": code,
+            "message": format!("{message}; {hint}"),
+            "title": status_words(status),
+            "status": status,
+            "detail": message,
+            "hint": hint,
+        });
+        let body = format!("{body}\n");
+        let mut response = Self::new(status, PROBLEM_TYPE, body);
+        response.head.add("Cache-Control", "no-store");
+        response.head.add("Retry-After", whole_seconds(retry_after));
+        response
+    }
+
     /// A response of the admin API: JSON of this content type.
     pub(crate) fn api(status: u16, content_type: &str, value: &impl serde::Serialize) -> Self {
         let mut body = serde_json::to_vec(value).unwrap_or_default();
@@ -205,6 +228,8 @@ impl Response {
     }
 }
 
+/// The content type of problem details (RFC 9457).
+pub(crate) const PROBLEM_TYPE: &str = "application/problem+json";
 /// All methods of this server.
 pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST, PATCH, PUT";
 
@@ -228,8 +253,6 @@ pub(crate) fn refusal_without_wait(refusal: &Refusal) -> String {
             "the disk is slower than its calibration, and too slow for this title at present"
                 .to_owned()
         }
-/// The content type of problem details (RFC 9457).
-pub(crate) const PROBLEM_TYPE: &str = "application/problem+json";
         RefusalCause::LessMemory => {
             "the server has less memory than at its start, and too little for this title".to_owned()
         }

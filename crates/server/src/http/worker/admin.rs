@@ -92,7 +92,9 @@ impl Worker {
         if let Some(denied) = admin::denied(&self.shared, call.operation, request, peer) {
             return Err(denied);
         }
-        let checked = call.check_query().and_then(|()| self.check_body(&call, request));
+        let checked = check_conditions(request)
+            .and_then(|()| call.check_query())
+            .and_then(|()| self.check_body(&call, request));
         checked.map_err(Problem::into_response)?;
         Ok(call)
     }
@@ -115,6 +117,7 @@ impl Worker {
                 let message = "the body is longer than 16 KiB";
                 let hint = "/api/v1/openapi.json has what this operation takes";
                 Err(Problem::new(413, "too-large", message, hint))
+            RequestBody::Json(_) if body.is_encoded => Err(encoded("send the JSON as it is")),
             }
             RequestBody::Json(_) => Ok(()),
             // RFC 9110, 14.5: a part must not be taken for the whole.
@@ -122,11 +125,14 @@ impl Worker {
                 let message = "a part of a file (Content-Range) is not taken";
                 Err(Problem::new(400, "part-of-file", message, "send the whole file"))
             }
-            RequestBody::File if body.is_encoded => {
-                let message = "a compressed body (Content-Encoding) is not taken";
-                Err(Problem::new(415, "encoded", message, "send the file as it is"))
+            RequestBody::File if body.is_encoded => Err(encoded("send the file as it is")),
+            RequestBody::File if body.is_form => {
+                let message = "a form (multipart) is not taken";
+                Err(Problem::new(415, "form", message, "send the file itself as the body"))
             }
-            RequestBody::File => self.api.check_upload(call, body.length),
+            RequestBody::File => {
+                self.api.check_upload(call, body.is_counted.then_some(body.length))
+            }
         }
     }
 
@@ -140,7 +146,7 @@ impl Worker {
             BodyTarget::Json(call) => call.json.extend(connection.input.drain(..count)),
             BodyTarget::Pieces { taking: true, .. } => return,
             BodyTarget::Pieces { .. } if count == 0 => return,
-            BodyTarget::Pieces { sender, taking } => {
+            BodyTarget::Pieces { sender, taking, .. } => {
                 // A job that has ended with an error takes nothing; its answer is on its way.
                 let _ = sender.send(connection.input.drain(..count).collect());
                 *taking = true;
@@ -219,3 +225,19 @@ impl Worker {
 const LONGEST_JSON: u64 = 16 * 1024;
 /// Tells a client that asks first (`Expect`) to send its body.
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+/// Refuses a change under a condition: resources of the API have no entity tags and no dates.
+fn check_conditions(request: &HttpRequest) -> Result<(), Problem> {
+    let is_read = matches!(request.method, Method::Get | Method::Head);
+    if is_read || !request.conditions.bind_change(request.method == Method::Put) {
+        return Ok(());
+    }
+    let message = "conditions (If-Match, If-None-Match, If-Unmodified-Since) are not supported";
+    let hint = "ask without them; a PUT never replaces a title";
+    Err(Problem::new(412, "conditions-not-supported", message, hint))
+}
+
+fn encoded(hint: &str) -> Problem {
+    let message = "a compressed body (Content-Encoding) is not taken";
+    Problem::new(415, "encoded", message, hint)
+}
+
