@@ -253,15 +253,17 @@ impl AdminApi {
     }
 
     /// Takes a file piece by piece, and ingests it when all of it is there. The webhook is told of
-    /// a failure, because the client may have gone meanwhile.
+    /// the failure of an ingest that has begun, because the client may have gone meanwhile; not of
+    /// a request that is refused before.
     fn upload(&self, call: &ApiCall, body: Option<BodyPieces>) -> Result<Response, Problem> {
         let (Some(uploads), Some(body)) = (&self.uploads, body) else {
             unreachable!("checked before the body")
         };
         let store = self.store(call.name(0))?;
         let _working = Arc::clone(&self.shared.work);
+        let file = uploads.reserve(body.length)?;
         let ingest = self.ingests.begin(call.name(0), call.name(1), None, Some(body.length));
-        let file = uploads.receive(&body, ingest.state());
+        let file = UploadDirectory::receive(file, &body, ingest.state());
         let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()))?;
         self.ingest(call, store, &file, ingest.state())
     }
@@ -299,7 +301,8 @@ impl AdminApi {
         state: &IngestState,
     ) -> Result<Response, Problem> {
         let request = call.ingest(file.path())?;
-        let reply = store.execute(&request, state.cancel_flag(), &mut |now| state.set(now))?;
+        let reply = store.execute(&request, state.cancel_flag(), &mut |now| state.set(now));
+        let reply = reply.inspect_err(|why| store.tell_not_ingested(call.name(1), why))?;
         let Reply::Ingest(mut report) = reply else {
             unreachable!("each request has one kind of reply")
         };

@@ -89,6 +89,12 @@ impl Problem {
         Self::new(503, "busy", message, "try again later")
     }
 
+    /// A body that comes too slowly.
+    pub(crate) fn too_slow() -> Self {
+        let message = "too few bytes of the body came in the send timeout";
+        Self::new(408, "request-timeout", message, "send it faster")
+    }
+
     /// The problem that the response to a player states.
     pub(crate) fn of_player(response: &Response) -> Self {
         let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();

@@ -19,7 +19,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use units::{Hinted, Reason};
 use uuid::Uuid;
@@ -37,8 +38,10 @@ pub(super) struct UploadDirectory {
 pub(crate) struct BodyPieces {
     /// Bytes of all pieces.
     pub(crate) length: u64,
-    /// The pieces in their order. It ends early where the client has disconnected.
+    /// The pieces in their order. It ends early where the client has disconnected, or is too slow.
     pub(crate) pieces: Receiver<Vec<u8>>,
+    /// Set before it ends because the client is too slow.
+    pub(crate) is_slow: Arc<AtomicBool>,
     /// The HTTP thread that sends the next piece when it is told that one was taken.
     pub(crate) worker: WorkerHandle,
     pub(crate) connection: ConnectionId,
@@ -98,13 +101,12 @@ impl UploadDirectory {
         Ok(reserved)
     }
 
-    /// Takes a whole body into a file.
-    pub(super) fn receive(
-        &self,
+    /// Takes a whole body into a file with room for it.
+    pub(super) fn receive<'a>(
+        mut uploaded: UploadedFile<'a>,
         body: &BodyPieces,
         ingest: &IngestState,
-    ) -> Result<UploadedFile<'_>, Problem> {
-        let mut uploaded = self.reserve(body.length)?;
+    ) -> Result<UploadedFile<'a>, Problem> {
         let mut done = 0;
         while done < body.length {
             let piece = match body.pieces.recv_timeout(LOOK) {
@@ -113,9 +115,12 @@ impl UploadDirectory {
                     ingest.check()?;
                     continue;
                 }
+                Err(RecvTimeoutError::Disconnected) if body.is_slow.load(Ordering::Relaxed) => {
+                    return Err(Problem::too_slow());
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     let message = "the client has disconnected before the end of its file";
-                    return Err(Problem::new(408, "request-timeout", message, "send all of it"));
+                    return Err(Problem::new(408, "disconnected", message, "send all of it"));
                 }
             };
             ingest.check()?;

@@ -17,6 +17,7 @@ use device::sockets::ConnectionId;
 use engine::SessionId;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// One client connection of an HTTP thread.
@@ -130,6 +131,8 @@ pub(super) enum BodyTarget {
         sender: Sender<Vec<u8>>,
         /// Whether it has not taken the last piece yet.
         taking: bool,
+        /// Set where the pieces end because the client is too slow.
+        is_slow: Arc<AtomicBool>,
     },
 }
 

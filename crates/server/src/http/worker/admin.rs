@@ -11,6 +11,8 @@ use crate::messages::Caller;
 use crossbeam_channel::bounded;
 use device::sockets::ConnectionId;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 impl Worker {
@@ -43,12 +45,14 @@ impl Worker {
                 // One piece is on its way at a time.
                 let (sender, pieces) = bounded(1);
                 let (length, worker) = (request.body.length, self.api.worker(self.number));
-                let body = BodyPieces { length, pieces, worker, connection: id };
+                let is_slow = Arc::new(AtomicBool::new(false));
+                let told = Arc::clone(&is_slow);
+                let body = BodyPieces { length, pieces, is_slow: told, worker, connection: id };
                 if let Err(why) = self.api.start(call, Some(body), self.caller(id)) {
                     exchange.keep_alive = false;
                     return self.send_response(id, exchange, why.into_response());
                 }
-                BodyTarget::Pieces { sender, taking: false }
+                BodyTarget::Pieces { sender, taking: false, is_slow }
             }
         };
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -155,6 +159,16 @@ impl Worker {
         body.left -= count as u64;
         if body.left == 0 {
             self.body_taken_whole(id);
+        }
+    }
+
+    /// Tells the operation that takes a body why the rest of it does not come.
+    pub(super) fn tell_slow(&self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get(&id)
+            && let ConnectionState::ReceivingBody(_, _, body) = &connection.state
+            && let BodyTarget::Pieces { is_slow, .. } = &body.target
+        {
+            is_slow.store(true, Ordering::Relaxed);
         }
     }
 
