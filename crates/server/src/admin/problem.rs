@@ -144,15 +144,15 @@ impl From<wire::Failure> for Problem {
         {
             failure.hint = Some("/api/v1/disks/{disk}/titles lists them".to_owned());
         }
+        if failure.code == "not-written" {
+            failure.hint = Some("ingest a title into the disk first, then calibrate it".to_owned());
+        }
         let status = match failure.code.as_str() {
             "no-title" | "no-session" => 404,
             "exists" | "being-recorded" | "being-written" => 409,
             "bad-name" => 400,
             "refused" | "mismatch" | "not-written" | "not-reloaded" | "not-restarted" => 422,
             "full" | "too-many-pieces" | "catalogue-full" | "too-much" => 507,
-        if failure.code == "not-written" {
-            failure.hint = Some("ingest a title into the disk first, then calibrate it".to_owned());
-        }
             "cancelled" | "stopped" => 503,
             _ => 500,
         };

@@ -180,11 +180,6 @@ fn not_kept(error: &io::Error) -> Problem {
     Problem::new(507, "no-room", message, &hint)
 }
 
-/// The most uploads at the same time.
-const MOST_FILES: usize = 4;
-/// Time between two looks at whether an ingest was cancelled.
-const LOOK: Duration = Duration::from_millis(250);
-/// The ending of the files' names.
 /// Options of `ingest`, as its failures name them, and what they are in an address.
 const PARAMETERS: [(&str, &str); 5] = [
     ("--as file", "?as=file"),
@@ -193,4 +188,9 @@ const PARAMETERS: [(&str, &str); 5] = [
     ("--allow-damaged", "?allow-damaged=true"),
     ("--thumbnails", "?thumbnails="),
 ];
+/// The most uploads at the same time.
+const MOST_FILES: usize = 4;
+/// Time between two looks at whether an ingest was cancelled.
+const LOOK: Duration = Duration::from_millis(250);
+/// The ending of the files' names.
 const ENDING: &str = "upload";

@@ -117,11 +117,11 @@ impl Worker {
                 let hint = "send it with Content-Type: application/json";
                 Err(Problem::new(415, "not-json", message, hint))
             }
+            RequestBody::Json(_) if body.is_encoded => Err(encoded("send the JSON as it is")),
             RequestBody::Json(_) if body.length > LONGEST_JSON => {
                 let message = "the body is longer than 16 KiB";
                 let hint = "/api/v1/openapi.json has what this operation takes";
                 Err(Problem::new(413, "too-large", message, hint))
-            RequestBody::Json(_) if body.is_encoded => Err(encoded("send the JSON as it is")),
             }
             RequestBody::Json(_) => Ok(()),
             // RFC 9110, 14.5: a part must not be taken for the whole.
@@ -235,10 +235,6 @@ impl Worker {
     }
 }
 
-/// The longest JSON body in bytes; a name and a few numbers.
-const LONGEST_JSON: u64 = 16 * 1024;
-/// Tells a client that asks first (`Expect`) to send its body.
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 /// Refuses a change under a condition: resources of the API have no entity tags and no dates.
 fn check_conditions(request: &HttpRequest) -> Result<(), Problem> {
     let is_read = matches!(request.method, Method::Get | Method::Head);
@@ -255,3 +251,7 @@ fn encoded(hint: &str) -> Problem {
     Problem::new(415, "encoded", message, hint)
 }
 
+/// The longest JSON body in bytes; a name and a few numbers.
+const LONGEST_JSON: u64 = 16 * 1024;
+/// Tells a client that asks first (`Expect`) to send its body.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
