@@ -33,10 +33,12 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
         all_types.add(name, types);
     }
     complaints.extend(all_types.complaints(MOST_TYPES_OF_ONE_NAME));
-    let page = std::fs::read_to_string(root.join(PROBLEM_PAGE)).unwrap_or_default();
+    let [problems, errors] = [PROBLEM_PAGE, ERROR_PAGE]
+        .map(|page| std::fs::read_to_string(root.join(page)).unwrap_or_default());
     let server = crates.get("crates/server").into_iter().flatten();
     let server: Vec<&str> = server.map(|(_, text)| text.as_str()).collect();
-    complaints.extend(undocumented_problems(&server, &page));
+    complaints.extend(undocumented_words(&server, &PROBLEMS, (PROBLEM_PAGE, &problems)));
+    complaints.extend(undocumented_words(&server, &ERRORS, (ERROR_PAGE, &errors)));
     let [log, webhooks] =
         EVENT_PAGES.map(|page| std::fs::read_to_string(root.join(page)).unwrap_or_default());
     complaints.extend(undocumented_events(&server, &(log + &webhooks)));
@@ -117,18 +119,46 @@ fn unlisted_pages(names: &[String], list: &str) -> Vec<String> {
 /// The page with a table of the problems of the admin API.
 const PROBLEM_PAGE: &str = "docs/reference/admin.md";
 
-/// Problems that the server answers with, and that no row of their status names.
-fn undocumented_problems(files: &[&str], page: &str) -> Vec<String> {
+/// The page with a table of the errors of all other addresses.
+const ERROR_PAGE: &str = "docs/reference/http.md";
+/// How problems are made, and their status where it is no argument.
+const PROBLEMS: [(&str, Option<&str>); 1] = [("Problem::new(", None)];
+/// How other errors are made.
+const ERRORS: [(&str, Option<&str>); 6] = [
+    (" rejection(", None),
+    ("Response::error(", None),
+    ("Self::error(", None),
+    ("::retry_later(", None),
+    ("::of_any_address(", None),
+    ("Response::unavailable(", Some("503")),
+];
+
+/// Errors that the server answers with, and that no row of their status names.
+fn undocumented_words(
+    files: &[&str],
+    makers: &[(&str, Option<&str>)],
+    (name, page): (&str, &str),
+) -> Vec<String> {
     let rows: Vec<(&str, &str)> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "))
         .filter(|(statuses, _)| statuses.starts_with(|c: char| c.is_ascii_digit()))
         .collect();
     let mut missing = Vec::new();
-    for call in files.iter().flat_map(|text| text.split("Problem::new(").skip(1)) {
+    let calls = files.iter().flat_map(|text| {
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        makers
+            .iter()
+            .flat_map(|(maker, status)| code.split(maker).skip(1).map(|call| (call, *status)))
+    });
+    for (call, known) in calls {
         // The arguments are a status and a word, where both are literals.
-        let mut arguments = call.splitn(3, ',').map(str::trim);
-        let (Some(status), Some(word)) = (arguments.next(), arguments.next()) else { continue };
+        let mut arguments =
+            call.splitn(3, ',').map(|argument| argument.trim().trim_end_matches(')'));
+        let Some(status) = known.or_else(|| arguments.next()) else { continue };
+        let Some(word) = arguments.next().filter(|_| status.parse::<u16>().is_ok()) else {
+            continue;
+        };
         let Some(word) = word.strip_prefix('"').and_then(|word| word.strip_suffix('"')) else {
             continue;
         };
@@ -137,7 +167,7 @@ fn undocumented_problems(files: &[&str], page: &str) -> Vec<String> {
             statuses.split(", ").any(|one| one == status) && what.contains(&names)
         };
         if !rows.iter().any(is_there) {
-            missing.push(format!("{PROBLEM_PAGE}: name {names} in the row of {status}"));
+            missing.push(format!("{name}: name {names} in the row of {status}"));
         }
     }
     missing
@@ -233,8 +263,15 @@ mod tests {
             413,
             "too-large",
         ) Problem::new(status, code, x) Problem::new(400, "too-large", x)"#;
-        let found = undocumented_problems(&[source], page);
-        assert_eq!(found, [format!("{PROBLEM_PAGE}: name `too-large` in the row of 400")]);
+        let found = undocumented_words(&[source], &PROBLEMS, ("p.md", page));
+        assert_eq!(found, ["p.md: name `too-large` in the row of 400"]);
+        let source = r#"Response::unavailable("busy", x) Response::error(400, "bad-body", x)
+            const A: B = rejection(400, "malformed", "x"); fn rejection(status: u16, code: C)"#;
+        let mut found = undocumented_words(&[source], &ERRORS, ("p.md", page));
+        found.sort_unstable();
+        let [malformed, busy] = [("malformed", 400), ("busy", 503)]
+            .map(|(word, status)| format!("p.md: name `{word}` in the row of {status}"));
+        assert_eq!(found, [busy, malformed]);
     }
 
     #[test]

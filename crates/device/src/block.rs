@@ -150,6 +150,14 @@ pub enum DeviceError {
         /// The user, as far as it is known, and the remedy.
         by: Reason,
     },
+    /// Too little was ever written to it for measuring its reads.
+    #[error("{}: {reason}", path.display())]
+    NotWritten {
+        /// The path.
+        path: PathBuf,
+        /// The reason and the remedy.
+        reason: Reason,
+    },
     /// The path is not usable as a device.
     #[error("{}: {reason}", path.display())]
     Unusable {
@@ -177,7 +185,9 @@ impl Hinted for DeviceError {
             }
             Self::Open { hint, .. } => hint.clone(),
             Self::Occupied { .. } => Some("release it first, or name another".to_owned()),
-            Self::InUse { by: reason, .. } | Self::Unusable { reason, .. } => reason.hint.clone(),
+            Self::InUse { by: reason, .. }
+            | Self::NotWritten { reason, .. }
+            | Self::Unusable { reason, .. } => reason.hint.clone(),
         }
     }
 }

@@ -352,6 +352,16 @@ pub enum RetryAfter {
     Never,
 }
 
+impl Refusal {
+    /// The word in JSON for when the request would be accepted.
+    pub fn retry_word(&self) -> &'static str {
+        match self.retry {
+            RetryAfter::Never if self.waiting_helps => "wait",
+            retry => retry.word(),
+        }
+    }
+}
+
 impl RetryAfter {
     /// The time, where one is known.
     pub fn after(self) -> Option<Duration> {
@@ -361,7 +371,7 @@ impl RetryAfter {
         }
     }
 
-    /// The word for this in JSON.
+    /// The word for this in JSON, for a viewer who cannot wait.
     pub fn word(self) -> &'static str {
         match self {
             Self::Exact(_) => "exact",

@@ -393,7 +393,7 @@ impl Engine {
         state.unsent.push_back(read);
         state.advance(end - next.offset);
         self.streams.actions.push(Action::Deliver { request, read, bytes });
-        self.streams.note_delivered(now, id, piece, whole, read);
+        self.streams.note_delivered(now, id, (piece, end, whole), read);
         true
     }
 

@@ -63,6 +63,7 @@ pub use headroom::Headroom;
 pub use scheduler::Lead;
 pub use status::{
     Counters, DiskStatus, PlayProgress, RefusalCounts, SessionStatus, SlotWork, Status,
+    TrackProgress,
 };
 
 /// The engine. One owner drives it, in one thread.

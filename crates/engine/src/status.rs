@@ -218,12 +218,25 @@ pub struct SessionStatus {
 
 /// Where the viewer of a session is, in the time of what is played: from the start of the part of
 /// the title that was asked for, at the speed that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayProgress {
-    /// The time that a player is at which has never paused, but not more than was delivered.
-    pub position: Duration,
-    /// The time up to which all tracks were delivered, by whole segments.
+    /// The time that a player is at which has never paused, and never waited for bytes.
+    pub clock: Duration,
+    /// The tracks that the player has asked for; all that are reserved, before it has asked. Not
+    /// empty.
+    pub tracks: Vec<TrackProgress>,
+}
+
+/// How much of a track its player was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackProgress {
+    /// The track.
+    pub track: TrackNumber,
+    /// The time up to which it was delivered, by whole pieces: not before the time of the last
+    /// whole segment by more than a piece has.
     pub delivered_until: Duration,
+    /// The end of the last byte that was delivered; zero before the first.
+    pub delivered_to: u64,
 }
 
 impl DiskStatus {
@@ -261,9 +274,15 @@ impl Engine {
 
     fn progress_of(&self, session: &Session, now: Moment) -> Option<PlayProgress> {
         let streams = || session.streams.iter().map(|stream| &self.streams[stream]);
-        let delivered_until = streams().map(Stream::delivered_until).min()?;
         let clock = streams().map(|stream| stream.clock().media_time(now)).min()?;
-        Some(PlayProgress { position: clock.min(delivered_until), delivered_until })
+        let is_begun = streams().any(Stream::is_asked_for);
+        let tracks = streams().filter(|stream| stream.is_asked_for() == is_begun);
+        let tracks = tracks.map(|stream| TrackProgress {
+            track: stream.track,
+            delivered_until: stream.delivered_until(),
+            delivered_to: stream.delivered_to(),
+        });
+        Some(PlayProgress { clock, tracks: tracks.collect() })
     }
 
     /// Sessions, counters and disks at this moment.

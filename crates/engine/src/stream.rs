@@ -77,6 +77,8 @@ pub(super) struct Stream {
     pub(super) end: u32,
     /// The piece in which the player's next byte is expected.
     pub(super) position: u32,
+    /// The end of the last byte that the player was given.
+    delivered_to: u64,
     /// The pieces in which the first request may begin.
     start: RangeInclusive<u32>,
     /// The ends of the latest requests, oldest first; a contiguous request continues at one.
@@ -144,6 +146,7 @@ impl Stream {
             moved: None,
             end,
             position: first,
+            delivered_to: 0,
             start,
             ends: VecDeque::new(),
             opens: Some(timing.deadline(timing.from_ms)),
@@ -242,7 +245,17 @@ impl Stream {
         if self.ends.is_empty() { self.position.max(last) } else { self.position }
     }
 
-    /// The media time up to which the track has been delivered, by whole segments.
+    /// Whether the player has asked for bytes of the track.
+    pub(super) fn is_asked_for(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// The end of the last byte of the track that the player was given.
+    pub(super) fn delivered_to(&self) -> u64 {
+        self.delivered_to
+    }
+
+    /// The media time up to which the track has been delivered, by whole pieces.
     pub(super) fn delivered_until(&self) -> Duration {
         if self.position >= self.end {
             return self.layout.duration;
@@ -476,9 +489,10 @@ impl Stream {
         self.holds.get_mut(at)
     }
 
-    /// The player has taken `piece`, to its end or not.
-    pub(super) fn delivered(&mut self, piece: u32, whole: bool) {
+    /// The player has taken `piece` up to byte `end` of the track, which is its end or not.
+    pub(super) fn delivered(&mut self, piece: u32, end: u64, whole: bool) {
         // Two responses in parallel are delivered out of order; the position does not go back.
+        self.delivered_to = self.delivered_to.max(end);
         self.position = self.position.max(if whole { piece + 1 } else { piece });
     }
 

@@ -54,7 +54,10 @@
 use crate::access::Permit;
 use crate::layout::{CopyLocation, DeliveryFormat, layouts, recording_layout};
 use crate::playback_params::PlaybackParams;
-use engine::{LARGEST_PIECE, Layout, Lead, SMALLEST_PIECE, TitleKey, TrackLayout, floor_power};
+use engine::{
+    LARGEST_PIECE, Layout, Lead, PlayProgress, SMALLEST_PIECE, TitleKey, TrackLayout,
+    TrackProgress, floor_power,
+};
 use media::{Body, ExcerptError, FilledPart, Packaging, Slice};
 use ring::digest;
 use std::collections::{BTreeMap, BTreeSet};
@@ -458,6 +461,40 @@ impl Presentation {
         }
     }
 
+    /// Where a viewer is in what it plays, and up to where it was given all of it, by whole
+    /// segments. Of pictures and of sound, the track counts that is furthest: a viewer who changes
+    /// the language goes on with another one.
+    pub(crate) fn position(
+        &self,
+        format: DeliveryFormat,
+        progress: &PlayProgress,
+    ) -> (Duration, Duration) {
+        let spans = self.spans(format);
+        let kind = |track: &TrackProgress| {
+            let stored = usize::from(self.packaging.stored_track(track.track));
+            self.packaging.index().tracks.get(stored).map(|track| track.description.kind)
+        };
+        let until = |track: &TrackProgress| {
+            let count = self.packaging.segment_count(track.track);
+            let end = |number| self.packaging.segment_end(track.track, number);
+            let is_delivered = |number: &u32| {
+                end(*number).is_some_and(|(bytes, _)| {
+                    engine_range(&spans, track.track, bytes).end <= track.delivered_to
+                })
+            };
+            let whole = first_without(count, is_delivered).checked_sub(1).and_then(end);
+            let ms = whole.map_or(0, |(_, time)| u32::try_from(time.as_millis()).unwrap_or(0));
+            track.delivered_until.max(Duration::from_millis(self.params.due(ms).into()))
+        };
+        let mut furthest = BTreeMap::new();
+        for track in &progress.tracks {
+            let of_kind: &mut Duration = furthest.entry(kind(track)).or_default();
+            *of_kind = until(track).max(*of_kind);
+        }
+        let until = furthest.into_values().min().unwrap_or_default();
+        (progress.clock.min(until), until)
+    }
+
     /// Where the stored bytes of a response in this format are among the engine's bytes.
     pub(crate) fn spans(&self, format: DeliveryFormat) -> Arc<Spans> {
         Arc::clone(match format {
@@ -552,6 +589,16 @@ fn part_file(
     let mut spans = Spans::new();
     append(&mut copies, &mut spans, tracks.map(part).collect());
     (copies.into_iter().map(Arc::new).collect(), spans)
+}
+
+/// The first of so many numbers for which something is not so; it is so for all before it.
+fn first_without(count: u32, is_so: impl Fn(&u32) -> bool) -> u32 {
+    let (mut from, mut to) = (0, count);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        if is_so(&middle) { from = middle + 1 } else { to = middle }
+    }
+    from
 }
 
 /// The engine's bytes of a range of stored bytes that lies within one span of a track.

@@ -20,6 +20,7 @@ use engine::{self, RefusalCause, Resource, SessionSummary};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde_json::json;
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
@@ -340,8 +341,19 @@ impl Shared {
     }
 
     /// Tells an event of this name in the log and to the webhook. `fields` makes its object.
+    /// Beside the path of a store it has the uuid, by which the API knows its disk.
     pub(crate) fn tell(&self, event: &str, fields: impl Fn() -> serde_json::Value) {
-        self.webhook.tell(event, &fields);
+        let fields = || {
+            let mut fields = fields();
+            let is_it =
+                |path: &Path| fields["store"].as_str().is_some_and(|it| path == Path::new(it));
+            let found = self.content.stores.iter().find(|opened| is_it(&opened.path));
+            if let Some(opened) = found {
+                fields["uuid"] = opened.store.identity().to_string().into();
+            }
+            fields
+        };
+        self.webhook.tell(event, fields);
         self.log.line(|| {
             let mut line = fields();
             line["event"] = event.into();

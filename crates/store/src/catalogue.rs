@@ -131,7 +131,7 @@ impl Catalogue {
     /// The titles of a selection in the order of their names. Looks at no other title, but for
     /// those that a search passes over.
     pub(crate) fn page(&self, wanted: &TitleSelection) -> TitlePage {
-        let inside = wanted.folder.as_ref().map_or(String::new(), |folder| format!("{folder}/"));
+        let inside = wanted.inside();
         let from = match &wanted.after {
             Some(after) if *after >= inside => Bound::Excluded(after.as_str()),
             _ => Bound::Included(inside.as_str()),

@@ -337,6 +337,7 @@ impl StoreError {
     /// A stable word for the kind of failure, for programs.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Device(DeviceError::NotWritten { .. }) => "not-written",
             Self::Device(_) => "device",
             Self::File { .. } => "file",
             Self::NotAStore { .. } => "not-a-store",

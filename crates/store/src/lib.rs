@@ -54,11 +54,12 @@ pub use copying::copy_title;
 pub use error::StoreError;
 pub use export::{ExportReport, export};
 pub use finding::{Finding, FindingKind};
+pub use format::record::check_name;
 pub use free::{AllocError, FreeMap};
 pub use ingest::{
-    FileOutcome, IngestOptions, IngestReport, PictureRate, RecordingEnd, RecordingEvent,
-    RecordingHost, RecordingInput, RecordingOptions, RecordingReport, SeriesOptions, SeriesReport,
-    SubtitleFile, ingest, record, record_series,
+    FileOutcome, INGEST_STAGES, IngestOptions, IngestReport, PictureRate, RecordingEnd,
+    RecordingEvent, RecordingHost, RecordingInput, RecordingOptions, RecordingReport,
+    SeriesOptions, SeriesReport, SubtitleFile, ingest, record, record_series,
 };
 pub use library_plan::{
     LibraryGoal, LibraryPlan, LibraryStep, LibraryStore, LibraryTitle, TitleLeft,

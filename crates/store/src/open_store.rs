@@ -126,6 +126,11 @@ impl StoreState {
 }
 
 impl Store {
+    /// The uuid that tells the store from all others, as in [`StoreInfo`].
+    pub fn identity(&self) -> Uuid {
+        self.identity
+    }
+
     /// The state of the store.
     pub fn info(&self) -> StoreInfo {
         let state = self.state();

@@ -79,12 +79,16 @@ impl TitleSelection {
     /// it. The next page goes on behind them.
     pub const SEARCHED: usize = 10_000;
 
+    /// What the names begin with: the folder with one `/` behind it, as which `FOLDER/` is taken,
+    /// too.
+    pub(crate) fn inside(&self) -> String {
+        let folder = self.folder.as_deref().map(|folder| folder.trim_end_matches('/'));
+        folder.map_or_else(String::new, |folder| format!("{folder}/"))
+    }
+
     /// Whether a title of this name is among them, whatever their number.
     pub fn has(&self, name: &str) -> bool {
-        let inside = |folder: &String| {
-            name.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        };
-        self.folder.as_ref().is_none_or(inside)
+        name.starts_with(&self.inside())
             && self.after.as_ref().is_none_or(|after| name > after.as_str())
             && self.searched()(name)
     }

@@ -172,7 +172,9 @@ fn measurable(
     options.read_sizes.sort_unstable();
     loop {
         match places_of(device, &options) {
-            Err(DeviceError::Unusable { .. }) if options.read_sizes.len() > 1 => {
+            Err(DeviceError::Unusable { .. } | DeviceError::NotWritten { .. })
+                if options.read_sizes.len() > 1 =>
+            {
                 // The largest size needs the largest written piece; smaller ones may still fit.
                 options.read_sizes.pop();
             }
@@ -186,14 +188,12 @@ fn places_of(
     options: &CalibrateOptions,
 ) -> Result<ReadableArea, DeviceError> {
     let geometry = device.geometry();
-    let unusable = |reason| {
-        let path = match geometry.kind {
-            DeviceKind::Memory => "(memory)",
-            DeviceKind::File => "the file",
-            DeviceKind::Block => "the device",
-        };
-        Err(DeviceError::unusable(path, reason))
+    let path = match geometry.kind {
+        DeviceKind::Memory => "(memory)",
+        DeviceKind::File => "the file",
+        DeviceKind::Block => "the device",
     };
+    let unusable = |reason| Err(DeviceError::unusable(path, reason));
     let Some(largest) = options.read_sizes.iter().max().filter(|_| !options.slot.is_zero()) else {
         return unusable(Reason::from("calibrating needs a slot and at least one read size"));
     };
@@ -212,7 +212,8 @@ fn places_of(
                 "nothing was ever written there in a piece of {largest}, so reading it would not \
                  reach the disk"
             );
-            unusable(Reason::new(message, "write to it first (into a store with `tenuto ingest`)"))
+            let hint = "write to it first (into a store with `tenuto ingest`)";
+            Err(DeviceError::NotWritten { path: path.into(), reason: Reason::new(message, hint) })
         },
         Ok,
     )

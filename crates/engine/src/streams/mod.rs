@@ -287,13 +287,13 @@ impl Streams {
         self.streams[&id].note_cancelled(bytes.start, bytes.end);
     }
 
-    /// A piece was handed over to the player, to its end or not.
+    /// A piece was handed over to the player up to byte `end` of the track, which is its end or
+    /// not.
     pub(super) fn note_delivered(
         &mut self,
         now: Moment,
         id: StreamId,
-        piece: u32,
-        whole: bool,
+        (piece, end, whole): (u32, u64, bool),
         read: ReadId,
     ) {
         let stream = &self.streams[&id];
@@ -304,7 +304,7 @@ impl Streams {
         }
         let stream = &mut self.streams[&id];
         stream.last_activity = now;
-        stream.delivered(piece, whole);
+        stream.delivered(piece, end, whole);
         if whole {
             // Its read may have ended in this call, with this request served before the stream.
             self.record_arrival(now, id, piece);

@@ -8,7 +8,8 @@ fn progress(fixture: &Fixture, session: SessionId) -> Option<(u128, u128)> {
     assert_eq!(status.duration, Duration::from_secs(20));
     assert_eq!(status.tracks, [0]);
     let progress = status.progress?;
-    Some((progress.position.as_millis(), progress.delivered_until.as_millis()))
+    let until = progress.tracks.iter().map(|track| track.delivered_until).min().unwrap();
+    Some((progress.clock.min(until).as_millis(), until.as_millis()))
 }
 
 #[test]

@@ -546,6 +546,15 @@ impl Packaging {
         self.segment_starts(track).skip(1).map(|(start, _)| start)
     }
 
+    /// The bytes of a track's data that a segment ends with, and the time at which it ends; `None`
+    /// if there is no such segment.
+    pub fn segment_end(&self, track: u16, number: u32) -> Option<(Range<u64>, Duration)> {
+        let (segments, number) = (&self.track(track)?.segments, usize::try_from(number).ok()?);
+        let ldus = &self.index.tracks[usize::from(track)].ldus;
+        let bytes = segments::data(ldus, segments.parts(number)?.last()?.ldus.clone());
+        Some((bytes, segments.time(number).end.since_start()))
+    }
+
     // First byte and time of each segment of a track.
     fn segment_starts(&self, track: u16) -> impl Iterator<Item = (u64, MediaTime)> + '_ {
         self.track(track).into_iter().flat_map(move |packaged| {

@@ -6,7 +6,7 @@ use super::{AdminApi, json};
 use crate::http::{Response, not_admitted, open_failed, request_failed};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
-use crate::messages::{ChannelError, NewChannel, WorkerMessage};
+use crate::messages::{AdmissionError, ChannelError, NewChannel, WorkerMessage};
 use crate::wire;
 use crossbeam_channel::bounded;
 use media::ConstantRate;
@@ -57,6 +57,9 @@ impl AdminApi {
         let verdict = verdict.recv().map_err(|_| Problem::busy("this server is stopping"))?;
         let session = verdict.map_err(|why| match why {
             ChannelError::TooMany => Problem::busy("as many titles are sent as can be at a time"),
+            ChannelError::NotAdmitted(AdmissionError::Refused(refusal)) => {
+                Problem::refused(&refusal)
+            }
             ChannelError::NotAdmitted(why) => Problem::of_player(&not_admitted(&name, why)),
             ChannelError::NotServed(why) => Problem::of_player(&request_failed(&why)),
         })?;

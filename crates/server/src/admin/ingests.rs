@@ -177,5 +177,5 @@ impl IngestState {
 
 /// The stage before the stages of an ingest.
 fn receiving(total: Option<u64>) -> wire::Progress {
-    wire::Progress { stage: "receiving".to_owned(), done: 0, total, event: None }
+    wire::Progress { stage: wire::RECEIVING.to_owned(), done: 0, total, event: None }
 }

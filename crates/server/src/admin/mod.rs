@@ -85,15 +85,19 @@ impl AdminApi {
         Ok(Self { shared, core, stores, workers, uploads, config, ingests, closed, counting, jobs })
     }
 
-    /// Whether a body of this length may follow, for an operation that takes a file.
-    pub(crate) fn check_upload(&self, call: &ApiCall, length: u64) -> Result<(), Problem> {
+    /// Whether a body of this length may follow, for an operation that takes a file. `None`: the
+    /// request states no length.
+    pub(crate) fn check_upload(&self, call: &ApiCall, length: Option<u64>) -> Result<(), Problem> {
         if self.uploads.is_none() {
             let message = "this server takes no uploads";
             return Err(Problem::new(403, "uploads-disabled", message, "start it with --uploads"));
         }
-        if length == 0 {
+        let Some(length) = length else {
             let hint = "send the file as the body, with its length in Content-Length";
             return Err(Problem::new(411, "length-required", "the request has no body", hint));
+        };
+        if length == 0 {
+            return Err(Problem::new(422, "empty", "the file is empty", "send a file with bytes"));
         }
         let free = self.room_for(call)?;
         if length > free {
@@ -105,6 +109,7 @@ impl AdminApi {
 
     /// Free bytes of the disk of an ingest; a problem where there is a title of its name.
     fn room_for(&self, call: &ApiCall) -> Result<u64, Problem> {
+        store::check_name(call.name(1))?;
         let store = self.store(call.name(0))?;
         store.writes().check(WriteKind::Ingest)?;
         let store = store.store();
@@ -264,7 +269,8 @@ impl AdminApi {
     }
 
     /// Takes a file piece by piece, and ingests it when all of it is there. The webhook is told of
-    /// a failure, because the client may have gone meanwhile.
+    /// the failure of an ingest that has begun, because the client may have gone meanwhile; not of
+    /// a request that is refused before.
     fn upload(&self, call: &ApiCall, body: Option<BodyPieces>) -> Result<Response, Problem> {
         let (Some(uploads), Some(body)) = (&self.uploads, body) else {
             unreachable!("checked before the body")
@@ -272,8 +278,9 @@ impl AdminApi {
         let store = self.store(call.name(0))?;
         let writes = vec![store.writes().begin(WriteKind::Ingest, call.name(1))?];
         let _working = Arc::clone(&self.shared.work);
+        let file = uploads.reserve(body.length)?;
         let ingest = self.ingests.begin(call.name(0), call.name(1), None, Some(body.length));
-        let file = uploads.receive(&body, ingest.state());
+        let file = UploadDirectory::receive(file, &body, ingest.state());
         let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()))?;
         self.ingest(call, store, &file, (ingest.state(), writes))
     }
@@ -313,7 +320,8 @@ impl AdminApi {
     ) -> Result<Response, Problem> {
         let request = call.ingest(file.path())?;
         let (cancel, mut progress) = (state.cancel_flag(), |now| state.set(now));
-        let reply = store.execute_begun(&request, writes, cancel, &mut progress)?;
+        let reply = store.execute_begun(&request, writes, cancel, &mut progress);
+        let reply = reply.inspect_err(|why| store.tell_not_ingested(call.name(1), why))?;
         let Reply::Ingest(mut report) = reply else {
             unreachable!("each request has one kind of reply")
         };

@@ -1,8 +1,9 @@
 //! The OpenAPI 3.1 document of the admin API, from the table of operations and the types of its
 //! bodies.
 
-use super::operations::{OPERATIONS, Operation, QueryParameter, RequestBody};
-use super::problem::{CONTENT_TYPE, ProblemDetails};
+use super::operations::{ApiAction, OPERATIONS, Operation, QueryParameter, RequestBody};
+use super::problem::ProblemDetails;
+use crate::http::PROBLEM_TYPE;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -18,6 +19,11 @@ pub(super) fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schem
 /// The schema of a whole number from `LEAST` to `MOST`.
 pub(super) fn within<const LEAST: u64, const MOST: u64>(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "integer", "minimum": LEAST, "maximum": MOST })
+}
+
+/// The schema of any object.
+pub(super) fn any_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object" })
 }
 
 /// The document.
@@ -40,16 +46,28 @@ pub fn document() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
             "description": "Sizes are bytes, rates bits per second, times seconds with fractions, \
-                            moments Unix seconds. Errors are problem details (RFC 9457).",
+                            moments Unix seconds. Errors are problem details (RFC 9457). A method that \
+                            an address does not have is answered with 405, and `Allow` names those \
+                            that it has.",
         },
+        "servers": [{
+            "url": "/",
+            "description": "The server that this document comes from",
+        }],
         "paths": paths,
         "components": {
             "schemas": generator.take_definitions(true),
             "responses": {
-                "Problem": {
-                    "description": "Why it was not done, and what to do",
-                    "content": { CONTENT_TYPE: { "schema": problem } },
-                },
+                "Problem": problem_with(&problem, &json!({})),
+                "NotPermitted": problem_with(&problem, &json!({
+                    "WWW-Authenticate": of_string("With tokens: what the token lacks (RFC 6750)"),
+                })),
+                "TryLater": problem_with(&problem, &json!({
+                    "Retry-After": {
+                        "description": "Seconds after which it may be done, where a time is known",
+                        "schema": { "type": "integer", "minimum": 1 },
+                    },
+                })),
             },
             "securitySchemes": {
                 "operator": {
@@ -64,20 +82,48 @@ pub fn document() -> Value {
     })
 }
 
+fn problem_with(schema: &Schema, fields: &Value) -> Value {
+    let mut response = json!({
+        "description": "Why it was not done, and what to do",
+        "content": { PROBLEM_TYPE: { "schema": schema } },
+    });
+    if fields.as_object().is_some_and(|fields| !fields.is_empty()) {
+        response["headers"] = fields.clone();
+    }
+    response
+}
+
+fn of_string(description: &str) -> Value {
+    json!({ "description": description, "schema": { "type": "string" } })
+}
+
 fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     let mut responses = Map::new();
     let mut success = json!({ "description": "Done" });
     if let Some(schema) = operation.response {
         success["content"] = json!({ "application/json": { "schema": schema(generator) } });
     }
+    if operation.action == ApiAction::Events {
+        success["content"] = json!({ "text/event-stream": { "schema": { "type": "string" } } });
+    }
     if operation.status == 201 {
-        success["headers"] =
-            json!({ "Location": { "description": "The title", "schema": { "type": "string" } } });
+        let what = "The address of the title or session in this API";
+        success["headers"] = json!({ "Location": of_string(what) });
     }
     responses.insert(operation.status.to_string(), success);
     let of_all: &[u16] = if operation.is_public() { &[] } else { OF_ALL };
-    for status in operation.errors.iter().chain(of_all) {
-        let problem = json!({ "$ref": "#/components/responses/Problem" });
+    let of_bodies: &[u16] = match operation.body {
+        RequestBody::None => &[],
+        RequestBody::Json(_) | RequestBody::File => OF_BODIES,
+    };
+    let of_changes: &[u16] = if operation.is_change() { &[412] } else { &[] };
+    for status in [operation.errors, of_all, of_bodies, of_changes].into_iter().flatten() {
+        let kind = match status {
+            401 | 403 => "NotPermitted",
+            429 | 503 => "TryLater",
+            _ => "Problem",
+        };
+        let problem = json!({ "$ref": format!("#/components/responses/{kind}") });
         responses.insert(status.to_string(), problem);
     }
     responses.sort_keys();
@@ -95,7 +141,8 @@ fn described(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
             value["requestBody"] = json!({ "required": true, "content": content });
         }
         RequestBody::File => {
-            let content = json!({ "application/octet-stream": {} });
+            let schema = json!({ "type": "string", "format": "binary" });
+            let content = json!({ "application/octet-stream": { "schema": schema } });
             value["requestBody"] = json!({ "required": true, "content": content });
         }
     }
@@ -129,6 +176,9 @@ fn parameters(operation: &Operation, generator: &mut SchemaGenerator) -> Vec<Val
     in_path.chain(in_query).collect()
 }
 
-/// The errors of every operation that needs a token: 401, 403, a server that is busy or ends, and
-/// a store that cannot be read or written.
-const OF_ALL: &[u16] = &[400, 401, 403, 500, 503];
+/// The errors of every operation that needs a token: 401, 403, a client with too many connections,
+/// a server that is busy or ends, and a store that cannot be read or written.
+const OF_ALL: &[u16] = &[400, 401, 403, 429, 500, 503];
+/// The errors of every body: it comes too slowly, its length is not stated, it is too long, or of
+/// another type.
+const OF_BODIES: &[u16] = &[408, 411, 413, 415];

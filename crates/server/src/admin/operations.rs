@@ -1,6 +1,6 @@
 //! The table of operations: it routes requests, and the OpenAPI document is made from it.
 
-use super::openapi::{SchemaOf, schema_of, within};
+use super::openapi::{SchemaOf, any_object, schema_of, within};
 use super::problem::Problem;
 use crate::control::Request;
 use crate::http::{HttpRequest, Method};
@@ -167,7 +167,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         query: &[],
         body: RequestBody::None,
         status: 200,
-        response: Some(schema_of::<serde_json::Value>),
+        response: Some(any_object),
         errors: &[],
     },
     Operation {
@@ -193,7 +193,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<SentTitle>),
         status: 201,
         response: Some(schema_of::<wire::StartedSession>),
-        errors: &[400, 403, 404, 413, 415, 422],
+        errors: &[400, 403, 404, 422],
     },
     Operation {
         method: Method::Get,
@@ -318,7 +318,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<CalibrationTime>),
         status: 200,
         response: Some(schema_of::<wire::Calibration>),
-        errors: &[400, 404, 413, 415],
+        errors: &[400, 404, 422],
     },
     Operation {
         method: Method::Get,
@@ -416,7 +416,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<NewName>),
         status: 204,
         response: None,
-        errors: &[400, 404, 409, 413, 415],
+        errors: &[400, 404, 409],
     },
     Operation {
         method: Method::Delete,
@@ -442,7 +442,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::File,
         status: 201,
         response: Some(schema_of::<wire::UploadedTitle>),
-        errors: &[400, 404, 408, 409, 411, 413, 415, 422, 507],
+        errors: &[400, 404, 409, 422, 507],
     },
     Operation {
         method: Method::Post,
@@ -455,7 +455,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<DownloadedTitle>),
         status: 201,
         response: Some(schema_of::<wire::UploadedTitle>),
-        errors: &[400, 403, 404, 409, 413, 415, 422, 502, 507],
+        errors: &[400, 403, 404, 409, 422, 502, 507],
     },
     Operation {
         method: Method::Get,
@@ -530,7 +530,7 @@ pub(super) static OPERATIONS: &[Operation] = &[
         body: RequestBody::Json(schema_of::<StopTime>),
         status: 204,
         response: None,
-        errors: &[413, 415],
+        errors: &[],
     },
 ];
 
@@ -729,6 +729,8 @@ fn names(template: &str, path: &[String]) -> Option<Vec<String>> {
     let mut names = Vec::new();
     for (part, name) in parts.iter().zip(path) {
         match part.starts_with('{') && !name.is_empty() {
+            // Hexadecimal digits of a uuid may be capital letters (RFC 9562).
+            true if *part == "{disk}" => names.push(name.to_ascii_lowercase()),
             true => names.push(name.clone()),
             false if part == name => {}
             false => return None,
@@ -917,7 +919,7 @@ mod tests {
             ("GET /api/v1/sessions", "listSessions "),
             ("HEAD /api/v1/sessions", "listSessions "),
             ("DELETE /api/v1/sessions/17", "endSession 17"),
-            ("PUT /api/v1/disks/d/titles/a%2Fb%20%C3%A4", "uploadTitle d a/b ä"),
+            ("PUT /api/v1/disks/D/titles/A%2Fb%20%C3%A4", "uploadTitle d A/b ä"),
             ("PATCH /api/v1/disks/d/titles/..", "renameTitle d .."),
             ("DELETE /api/v1/sessions", "GET, HEAD, POST, OPTIONS"),
             ("POST /api/v1/sessions/17", "GET, HEAD, DELETE, OPTIONS"),

@@ -86,10 +86,13 @@ impl AdminApi {
                 bad(format!("there is no disk model '{}'", name.escape_debug()), NAMED)
             }),
             (None, Some(uuid)) => {
-                let known = self.store(&uuid)?.store().calibration().ok_or_else(|| {
-                    let hint = "calibrate it first: POST /api/v1/disks/{disk}/calibrate";
-                    Problem::new(409, "not-calibrated", "the disk is not calibrated", hint)
-                })?;
+                let known =
+                    self.store(&uuid.to_ascii_lowercase())?.store().calibration().ok_or_else(
+                        || {
+                            let hint = "calibrate it first: POST /api/v1/disks/{disk}/calibrate";
+                            Problem::new(409, "not-calibrated", "the disk is not calibrated", hint)
+                        },
+                    )?;
                 Ok(PlanDisk::measured(known))
             }
             (None, None) => Err(bad("no disk to plan with".to_owned(), "name a model or a disk")),

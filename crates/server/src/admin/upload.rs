@@ -19,7 +19,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use units::{Hinted, Reason};
 use uuid::Uuid;
@@ -37,8 +38,10 @@ pub(super) struct UploadDirectory {
 pub(crate) struct BodyPieces {
     /// Bytes of all pieces.
     pub(crate) length: u64,
-    /// The pieces in their order. It ends early where the client has disconnected.
+    /// The pieces in their order. It ends early where the client has disconnected, or is too slow.
     pub(crate) pieces: Receiver<Vec<u8>>,
+    /// Set before it ends because the client is too slow.
+    pub(crate) is_slow: Arc<AtomicBool>,
     /// The HTTP thread that sends the next piece when it is told that one was taken.
     pub(crate) worker: WorkerHandle,
     pub(crate) connection: ConnectionId,
@@ -98,13 +101,12 @@ impl UploadDirectory {
         Ok(reserved)
     }
 
-    /// Takes a whole body into a file.
-    pub(super) fn receive(
-        &self,
+    /// Takes a whole body into a file with room for it.
+    pub(super) fn receive<'a>(
+        mut uploaded: UploadedFile<'a>,
         body: &BodyPieces,
         ingest: &IngestState,
-    ) -> Result<UploadedFile<'_>, Problem> {
-        let mut uploaded = self.reserve(body.length)?;
+    ) -> Result<UploadedFile<'a>, Problem> {
         let mut done = 0;
         while done < body.length {
             let piece = match body.pieces.recv_timeout(LOOK) {
@@ -113,9 +115,12 @@ impl UploadDirectory {
                     ingest.check()?;
                     continue;
                 }
+                Err(RecvTimeoutError::Disconnected) if body.is_slow.load(Ordering::Relaxed) => {
+                    return Err(Problem::too_slow());
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     let message = "the client has disconnected before the end of its file";
-                    return Err(Problem::new(408, "request-timeout", message, "send all of it"));
+                    return Err(Problem::new(408, "disconnected", message, "send all of it"));
                 }
             };
             ingest.check()?;
@@ -147,10 +152,18 @@ impl UploadedFile<'_> {
         &self.path
     }
 
-    /// A failure without the name of this file, which its sender does not know.
+    /// A failure without the name of this file, which its sender does not know, and with parameters
+    /// of the API for options of the command.
     pub(super) fn unnamed(&self, failure: wire::Failure) -> wire::Failure {
-        let message = failure.message.replace(&self.path.display().to_string(), "the file");
-        wire::Failure { message, ..failure }
+        let path = self.path.display().to_string();
+        let as_asked = |text: String, file: &str| {
+            let text = text.replace(&path, file);
+            PARAMETERS
+                .iter()
+                .fold(text, |text, (option, parameter)| text.replace(option, parameter))
+        };
+        let hint = failure.hint.map(|hint| as_asked(hint, "FILE"));
+        wire::Failure { message: as_asked(failure.message, "the file"), hint, ..failure }
     }
 }
 
@@ -167,6 +180,14 @@ fn not_kept(error: &io::Error) -> Problem {
     Problem::new(507, "no-room", message, &hint)
 }
 
+/// Options of `ingest`, as its failures name them, and what they are in an address.
+const PARAMETERS: [(&str, &str); 5] = [
+    ("--as file", "?as=file"),
+    ("--program NUMBER", "?program=NUMBER"),
+    ("--program", "?program="),
+    ("--allow-damaged", "?allow-damaged=true"),
+    ("--thumbnails", "?thumbnails="),
+];
 /// The most uploads at the same time.
 const MOST_FILES: usize = 4;
 /// Time between two looks at whether an ingest was cancelled.

@@ -214,7 +214,14 @@ impl ServedStore {
         } else if let Some(failure) = &file.error {
             // The title as it would have been called.
             let stem = || file.file.file_stem().unwrap_or_default().display().to_string();
-            self.tell_not_ingested(&name.map_or_else(stem, str::to_owned), failure);
+            let title = name.map_or_else(stem, str::to_owned);
+            // The name of an upload means nothing to its sender, or to anybody later.
+            let uploads = self.config.uploads.as_ref();
+            let is_upload = uploads.is_some_and(|uploads| file.file.starts_with(uploads));
+            let path = file.file.display().to_string();
+            let message = failure.message.replace(&path, "the file");
+            let unnamed = wire::Failure { message, ..failure.clone() };
+            self.tell_not_ingested(&title, if is_upload { &unnamed } else { failure });
         }
     }
 

@@ -360,7 +360,8 @@ impl Core {
     fn session_report(&self, status: &SessionStatus) -> Option<wire::SessionReport> {
         let SessionStatus { session, disk, duration, buffered, tracks, progress, summary } = status;
         let player = &self.sessions.get(session)?.session;
-        let progress = progress.filter(|_| !player.is_fill());
+        let progress = progress.as_ref().filter(|_| !player.is_fill());
+        let at = progress.map(|progress| player.presentation.position(player.format, progress));
         let store = &self.shared.content.stores[usize::from(disk.0)].path;
         Some(wire::SessionReport {
             session: player.listed_as.unwrap_or(*session).0,
@@ -372,8 +373,8 @@ impl Core {
             priority: summary.priority.word().to_owned(),
             age: player.admitted.elapsed().as_secs_f64(),
             starts_in: player.starts_in().map(|time| time.as_secs_f64()),
-            position: progress.map(|progress| progress.position.as_secs_f64()),
-            delivered_until: progress.map(|progress| progress.delivered_until.as_secs_f64()),
+            position: at.map(|(position, _)| position.as_secs_f64()),
+            delivered_until: at.map(|(_, until)| until.as_secs_f64()),
             duration: duration.as_secs_f64(),
             rendition: rendition_of(player, tracks),
             buffered: *buffered,

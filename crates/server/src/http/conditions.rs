@@ -85,6 +85,17 @@ impl Conditions {
         if known { ConditionResult::NotModified } else { ConditionResult::Proceed }
     }
 
+    /// Whether a request that changes something is to be done only if the resource has, or has not,
+    /// bytes that these name. `is_new`: it makes a resource and replaces none, so that
+    /// `If-None-Match: *` says what is so anyway.
+    pub(crate) fn bind_change(&self, is_new: bool) -> bool {
+        let Some(fields) = &self.0 else { return false };
+        let other_than = |tags: &String| !(is_new && tags == "*");
+        fields.if_match.is_some()
+            || fields.if_unmodified_since.is_some()
+            || fields.if_none_match.as_ref().is_some_and(other_than)
+    }
+
     /// Whether a range may be sent (`If-Range`): the parts that the client has are of these bytes.
     pub(crate) fn range_holds(&self, present: Validators<'_>, now: SystemTime) -> bool {
         let condition = self.0.as_ref().and_then(|fields| fields.if_range.as_ref());

@@ -17,6 +17,7 @@ use device::sockets::ConnectionId;
 use engine::SessionId;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// One client connection of an HTTP thread.
@@ -130,6 +131,8 @@ pub(super) enum BodyTarget {
         sender: Sender<Vec<u8>>,
         /// Whether it has not taken the last piece yet.
         taking: bool,
+        /// Set where the pieces end because the client is too slow.
+        is_slow: Arc<AtomicBool>,
     },
 }
 
@@ -205,6 +208,14 @@ impl Connection {
     pub(super) fn is_answering(&self) -> bool {
         use ConnectionState::{Carrying, Lingering, Reading, ReceivingBody};
         !matches!(self.state, Reading | Carrying { .. } | ReceivingBody(..) | Lingering)
+    }
+
+    /// Whether all of a body has been received that is still being handed to its operation.
+    pub(super) fn has_whole_body(&self) -> bool {
+        match &self.state {
+            ConnectionState::ReceivingBody(_, _, body) => self.input.len() as u64 >= body.left,
+            _ => false,
+        }
     }
 
     /// Whether bytes wait for the peer to take them.

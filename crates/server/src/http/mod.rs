@@ -42,6 +42,8 @@ pub(crate) use refusals::{not_admitted, not_opened, open_failed};
 #[cfg(test)]
 pub(crate) use request::parsed;
 pub(crate) use request::{HttpRequest, Method, SignedQuestion, bearer_token, without_token};
-pub(crate) use response::{Response, refusal_message};
+pub(crate) use response::{
+    PROBLEM_TYPE, Response, refusal_message, refusal_without_wait, whole_seconds,
+};
 pub(crate) use routes::escape;
 pub(crate) use worker::{ConnectionLimits, serve};

@@ -111,6 +111,10 @@ pub(crate) struct AnnouncedBody {
     pub(crate) is_part: bool,
     /// Whether it is compressed (`Content-Encoding`).
     pub(crate) is_encoded: bool,
+    /// Whether it is a form with the file among its parts (`multipart/...`).
+    pub(crate) is_form: bool,
+    /// Whether the head states its length, which may be zero.
+    pub(crate) is_counted: bool,
 }
 
 /// Fields that are written to the log as they came.
@@ -257,6 +261,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         } else if is("content-type") {
             let kind = value.split(';').next().unwrap_or_default().trim();
             request.body.is_json = kind.eq_ignore_ascii_case("application/json");
+            request.body.is_form = kind.to_ascii_lowercase().starts_with("multipart/");
         } else if is("expect") {
             request.body.is_announced = value.eq_ignore_ascii_case("100-continue");
         } else if is("content-range") {
@@ -277,6 +282,7 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         question.target = target.to_owned();
     }
     take_target(target, &mut request)?;
+    request.body.is_counted = length.is_some();
     request.body.length = length.map_or(Some(0), whole_number).ok_or(LENGTH)?;
     // The bytes of a body that is not read would be parsed as the next request.
     if request.body.length > 0 && !request.is_for_api() {

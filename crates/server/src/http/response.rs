@@ -135,6 +135,29 @@ impl Response {
         Self::error(412, "precondition-failed", message)
     }
 
+    /// An error that is answered before it is known what is asked for: with the fields of an error
+    /// of any address, and as problem details (RFC 9457), which those of the admin API are.
+    pub(crate) fn of_any_address(
+        status: u16,
+        code: &str,
+        (message, hint): (&str, &str),
+        retry_after: Duration,
+    ) -> Self {
+        let body = json!({
+            "error": code,
+            "message": format!("{message}; {hint}"),
+            "title": status_words(status),
+            "status": status,
+            "detail": message,
+            "hint": hint,
+        });
+        let body = format!("{body}\n");
+        let mut response = Self::new(status, PROBLEM_TYPE, body);
+        response.head.add("Cache-Control", "no-store");
+        response.head.add("Retry-After", whole_seconds(retry_after));
+        response
+    }
+
     /// A response of the admin API: JSON of this content type.
     pub(crate) fn api(status: u16, content_type: &str, value: &impl serde::Serialize) -> Self {
         let mut body = serde_json::to_vec(value).unwrap_or_default();
@@ -164,7 +187,7 @@ impl Response {
             "message": refusal_message(refusal),
             "cause": refusal.cause.word(),
             "resource": refusal.resource.map(Resource::word),
-            "retry": refusal.retry.word(),
+            "retry": refusal.retry_word(),
             "retry_after_ms": millis,
             "detail": refusal.detail,
         });
@@ -205,11 +228,22 @@ impl Response {
     }
 }
 
+/// The content type of problem details (RFC 9457).
+pub(crate) const PROBLEM_TYPE: &str = "application/problem+json";
 /// All methods of this server.
 pub(super) const METHODS: &str = "GET, HEAD, OPTIONS, DELETE, POST, PATCH, PUT";
 
-/// A refusal in a sentence: why, and what to do.
+/// A refusal of a viewer in a sentence: why, and what to do.
 pub(crate) fn refusal_message(refusal: &Refusal) -> String {
+    let message = refusal_without_wait(refusal);
+    match refusal.cause == RefusalCause::Title && refusal.waiting_helps {
+        true => format!("{message}, or a viewer who waits for its start (?wait=10)"),
+        false => message,
+    }
+}
+
+/// A refusal in a sentence, where nobody can wait for the start.
+pub(crate) fn refusal_without_wait(refusal: &Refusal) -> String {
     let short = refusal.resource.map_or("server", Resource::word);
     let why = match refusal.cause {
         RefusalCause::Sessions => {
@@ -263,11 +297,7 @@ pub(crate) fn refusal_message(refusal: &Refusal) -> String {
                 Resource::Memory => "it needs a larger --memory",
                 Resource::Network => "it needs a higher --network rate or a smaller rendition",
             };
-            let patience = match refusal.waiting_helps {
-                true => ", or a viewer who waits for its start (?wait=10s)",
-                false => "",
-            };
-            format!("{options}{patience}")
+            options.to_owned()
         }
         _ => return why,
     };
@@ -275,13 +305,14 @@ pub(crate) fn refusal_message(refusal: &Refusal) -> String {
 }
 
 /// `Retry-After` has whole seconds: rounded up, so that no retry is too early, and at least one.
-fn whole_seconds(wait: Duration) -> u64 {
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::playback_params::max_wait;
 
     fn response_to(
         cause: RefusalCause,
@@ -348,7 +379,16 @@ mod tests {
             waiting_helps: true,
             detail: String::new(),
         };
-        let message = refusal_message(&refusal);
-        assert!(message.contains("at its start") && message.ends_with("(?wait=10s)"), "{message}");
+        let body: serde_json::Value =
+            serde_json::from_slice(&Response::refused(&refusal).body).unwrap();
+        let message = body["message"].as_str().unwrap();
+        assert!(message.contains("at its start"), "{message}");
+        let (_, wait) = message.rsplit_once("(?").expect("what to ask for");
+        let (name, value) = wait.trim_end_matches(')').split_once('=').unwrap();
+        let query = [(name.to_owned(), value.to_owned())];
+        assert_eq!(max_wait(&query), Ok(Some(Duration::from_secs(10))), "{message}");
+        assert_eq!(body["retry"], "wait");
+        let without = refusal_without_wait(&refusal);
+        assert!(without.contains("at its start") && !without.contains("wait"), "{without}");
     }
 }

@@ -195,11 +195,16 @@ impl Worker {
         match outcome {
             Err(error) if is_clear_text(&error) => return self.refuse_clear_text(id),
             Err(error) => {
+                let is_complete = connection.has_whole_body();
                 self.hung_up(id);
-                return self.abandon(id, &error.to_string());
+                // The operation goes on with a body of which all has come.
+                if !is_complete {
+                    self.abandon(id, &error.to_string());
+                }
+                return;
             }
             Ok(0) => {
-                let answering = connection.is_answering();
+                let answering = connection.is_answering() || connection.has_whole_body();
                 self.hung_up(id);
                 // The peer may still take the response to what it has sent.
                 if !answering {

@@ -117,6 +117,9 @@ pub fn plan(disk: &PlanDisk, question: Question, compute: Compute<'_>) -> PlanRe
     PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, shared }
 }
 
+/// For each row what the policies admit; `None`: the server makes no such reads for these streams.
+type Admitted = Vec<Option<Vec<CapacityResult>>>;
+
 /// For each row what the policies admit, and for a popularity the size of read and the streams of
 /// all disks without a limit of memory.
 fn simulated(
@@ -124,7 +127,7 @@ fn simulated(
     question: &Question,
     bounds: &CapacityPlan,
     compute: Compute<'_>,
-) -> (Vec<Option<Vec<CapacityResult>>>, Vec<(ByteCount, u64)>) {
+) -> (Admitted, Vec<(ByteCount, u64)>) {
     let policies = &question.policies;
     if bounds.ratio == 0 && !policies.contains(&PolicyKind::None) {
         // The time of a simulation grows with the rate of a stream, and this one is above that of

@@ -1,6 +1,7 @@
 //! JSON of what a server can still hold (`/api/v1/headroom`), of the rate of a title over its time,
 //! and of plans for other disks.
 
+use super::words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +18,10 @@ pub struct HeadroomReport {
     pub at_least: bool,
     /// Why the next one would be refused: the cause, as in a refusal; `null` where it was not
     /// counted.
+    #[schemars(extend("enum" = words::causes_or_none()))]
     pub cause: Option<String>,
     /// The resource that is short then: `disk`, `memory` or `network`; `null` where none is.
+    #[schemars(extend("enum" = words::resources_or_none()))]
     pub resource: Option<String>,
     /// The refusal in a sentence.
     pub message: Option<String>,
@@ -85,6 +88,7 @@ pub struct SharedPlan {
     /// Streams that the disks read for them; the other viewers follow one of these.
     pub streams: u64,
     /// The resource that is short for more: `disk` or `memory`.
+    #[schemars(extend("enum" = ["disk", "memory"]))]
     pub short_of: String,
 }
 
@@ -116,6 +120,7 @@ pub struct AdmittedStreams {
     /// Number of streams.
     pub streams: u64,
     /// The resource that is short for one more: `disk`, `memory` or `network`; `null`: none was.
+    #[schemars(extend("enum" = words::resources_or_none()))]
     pub short_of: Option<String>,
     /// The most bytes of buffers that were booked.
     pub memory_booked: u64,
@@ -133,6 +138,7 @@ pub struct BestPlan {
     /// Streams of all disks.
     pub streams_in_all: u64,
     /// The resource that is short for one more: `disk`, `memory` or `network`; `null`: none was.
+    #[schemars(extend("enum" = words::resources_or_none()))]
     pub short_of: Option<String>,
     /// Seconds of the service cycle (equation 3 of Lee and Srivastava); `null` where there is none.
     pub cycle: Option<f64>,
@@ -179,6 +185,7 @@ pub struct PlannedModel {
     /// The disk in words.
     pub title: String,
     /// `hdd` or `ssd`.
+    #[schemars(extend("enum" = ["hdd", "ssd"]))]
     pub kind: String,
     /// Bytes of the disk.
     pub capacity: u64,

@@ -9,6 +9,7 @@ mod capacity;
 mod convert;
 mod decision;
 mod status;
+pub(crate) mod words;
 
 pub use capacity::*;
 pub use decision::*;
@@ -26,6 +27,7 @@ pub struct StoreInfo {
     /// The store's label, for people.
     pub label: String,
     /// `file`, `block` or `memory`.
+    #[schemars(extend("enum" = ["file", "block", "memory"]))]
     pub kind: String,
     /// Bytes of the device or file that the store uses.
     pub size: u64,
@@ -199,6 +201,7 @@ pub struct RunningIngest {
     /// The address that the file is downloaded from, without its query; none for an upload.
     pub address: Option<String>,
     /// The stage: `receiving` until all of the file is there, then that of the ingest.
+    #[schemars(extend("enum" = words::stages()))]
     pub stage: String,
     /// Bytes done of this stage.
     pub done: u64,
@@ -224,6 +227,7 @@ pub struct ListedTitle {
     /// The title's name, unique in its store.
     pub name: String,
     /// `media` or `file`.
+    #[schemars(extend("enum" = ["media", "file"]))]
     pub kind: String,
     /// Play-out time in seconds; zero for files.
     pub duration: f64,
@@ -278,6 +282,7 @@ pub struct ListedTrack {
     /// The track's number, as in URLs.
     pub number: usize,
     /// `video`, `audio` or `file`.
+    #[schemars(extend("enum" = ["video", "audio", "file"]))]
     pub kind: String,
     /// The codec string of RFC 6381; empty for files.
     pub codec: String,
@@ -691,6 +696,9 @@ pub struct Zone {
     /// The sequential rate in the zone.
     pub bit_rate: u64,
 }
+
+/// The stage of an upload or a download before those of its ingest.
+pub(crate) const RECEIVING: &str = "receiving";
 
 /// Progress of a long request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

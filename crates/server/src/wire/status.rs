@@ -1,7 +1,7 @@
 //! JSON of a running server: `/status`, `/sessions`, and `status` on the control socket. The names
 //! are documented and stable.
 
-use super::Scrub;
+use super::{Scrub, words};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -422,6 +422,7 @@ pub struct SessionReport {
     pub store: String,
     /// The session's priority: `low`, `normal` or `high`.
     #[serde(default)]
+    #[schemars(extend("enum" = words::priorities()))]
     pub priority: String,
     /// Seconds since its admission.
     pub age: f64,
@@ -434,8 +435,9 @@ pub struct SessionReport {
     /// fills.
     #[serde(default)]
     pub position: Option<f64>,
-    /// Seconds of what it plays that were delivered, by whole segments of all its tracks; `null` as
-    /// for `position`. The player has what is between `position` and this in its buffer.
+    /// Seconds of what it plays that were delivered, by whole segments, of the tracks that its
+    /// player has asked for; `null` as for `position`. The player has what is between `position`
+    /// and this in its buffer.
     #[serde(default)]
     pub delivered_until: Option<f64>,
     /// Length of what it plays, in seconds.

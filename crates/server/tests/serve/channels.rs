@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::io::ErrorKind;
 use std::net::UdpSocket;
 use std::time::Duration;
+use units::BitRate;
 
 /// A receiver, and its port.
 fn receiver() -> (UdpSocket, u16) {
@@ -131,4 +132,21 @@ fn a_title_in_rtp_repeats_until_its_session_is_ended() {
         metrics.text().contains("tenuto_channels 0\n") && sessions(&api)["total"] == 0
     });
     assert_eq!(api.ask("DELETE", &number, "", b"").status, 404);
+}
+
+#[test]
+fn a_title_that_never_fits_is_refused_as_a_viewer_is_and_without_a_wait() {
+    let api = Administered::with(Duration::from_secs(20), |config| {
+        config.network = Some(BitRate(500_000));
+    });
+    let (_receiver, port) = receiver();
+    let body = format!(r#"{{"title":"film","to":"udp://127.0.0.1:{port}"}}"#);
+    let response = api.ask("POST", "/api/v1/sessions", JSON, body.as_bytes());
+    let problem = response.json();
+    let words = ["error", "cause", "resource", "retry"].map(|name| problem[name].as_str());
+    assert_eq!(response.status, 503, "{problem}");
+    assert_eq!(words, [Some("refused"), Some("title"), Some("network"), Some("never")]);
+    assert!(problem["retry_after_ms"].is_null() && response.field("retry-after").is_none());
+    let text = problem.to_string();
+    assert!(text.contains("a higher --network rate") && !text.contains("wait"), "{text}");
 }

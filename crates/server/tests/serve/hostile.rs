@@ -1,7 +1,7 @@
 //! Malformed, slow and abandoned requests: each is refused with a reason and affects no other
 //! client.
 
-use crate::client::Client;
+use crate::client::{Client, TestResponse};
 use crate::fixture::{TestStore, eventually, media};
 use std::time::Duration;
 use units::ByteCount;
@@ -150,6 +150,7 @@ fn a_connection_above_the_limit_is_answered_with_503() {
     }
     let response = serving.client().read_response(true).expect("a response without a request");
     assert_eq!((response.status, &*response.error()), (503, "too-many-connections"));
+    assert_is_problem(&response);
     assert!(response.field("retry-after").is_some());
     drop(connected);
     eventually("a new connection is accepted", || {
@@ -171,6 +172,7 @@ fn connections_above_a_clients_limit_are_answered_with_429_and_then_closed() {
     for client in &mut told {
         let response = client.read_response(true).expect("a response without a request");
         assert_eq!((response.status, &*response.error()), (429, "too-many-client-connections"));
+        assert_is_problem(&response);
         assert!(response.text().contains("127.0.0.1 has 2 connections"), "{}", response.text());
         assert!(response.field("retry-after").is_some());
     }
@@ -241,4 +243,14 @@ fn fetch_whole(client: &mut Client, path: &str) -> u16 {
     let (_, response) = client.get_following(path);
     assert!(response.whole, "{path}");
     response.status
+}
+
+/// Answered before it is known whether the request is for the admin API.
+fn assert_is_problem(response: &TestResponse) {
+    let problem = response.json();
+    assert_eq!(response.field("content-type"), Some("application/problem+json"));
+    assert_eq!(problem["status"], response.status);
+    for field in ["title", "detail", "hint", "message"] {
+        assert!(problem[field].is_string(), "{field}: {problem}");
+    }
 }

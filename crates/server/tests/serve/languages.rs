@@ -1,9 +1,11 @@
 //! Titles with several audio tracks: HLS offers each, the MP4 file has all of them.
 
+use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, ffmpeg};
 use crate::playing::frames;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use units::BitRate;
 
 /// Small pictures, and noise in three languages, of which the second is the default.
@@ -77,4 +79,32 @@ fn a_session_of_the_file_reserves_all_of_its_tracks() {
     let (with_one, with_three) = (admitted("/t/one.mp4"), admitted("/t/film.mp4"));
     // About 0.8 Mb/s with one audio track, about 2.2 Mb/s with three.
     assert!(with_three > 0 && with_one > 2 * with_three, "{with_one} and {with_three}");
+}
+
+/// All of a track is less than one read, and the default language is never fetched.
+#[test]
+fn the_position_of_a_viewer_counts_the_segments_of_the_tracks_that_it_plays() {
+    let fixture = TestStore::with(&[]);
+    let film = film(&fixture.directory);
+    fixture.add(&[&film]);
+    let serving = fixture.serve_with(|config| config.segment = Duration::from_secs(1));
+    let mut client = serving.client();
+    let master = "/t/film/master.m3u8";
+    let list = client.get(master).text().to_owned();
+    let french = list.lines().find(|line| line.contains("LANGUAGE=\"fr")).expect("French");
+    let video = list.lines().find(|line| !line.starts_with('#')).expect("a rendition");
+    let [sound, pictures] = [french, video].map(|line| {
+        let list = &playlist_uris(line, master)[0];
+        // The first is that of the initialization segment.
+        playlist_uris(client.get(list).text(), list).split_off(1)
+    });
+    for (pieces, expected) in [(0..2, 2.0), (2..5, 5.0), (5..8, 8.0)] {
+        for segment in pictures[pieces.clone()].iter().chain(&sound[pieces]) {
+            assert!(client.get(segment).whole, "{segment}");
+        }
+        let session = client.get("/sessions").json()["sessions"][0].clone();
+        let until = session["delivered_until"].as_f64().unwrap();
+        // A segment of sound ends with a whole frame of it, of a tenth of a second.
+        assert!((until - expected).abs() < 0.15, "{until} s and not {expected} s: {session}");
+    }
 }

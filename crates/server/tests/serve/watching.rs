@@ -82,7 +82,8 @@ fn those_who_watch_are_bounded_and_forgotten_when_they_go() {
     let connections = serving.status("/connections");
     let watching: Vec<Client> = (0..32).map(|_| watch(&serving)).collect();
     let refused = serving.client().get("/api/v1/events");
-    assert_eq!((refused.status, &*refused.error()), (503, "busy"));
+    let problem = (refused.status, refused.json()["error"].clone(), refused.field("content-type"));
+    assert_eq!(problem, (503, "busy".into(), Some("application/problem+json")));
     assert!(refused.field("retry-after").is_some());
     drop(watching);
     eventually("they are forgotten", || serving.status("/connections") <= connections);

@@ -1,5 +1,6 @@
 //! Events of a server as the operator's address gets them.
 
+use crate::admin::Administered;
 use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, media};
 use ring::hmac;
@@ -179,4 +180,51 @@ fn an_address_or_a_secret_that_cannot_be_used_is_refused_at_the_start() {
     // Nobody listens: the server starts, and its end does not wait for the attempts.
     let webhook = Some(WebhookTarget { url: "http://127.0.0.1:9/".to_owned(), secret: None });
     drop(fixture.serve_with(|config| config.webhook = webhook));
+}
+
+/// An event for each ingest that had begun, none for a request that was refused before, and nothing
+/// of where uploads are kept.
+#[test]
+fn uploads_that_had_begun_are_told_and_requests_that_were_refused_are_not() {
+    let (url, received) = receiver(&[]);
+    let api = Administered::with(Duration::from_millis(500), |config| {
+        config.webhook = Some(WebhookTarget { url, secret: None });
+    });
+    let refused = |name: &str, length: u64, status: u16| {
+        let mut client = api.serving.client();
+        api.begin(&mut client, "PUT", &api.title(name), &format!("Content-Length: {length}\r\n"));
+        assert_eq!(client.read_response(true).unwrap().status, status, "{name}");
+    };
+    refused("film", 9, 409);
+    refused("large", 999_999_999_999, 413);
+    refused("none%0A", 9, 400);
+    refused("empty", 0, 422);
+
+    let mut gone = api.serving.client();
+    api.begin(&mut gone, "PUT", &api.title("gone"), "Content-Length: 9\r\n");
+    gone.send(b"1");
+    eventually("it has begun", || api.uploads() == 1);
+    drop(gone);
+    eventually("it has ended", || api.uploads() == 0);
+    let mut slow = api.serving.client();
+    api.begin(&mut slow, "PUT", &api.title("slow"), "Content-Length: 9\r\n");
+    slow.send(b"1");
+    assert_eq!(slow.read_response(true).unwrap().status, 408);
+    eventually("it has ended", || api.uploads() == 0);
+    assert_eq!(api.ask("PUT", &api.title("bad"), "", b"no film").status, 422);
+
+    eventually("three events", || received.lock().unwrap().len() >= 3);
+    let received = received.lock().unwrap();
+    let uuid = Store::peek(&api.fixture.path).unwrap().uuid.to_string();
+    let events: Vec<String> = received
+        .iter()
+        .map(|(_, body)| {
+            let event: Value = serde_json::from_str(body).unwrap();
+            assert!(!body.contains(".upload"), "{body}");
+            assert_eq!(event["uuid"], *uuid, "{body}");
+            ["event", "title", "error"].map(|name| event[name].as_str().unwrap()).join(" ")
+        })
+        .collect();
+    let expected = ["gone disconnected", "slow request-timeout", "bad refused"];
+    assert_eq!(events, expected.map(|event| format!("ingest-failed {event}")));
 }

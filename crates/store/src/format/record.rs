@@ -298,7 +298,7 @@ fn controlled(name: &str, found: char) -> StoreError {
 }
 
 /// Refuses a name that no title of a store can have: too long, or not one line of text.
-pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
+pub fn check_name(name: &str) -> Result<(), StoreError> {
     let reason = match name {
         "" => "it is empty",
         "." | ".." => "it means a folder",

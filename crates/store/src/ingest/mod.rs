@@ -229,6 +229,7 @@ impl IngestJob<'_> {
 
     /// Reports progress; an error if the caller has cancelled the ingest.
     fn tell(&mut self, stage: &'static str, done: u64) -> Result<(), StoreError> {
+        debug_assert!(INGEST_STAGES.contains(&stage), "{stage} is in the list of stages");
         (self.progress)(JobProgress { stage, done, total: Some(self.size) });
         if self.cancel.load(Ordering::Relaxed) { Err(StoreError::Cancelled) } else { Ok(()) }
     }
@@ -241,3 +242,6 @@ impl IngestJob<'_> {
 fn refused(file: &Path, reason: Reason) -> StoreError {
     StoreError::Refused { file: file.to_owned(), reason }
 }
+
+/// The stages of an ingest, as its progress tells them, in their order; a stage may come again.
+pub const INGEST_STAGES: [&str; 4] = ["probing", "copying", "sealing", thumbnails::STAGE];

@@ -258,7 +258,7 @@ impl PictureSource<'_> {
 }
 
 /// The stage of the ingest, as its progress tells it.
-const STAGE: &str = "thumbnails";
+pub(super) const STAGE: &str = "thumbnails";
 
 /// The pixels of the longer side of a thumbnail: about as many as a player shows above its bar.
 const LONGER_SIDE: u16 = 160;

@@ -235,10 +235,11 @@ pub(crate) fn refusal(retry_after_s: Option<u64>, body: &[u8]) -> RefusalReport 
     }
 }
 
-/// Whether a Tenuto server says that the request will never fit.
+/// Whether a Tenuto server says that the same request will never fit: `wait`, that only one with a
+/// longer wait would.
 pub(crate) fn is_for_ever(body: &[u8]) -> bool {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
-    value["retry"] == "never"
+    value["retry"] == "never" || value["retry"] == "wait"
 }
 
 /// The failure of a request whose response has this error status.

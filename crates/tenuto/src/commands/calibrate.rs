@@ -104,6 +104,9 @@ fn of_bare(
         DeviceError::Unusable { reason, .. } => {
             DeviceError::Unusable { path: path.to_owned(), reason }
         }
+        DeviceError::NotWritten { reason, .. } => {
+            DeviceError::NotWritten { path: path.to_owned(), reason }
+        }
         error => error,
     })?;
     Ok(wire::Calibration::from(&calibration))

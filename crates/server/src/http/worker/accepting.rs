@@ -60,13 +60,13 @@ impl Worker {
         let response = match limit {
             ExceededLimit::OfClient { most } => {
                 let client = ClientAddress::of(connection.peer.ip());
-                let message =
-                    format!("{client} has {most} connections, the most it may; close some");
-                Response::retry_later(429, "too-many-client-connections", &message, RETRY_AFTER)
+                let message = format!("{client} has {most} connections, the most it may have");
+                let words = (message.as_str(), "close some of them");
+                Response::of_any_address(429, "too-many-client-connections", words, RETRY_AFTER)
             }
             ExceededLimit::OfServer => {
-                let message = "this server has reached its limit of connections; try again later";
-                Response::unavailable("too-many-connections", message, RETRY_AFTER)
+                let words = ("this server has reached its limit of connections", "try again later");
+                Response::of_any_address(503, "too-many-connections", words, RETRY_AFTER)
             }
         };
         self.send_response(id, Exchange::unparsed(), response);

@@ -11,6 +11,8 @@ use crate::messages::Caller;
 use crossbeam_channel::bounded;
 use device::sockets::ConnectionId;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 impl Worker {
@@ -43,12 +45,14 @@ impl Worker {
                 // One piece is on its way at a time.
                 let (sender, pieces) = bounded(1);
                 let (length, worker) = (request.body.length, self.api.worker(self.number));
-                let body = BodyPieces { length, pieces, worker, connection: id };
+                let is_slow = Arc::new(AtomicBool::new(false));
+                let told = Arc::clone(&is_slow);
+                let body = BodyPieces { length, pieces, is_slow: told, worker, connection: id };
                 if let Err(why) = self.api.start(call, Some(body), self.caller(id)) {
                     exchange.keep_alive = false;
                     return self.send_response(id, exchange, why.into_response());
                 }
-                BodyTarget::Pieces { sender, taking: false }
+                BodyTarget::Pieces { sender, taking: false, is_slow }
             }
         };
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -92,7 +96,9 @@ impl Worker {
         if let Some(denied) = admin::denied(&self.shared, call.operation, request, peer) {
             return Err(denied);
         }
-        let checked = call.check_query().and_then(|()| self.check_body(&call, request));
+        let checked = check_conditions(request)
+            .and_then(|()| call.check_query())
+            .and_then(|()| self.check_body(&call, request));
         checked.map_err(Problem::into_response)?;
         Ok(call)
     }
@@ -111,6 +117,7 @@ impl Worker {
                 let hint = "send it with Content-Type: application/json";
                 Err(Problem::new(415, "not-json", message, hint))
             }
+            RequestBody::Json(_) if body.is_encoded => Err(encoded("send the JSON as it is")),
             RequestBody::Json(_) if body.length > LONGEST_JSON => {
                 let message = "the body is longer than 16 KiB";
                 let hint = "/api/v1/openapi.json has what this operation takes";
@@ -122,11 +129,14 @@ impl Worker {
                 let message = "a part of a file (Content-Range) is not taken";
                 Err(Problem::new(400, "part-of-file", message, "send the whole file"))
             }
-            RequestBody::File if body.is_encoded => {
-                let message = "a compressed body (Content-Encoding) is not taken";
-                Err(Problem::new(415, "encoded", message, "send the file as it is"))
+            RequestBody::File if body.is_encoded => Err(encoded("send the file as it is")),
+            RequestBody::File if body.is_form => {
+                let message = "a form (multipart) is not taken";
+                Err(Problem::new(415, "form", message, "send the file itself as the body"))
             }
-            RequestBody::File => self.api.check_upload(call, body.length),
+            RequestBody::File => {
+                self.api.check_upload(call, body.is_counted.then_some(body.length))
+            }
         }
     }
 
@@ -140,7 +150,7 @@ impl Worker {
             BodyTarget::Json(call) => call.json.extend(connection.input.drain(..count)),
             BodyTarget::Pieces { taking: true, .. } => return,
             BodyTarget::Pieces { .. } if count == 0 => return,
-            BodyTarget::Pieces { sender, taking } => {
+            BodyTarget::Pieces { sender, taking, .. } => {
                 // A job that has ended with an error takes nothing; its answer is on its way.
                 let _ = sender.send(connection.input.drain(..count).collect());
                 *taking = true;
@@ -149,6 +159,16 @@ impl Worker {
         body.left -= count as u64;
         if body.left == 0 {
             self.body_taken_whole(id);
+        }
+    }
+
+    /// Tells the operation that takes a body why the rest of it does not come.
+    pub(super) fn tell_slow(&self, id: ConnectionId) {
+        if let Some(connection) = self.connections.get(&id)
+            && let ConnectionState::ReceivingBody(_, _, body) = &connection.state
+            && let BodyTarget::Pieces { is_slow, .. } = &body.target
+        {
+            is_slow.store(true, Ordering::Relaxed);
         }
     }
 
@@ -213,6 +233,22 @@ impl Worker {
     fn caller(&self, connection: ConnectionId) -> Caller {
         Caller { worker: self.number, connection }
     }
+}
+
+/// Refuses a change under a condition: resources of the API have no entity tags and no dates.
+fn check_conditions(request: &HttpRequest) -> Result<(), Problem> {
+    let is_read = matches!(request.method, Method::Get | Method::Head);
+    if is_read || !request.conditions.bind_change(request.method == Method::Put) {
+        return Ok(());
+    }
+    let message = "conditions (If-Match, If-None-Match, If-Unmodified-Since) are not supported";
+    let hint = "ask without them; a PUT never replaces a title";
+    Err(Problem::new(412, "conditions-not-supported", message, hint))
+}
+
+fn encoded(hint: &str) -> Problem {
+    let message = "a compressed body (Content-Encoding) is not taken";
+    Problem::new(415, "encoded", message, hint)
 }
 
 /// The longest JSON body in bytes; a name and a few numbers.

@@ -55,9 +55,8 @@ impl Worker {
                     self.send_response(id, Exchange::unparsed(), response);
                 }
                 Limit::Body => {
-                    let message = "too few bytes of the body came in the send timeout";
-                    let problem = Problem::new(408, "request-timeout", message, "send it faster");
-                    self.admin_answered(id, problem.into_response());
+                    self.tell_slow(id);
+                    self.admin_answered(id, Problem::too_slow().into_response());
                 }
                 Limit::Send => {
                     self.shared.http.send_timeouts.fetch_add(1, Ordering::Relaxed);

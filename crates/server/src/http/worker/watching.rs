@@ -1,6 +1,7 @@
 //! Clients that watch the server: their response is sent in pieces and has no end.
 
 use super::Worker;
+use crate::admin::Problem;
 use crate::http::connection::{ConnectionState, Exchange};
 use crate::http::request::Method;
 use crate::http::response::{Head, Response};
@@ -21,8 +22,8 @@ impl Worker {
             return self.send_response(id, exchange, Response::only_head(head, 0));
         }
         if watches >= MOST_WATCHES || self.leaving.is_some() {
-            let message = "as many clients watch this server as can at a time; end one of them";
-            let response = Response::unavailable("busy", message, super::RETRY_AFTER);
+            let message = "as many clients watch this server as can at a time";
+            let response = Problem::busy(message).into_response();
             return self.send_response(id, exchange, response);
         }
         let Some(connection) = self.connections.get_mut(&id) else { return };
