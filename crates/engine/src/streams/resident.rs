@@ -41,7 +41,7 @@ impl Streams {
             let found = self.buffers.find(stream.key(piece), stream.place(piece));
             found.filter(|(_, state)| *state == BufferState::Ready).map(|(read, _)| read)
         };
-        let taken: u32 = streams.iter_mut().map(|stream| stream.take_resident(&in_memory)).sum();
+        let taken: u32 = streams.iter_mut().map(|stream| stream.take_resident(in_memory)).sum();
         if taken == 0 {
             return None;
         }
