@@ -754,6 +754,7 @@ mod tests {
     }
 
     /// `cargo test -p studies --lib known -- --nocapture` shows the numbers.
+    #[expect(clippy::print_stdout, reason = "the numbers, with --nocapture")]
     #[test]
     fn viewers_of_known_titles_start_beside_a_crowd_of_others() {
         for wait in [0, 5] {
