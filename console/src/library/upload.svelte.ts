@@ -26,7 +26,7 @@ export interface UploadOptions {
 
 const LOOK_MS = 500;
 /** The server's word for a request that it would take if it had a body. */
-const NO_BODY = 'length-required';
+const NO_BODY = 'empty';
 
 export class Upload {
   name: string = $state('');

@@ -96,10 +96,11 @@ impl AdminApi {
             let hint = "send the file as the body, with its length in Content-Length";
             return Err(Problem::new(411, "length-required", "the request has no body", hint));
         };
+        let free = self.room_for(call)?;
+        // Last, so that a client can ask without a body whether a file would be taken.
         if length == 0 {
             return Err(Problem::new(422, "empty", "the file is empty", "send a file with bytes"));
         }
-        let free = self.room_for(call)?;
         if length > free {
             let message = format!("the file has {length} bytes, and the disk has {free} free");
             return Err(Problem::new(413, "too-large", message, "remove titles first"));

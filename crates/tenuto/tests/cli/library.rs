@@ -1,6 +1,7 @@
 //! Titles in several stores, each as often as is wanted: served by one server, or by none.
 
 use crate::copies::operate;
+use crate::mounted_errors::SmallDisk;
 use crate::program::{Run, TestDir, program};
 use serde_json::{Value, json};
 use std::os::unix::fs::FileExt;
@@ -246,35 +247,37 @@ fn a_store_whose_disk_is_drained_gets_no_title_and_has_no_copies_that_count() {
 
 #[test]
 fn a_store_that_is_not_written_to_has_no_copies_that_count() {
+    testkit::needs!(Root, Mount);
     let dir = TestDir::with_store();
-    dir.ok("format b.store --size 64MiB");
+    // Sparse, on a file system with less room: its titles can be read when a write has failed.
+    let _full = SmallDisk::at(dir.path("full"), 8);
+    std::fs::File::create(dir.path("full/b.store")).unwrap().set_len(64 << 20).unwrap();
+    dir.ok("format full/b.store");
     dir.ok("format c.store --size 64MiB");
     dir.write("words.txt", "a file title\n");
-    dir.ok("ingest a.store words.txt --as file --replica b.store");
-    let _server = dir.serve("b.store c.store --access-log log");
-    assert_eq!(dir.json("library a.store b.store --copies 2")["done"], json!(true));
-    assert_eq!(dir.json("info b.store")["write_failure"], Value::Null);
-    let file = std::fs::OpenOptions::new().write(true).open(dir.path("b.store")).unwrap();
-    file.set_len(1 << 20).unwrap();
+    dir.ok("ingest a.store words.txt --as file --replica full/b.store");
+    let _server = dir.serve("full/b.store c.store --access-log log");
+    assert_eq!(dir.json("library a.store full/b.store --copies 2")["done"], json!(true));
+    assert_eq!(dir.json("info full/b.store")["write_failure"], Value::Null);
     dir.write("more.bin", vec![7; 8 << 20]);
-    assert_eq!(dir.run("ingest b.store more.bin --as file").code, Some(1));
-    let why = dir.json("info b.store")["write_failure"].clone();
-    assert!(why.as_str().is_some_and(|why| dir.ok("info b.store").contains(why)), "{why}");
+    assert_eq!(dir.run("ingest full/b.store more.bin --as file").code, Some(1));
+    let why = dir.json("info full/b.store")["write_failure"].clone();
+    assert!(why.as_str().is_some_and(|why| dir.ok("info full/b.store").contains(why)), "{why}");
 
-    let run = dir.run("library a.store b.store --copies 2 --json");
+    let run = dir.run("library a.store full/b.store --copies 2 --json");
     assert_eq!(run.code, Some(1), "{}", run.err);
     let found = report(&run);
     assert_eq!((&found["done"], &found["stores"][1]["write_failure"]), (&json!(false), &why));
     assert_eq!(found["left"], json!([{"title": "words", "copies": 1}]), "{found}");
-    let words = dir.run("library a.store b.store --copies 2").out;
-    assert!(words.contains("b.store: nothing more is written to it, because"), "{words}");
+    let words = dir.run("library a.store full/b.store --copies 2").out;
+    assert!(words.contains("full/b.store: nothing more is written to it, because"), "{words}");
     // Whole without it: it is named nevertheless, until it is to be emptied.
     dir.ok("library a.store c.store --copies 2 --apply");
-    let run = dir.run("library a.store b.store c.store --copies 2");
+    let run = dir.run("library a.store full/b.store c.store --copies 2");
     assert_eq!(run.code, Some(1), "{}", run.err);
     let all = "1 title, each in at least 2 other stores: see above what is not well\n";
     assert!(run.out.ends_with(all), "{}", run.out);
-    let left = dir.json("library a.store c.store --empty b.store --copies 2");
+    let left = dir.json("library a.store c.store --empty full/b.store --copies 2");
     assert_eq!((&left["done"], &left["steps"]), (&json!(true), &json!([])), "{left}");
     let told = || String::from_utf8(dir.read("log")).unwrap();
     while !told().contains("\"event\":\"disk-write-failed\"") {

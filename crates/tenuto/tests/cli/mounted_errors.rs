@@ -208,12 +208,13 @@ fn error_numbers_are_those_of_posix() {
 }
 
 /// A small file system, until it is dropped.
-struct SmallDisk(PathBuf);
+pub(crate) struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn at(path: PathBuf) -> Self {
+    pub(crate) fn at(path: PathBuf, mebibytes: u32) -> Self {
         fs::create_dir(&path).unwrap();
-        let words = ["-t", "tmpfs", "-o", "size=1m", "none"];
+        let size = format!("size={mebibytes}m");
+        let words = ["-t", "tmpfs", "-o", &size, "none"];
         assert!(Command::new("mount").args(words).arg(&path).status().unwrap().success());
         Self(path)
     }
@@ -229,7 +230,7 @@ impl Drop for SmallDisk {
 fn a_copy_for_which_the_spool_has_no_room_leaves_nothing() {
     testkit::needs!(Root, Fuse, Mount);
     let dir = TestDir::with_store();
-    let spool = SmallDisk::at(dir.path("spool"));
+    let spool = SmallDisk::at(dir.path("spool"), 1);
     let mounted = Mounted::start(&dir, "--spool spool");
     // A transport stream could be taken in whatever is missing at its end.
     let words = "-v error -f lavfi -i testsrc2=s=640x360:r=25:d=8 -c:v mpeg2video -b:v 4M";
