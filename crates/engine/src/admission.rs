@@ -369,8 +369,9 @@ impl Engine {
         let paced = bookings.paced_start(&candidate, max_wait, patience);
         let is_crowded = paced.map_or(of_crowd, |slots| slots > 0);
         let gathers = candidate.gathers_leads();
-        // A follower takes nothing of the disk, and where all are admitted, nobody waits.
-        let is_free = candidate.sent.is_some() || !bookings.refuses() || bookings.survives_loss();
+        // Where all are admitted, nobody waits.
+        let is_free =
+            candidate.starts_from_memory() || !bookings.refuses() || bookings.survives_loss();
         if max_wait.slots == 0 || is_free || !is_crowded {
             return Choice { offer, accepted: candidate.accepted(approval), slots };
         }

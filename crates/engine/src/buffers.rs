@@ -67,11 +67,11 @@ pub(super) struct Buffer {
     pub(super) retried: bool,
     /// Notified when the read ends; may name streams and requests that no longer exist.
     pub(super) waiters: Vec<Waiter>,
-    // Whether it is of the beginning of its title, and more than one viewer has had it.
     part: TitlePart,
+    // Whether it is of the beginning of its title, and more than one viewer has had it.
     popular: bool,
     pins: u32,
-    // Key in `Buffers::idle`; valid only while the buffer is ready and has no pins.
+    // Key in `Idle::by_age`; valid only while the buffer is ready and has no pins.
     idle_since: u64,
 }
 

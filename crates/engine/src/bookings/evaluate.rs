@@ -38,7 +38,8 @@ pub(crate) struct Candidate {
     pub(crate) streams: Vec<Stream>,
     /// What the streams ask of the disk, and the bytes that sockets may hold.
     pub(crate) demand: Demand,
-    /// Where streams follow others, what the streams ask of the network.
+    /// Where streams follow others, or find their first media in memory: what the streams ask of
+    /// the network, which is more than they ask of the disk.
     pub(crate) sent: Option<Demand>,
     /// Whether it is a new session: of memory that a disk is to give back it gets nothing.
     pub(crate) is_new: bool,
@@ -106,6 +107,12 @@ impl Candidate {
 
     pub(crate) fn placement(&self) -> Placement {
         Placement { disk: self.disk(), replica: self.replica }
+    }
+
+    /// Whether its start takes nothing of the disk: its streams follow others, or find their first
+    /// media in memory.
+    pub(crate) fn starts_from_memory(&self) -> bool {
+        self.sent.is_some()
     }
 
     /// Whether leads of its tracks are gathered.
@@ -232,10 +239,11 @@ impl Bookings {
     }
 
     fn newcomer(&self, candidate: &Candidate, agreed: AgreedWait) -> Newcomer {
-        // A follower takes nothing of the disk.
-        let follows = candidate.sent.is_some();
         let disk = &self.disks[candidate.disk()];
-        let share = if follows { 0 } else { disk.share_of(&candidate.demand) };
+        let share = match candidate.starts_from_memory() {
+            true => 0,
+            false => disk.share_of(&candidate.demand),
+        };
         let length = self.slot_length;
         Newcomer { now: self.now, slot: self.slot, length, share, agreed }
     }

@@ -22,7 +22,7 @@ impl Streams {
     /// Whether a candidate fits on its disk and on the network; where losses must be survived, also
     /// after the loss of any one disk.
     pub(crate) fn evaluate(&mut self, candidate: &Candidate) -> Result<Approval, Shortfall> {
-        if candidate.sent.is_some() || candidate.gives_up.is_some() {
+        if candidate.starts_from_memory() || candidate.gives_up.is_some() {
             return self.evaluate_with_feeds(candidate);
         }
         let terms = self.terms_for(candidate);
@@ -166,8 +166,8 @@ impl Streams {
         if let Some(follower) = candidate.gives_up {
             self.give_up_interval(self.bookings.now(), follower);
         }
-        let follows = candidate.sent.is_some();
-        if !follows {
+        let from_memory = candidate.starts_from_memory();
+        if !from_memory {
             self.bookings.book_demand(disk, &candidate.demand);
         }
         self.bookings.put_demand(candidate.demand);
@@ -176,7 +176,7 @@ impl Streams {
         for mut stream in candidate.streams {
             let id = self.next_id();
             ids.push(id);
-            if follows {
+            if from_memory {
                 stream.guaranteed_slack = self.bookings.slack_of_plan(&stream);
                 let resident: Vec<_> = stream.held().collect();
                 self.follow(self.bookings.now(), id, stream);

@@ -77,9 +77,9 @@ pub enum PlanDisk {
     Measured(Box<Calibration>, Option<DiskModel>),
 }
 
-/// Computes simulations by their numbers, from 0 up to a count; the results are in order. They
-/// depend on nothing but the number, so they may be made at once: a program on several cores,
-/// a server that has viewers one after the other ([`in_turn`]).
+/// Runs simulations by their numbers, from 0 up to a count; the results are in order. Each depends
+/// on its number only, so a command runs them on all cores; a server with viewers runs one after
+/// the other ([`in_turn`]).
 pub type Compute<'a> =
     &'a mut dyn FnMut(u64, &(dyn Fn(u64) -> CapacityResult + Sync)) -> Vec<CapacityResult>;
 

@@ -1,6 +1,6 @@
 //! Commands over the control socket of a served store.
 
-use crate::fixture::{TestStore, media};
+use crate::fixture::{TestStore, ingest_request, media};
 use server::control::{Client, ControlError, Reply, Request};
 use server::wire;
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,35 +24,10 @@ fn a_title_is_ingested_renamed_exported_and_checked_while_others_play() {
     let mut client = control(&fixture);
     let files = vec![media.large.clone(), "/no/such/file.mp4".into()];
     let mut progress = 0;
-    let (title, renditions) = (None, false);
-    let request = Request::Ingest {
-        files,
-        as_file: false,
-        title,
-        allow_damaged: false,
-        renditions,
-        program: None,
-        subtitles: Vec::new(),
-        thumbnails: None,
-        fps: None,
-    };
+    let request = ingest_request(files);
     let reply = client.call(&request, |_| progress += 1).unwrap();
-    let Request::Ingest { as_file, allow_damaged, .. } = request else { unreachable!() };
     let files = vec![std::ffi::OsStr::from_bytes(b"/films/\xff.mp4").into()];
-    let (title, program) = (None, None);
-    let subtitles = Vec::new();
-    let thumbnails = None;
-    let request = Request::Ingest {
-        files,
-        as_file,
-        title,
-        allow_damaged,
-        renditions,
-        program,
-        subtitles,
-        thumbnails,
-        fps: None,
-    };
+    let request = ingest_request(files);
     let error = client.call(&request, |_| {}).unwrap_err();
     assert!(matches!(error, ControlError::NotUtf8), "{error}");
     let Reply::Ingest(report) = reply else { panic!("{reply:?}") };

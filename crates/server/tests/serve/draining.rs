@@ -2,7 +2,7 @@
 //! there is named.
 
 use crate::admin::Administered;
-use crate::fixture::{TestServer, TestStore, eventually, media};
+use crate::fixture::{TestServer, TestStore, eventually, ingest_request, media};
 use serde_json::{Value, json};
 use server::control::{Client, ControlError, RecordingSeries, Reply, Request};
 use server::{Server, ServerConfig};
@@ -150,17 +150,7 @@ fn nothing_is_ingested_onto_a_draining_disk_and_what_runs_goes_on() {
     assert!(refused.json()["hint"].as_str().unwrap().starts_with("ingest into another store, or"));
     let store = Store::peek(&api.fixture.path).unwrap();
     let title = "other".to_owned();
-    let ingest = Request::Ingest {
-        files: vec![media().song.clone()],
-        as_file: false,
-        title: None,
-        allow_damaged: false,
-        renditions: false,
-        program: None,
-        subtitles: Vec::new(),
-        thumbnails: None,
-        fps: None,
-    };
+    let ingest = ingest_request(vec![media().song.clone()]);
     let copy = Request::Copy { title, from: Vec::new() };
     for request in [ingest, copy, Request::Repair { from: Vec::new() }] {
         let mut control = Client::connect(&store).unwrap().expect("a control socket");

@@ -1,6 +1,7 @@
 //! A store with titles in a temporary directory, and servers on it.
 
 use crate::client::Client;
+use server::control::Request;
 use server::{Server, ServerConfig};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -190,6 +191,21 @@ impl TestServer {
     pub(crate) fn status(&self, pointer: &str) -> u64 {
         let status = self.client().get("/status").json();
         status.pointer(pointer).and_then(serde_json::Value::as_u64).expect(pointer)
+    }
+}
+
+/// The request to take in these files, as a command without options makes it.
+pub(crate) fn ingest_request(files: Vec<PathBuf>) -> Request {
+    Request::Ingest {
+        files,
+        as_file: false,
+        title: None,
+        allow_damaged: false,
+        renditions: false,
+        program: None,
+        subtitles: Vec::new(),
+        thumbnails: None,
+        fps: None,
     }
 }
 

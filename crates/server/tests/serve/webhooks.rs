@@ -2,7 +2,7 @@
 
 use crate::admin::Administered;
 use crate::client::playlist_uris;
-use crate::fixture::{TestStore, eventually, media};
+use crate::fixture::{TestStore, eventually, ingest_request, media};
 use ring::hmac;
 use serde_json::{Value, json};
 use server::WebhookTarget;
@@ -71,17 +71,7 @@ fn ingests_are_told_signed_and_again_until_they_are_taken() {
     let secret = Some(secret(&fixture.directory, &format!("{text}\n"), 0o600));
     let serving = fixture.serve_with(|config| config.webhook = Some(WebhookTarget { url, secret }));
     let mut client = Client::connect(&Store::peek(&fixture.path).unwrap()).unwrap().unwrap();
-    let request = Request::Ingest {
-        files: vec![media().song.clone(), "/no/such/film.mp4".into()],
-        as_file: false,
-        title: None,
-        allow_damaged: false,
-        renditions: false,
-        program: None,
-        subtitles: Vec::new(),
-        thumbnails: None,
-        fps: None,
-    };
+    let request = ingest_request(vec![media().song.clone(), "/no/such/film.mp4".into()]);
     client.call(&request, |_| {}).unwrap();
     let record = |input: RecordingInput, title: &str| Request::Record {
         input,
