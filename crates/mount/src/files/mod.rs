@@ -126,13 +126,14 @@ impl StoreFiles {
         let changed = state.made_at.and_then(|since| self.store().changed_since(since));
         let recordings = self.store().recordings();
         let growing = |it: &RunningRecording| (it.id, (it.title.clone(), TreeFile::Growing));
-        let mut growing: HashMap<TitleId, _> = recordings.iter().map(growing).collect();
+        let growing: HashMap<TitleId, _> = recordings.iter().map(growing).collect();
         let complete = |it: TitleRecord| (it.name, TreeFile::Title(it.kind));
         match changed {
             Some(changed) => {
                 for id in changed {
                     let title = self.store().record_of(id).map(complete);
-                    state.set(id, title.or_else(|| growing.remove(&id)));
+                    // Not taken out: what has changed twice is here twice.
+                    state.set(id, title.or_else(|| growing.get(&id).cloned()));
                 }
             }
             None => {

@@ -2,11 +2,14 @@
 
 use super::handles::noted;
 use super::*;
+use media::{IndexPart, TrackDescription, TrackKind};
 use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use store::{BackgroundIo, FormatOptions, IngestReport, SoleOwner, StoreAccess, TitleId};
-use units::ByteCount;
+use store::{
+    BackgroundIo, FormatOptions, IngestReport, SoleOwner, StoreAccess, TitleId, TitleRecorder,
+};
+use units::{ByteCount, Timescale};
 
 /// The files of a store of its own in a folder of its own, and what they tell people.
 struct TestFiles {
@@ -303,4 +306,16 @@ fn a_title_is_there_beside_an_empty_folder_of_its_name() {
     it.files.remove_folder("a").unwrap();
     assert_eq!(it.names(""), [".ingest", "a", "inside"]);
     assert_eq!(it.read("a").unwrap(), b"bytes");
+}
+
+#[test]
+fn a_recording_that_changes_twice_between_two_looks_is_there() {
+    let it = TestFiles::new("twice");
+    assert_eq!(it.names(""), [".ingest"]);
+    let writer = it.files.store().begin("camera", TitleKind::Media).unwrap();
+    let tracks = [TrackDescription::plain(TrackKind::Video, Timescale(25))];
+    let mut recorder = TitleRecorder::start(writer, &tracks, None).unwrap();
+    recorder.describe(&mut |_, track| track.codec = "avc3.64001f".to_owned());
+    recorder.commit(&mut |_, _, _| IndexPart::default()).unwrap();
+    assert_eq!(it.names(""), [".ingest", "camera.growing.mp4"]);
 }
