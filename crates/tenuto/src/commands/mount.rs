@@ -36,7 +36,8 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     };
     let mounted = StoreMount::start(owner, &args.directory, options)?;
     tell(args, titles);
-    let (mut asked, mut is_told) = (0, false);
+    let (mut asked, mut is_told, mut busy_since) = (0, false, None);
+    let mut is_busy_for = move || busy_since.get_or_insert_with(Instant::now).elapsed();
     while mounted.is_mounted() {
         asked += signals.pending().count();
         match asked {
@@ -44,11 +45,13 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
             1 => {
                 let why = match mounted.unmount() {
                     Ok(()) if !mounted.is_connected() => break,
-                    Ok(()) => "a bind mount or another mount namespace has a copy of it".to_owned(),
-                    // Asked for again and again: programs that use it may end at any time.
-                    Err(why) => why.to_string(),
+                    Ok(()) => Some(COPIED.to_owned()),
+                    // Asked for again and again: programs that use it may end at any time, and one
+                    // that has just ended is no news.
+                    Err(_) if is_busy_for() < A_MOMENT => None,
+                    Err(why) => Some(why.to_string()),
                 };
-                if !is_told {
+                if let Some(why) = why.filter(|_| !is_told) {
                     out::note(&format!(
                         "waiting for programs that use {}: {why}; a second signal unmounts it at once",
                         args.directory.display()
@@ -283,6 +286,12 @@ fn refuse_no_spool(option: &str, spool: &Path) -> Result<(), Failure> {
     let why = format!("{option}: {} is no directory", spool.display());
     Err(Failure::new(why).hint("name one with room for the files that are written"))
 }
+
+/// Why a mount that is unmounted goes on.
+const COPIED: &str = "a bind mount or another mount namespace has a copy of it";
+
+/// The time for which a mount may be busy after a signal before that is told.
+const A_MOMENT: Duration = Duration::from_secs(1);
 
 /// Time between two looks for signals.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
