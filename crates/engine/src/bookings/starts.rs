@@ -154,8 +154,12 @@ impl Starts {
     // Whether so many slots from now there are fewer starts than the pace allows.
     fn has_room(&self, newcomer: Newcomer, slots: u32) -> bool {
         let slot = newcomer.slot + u64::from(slots);
-        let begun = self.begun.get(&slot).copied().unwrap_or(0);
-        begun == 0 || begun + newcomer.share <= pace(newcomer.agreed.slots)
+        // Those who start from memory take nothing of the disk then.
+        match self.begun.get(&slot).filter(|begun| **begun > 0) {
+            Some(begun) => begun + newcomer.share <= pace(newcomer.agreed.slots),
+            // A slot in which nobody starts although one has looked there has no room at all.
+            None => slots >= self.last_delay,
+        }
     }
 
     // Whether nobody waits now, and so few come that nobody will have to wait because of another.
