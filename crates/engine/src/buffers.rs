@@ -68,8 +68,6 @@ pub(super) struct Buffer {
     /// Notified when the read ends; may name streams and requests that no longer exist.
     pub(super) waiters: Vec<Waiter>,
     part: TitlePart,
-    // Whether it is of the beginning of its title, and more than one viewer has had it.
-    popular: bool,
     pins: u32,
     // Key in `Idle::by_age`; valid only while the buffer is ready and has no pins.
     idle_since: u64,
@@ -80,6 +78,8 @@ pub(super) struct Buffer {
 pub(super) enum TitlePart {
     /// What a viewer of the title needs first.
     Beginning,
+    /// A beginning that more than one viewer has had.
+    PopularBeginning,
     Rest,
 }
 
@@ -87,6 +87,14 @@ impl Buffer {
     /// Whether it repeats a failed read that nobody needs any more. No books have its memory.
     pub(super) fn repeats_for_nobody(&self) -> bool {
         self.retried && self.pins == 0 && self.state == BufferState::Reading
+    }
+
+    fn is_popular(&self) -> bool {
+        self.part == TitlePart::PopularBeginning
+    }
+
+    fn popular_len(&self) -> u64 {
+        if self.is_popular() { u64::from(self.place.len) } else { 0 }
     }
 }
 
@@ -101,6 +109,8 @@ pub(super) struct Buffers {
     // Ready buffers without pins: popular beginnings, and all others.
     popular: Idle,
     others: Idle,
+    // Sum of the lengths of all popular beginnings, idle or not.
+    popular_bytes: u64,
     next_read: u64,
     next_idle: u64,
 }
@@ -123,6 +133,7 @@ impl Buffers {
             by_piece: BTreeMap::new(),
             popular: Idle::default(),
             others: Idle::default(),
+            popular_bytes: 0,
             next_read: 0,
             next_idle: 0,
         }
@@ -139,6 +150,11 @@ impl Buffers {
 
     pub(super) fn used(&self) -> u64 {
         self.used
+    }
+
+    /// Bytes of beginnings that more than one viewer has had.
+    pub(super) fn popular_bytes(&self) -> u64 {
+        self.popular_bytes
     }
 
     /// Bytes that new reads can use now, idle buffers included.
@@ -215,10 +231,10 @@ impl Buffers {
             retried,
             waiters: Vec::new(),
             part,
-            popular: false,
             pins: 0,
             idle_since: 0,
         };
+        self.popular_bytes += buffer.popular_len();
         self.by_read.insert(read, buffer);
         self.by_piece.insert(key, read);
         read
@@ -228,7 +244,7 @@ impl Buffers {
         let buffer = self.by_read.get_mut(&read).expect("only live buffers are pinned");
         // A read in flight is not idle: it becomes so when it ends without pins.
         if buffer.pins == 0 && buffer.state == BufferState::Ready {
-            let idle = if buffer.popular { &mut self.popular } else { &mut self.others };
+            let idle = if buffer.is_popular() { &mut self.popular } else { &mut self.others };
             idle.remove(buffer);
         }
         buffer.pins += 1;
@@ -246,7 +262,10 @@ impl Buffers {
     pub(super) fn used_again(&mut self, read: ReadId) {
         let buffer = self.by_read.get_mut(&read).expect("a pinned buffer is live");
         assert!(buffer.pins > 0, "an idle buffer is in the list of its kind");
-        buffer.popular = buffer.part == TitlePart::Beginning;
+        if buffer.part == TitlePart::Beginning {
+            buffer.part = TitlePart::PopularBeginning;
+            self.popular_bytes += u64::from(buffer.place.len);
+        }
     }
 
     /// Adds a waiter that is notified when the read ends.
@@ -278,8 +297,9 @@ impl Buffers {
         }
         self.used -= u64::from(buffer.place.len);
         if buffer.pins == 0 && buffer.state == BufferState::Ready {
-            self.idle_of(buffer.popular).remove(&buffer);
+            self.idle_of(buffer.is_popular()).remove(&buffer);
         }
+        self.popular_bytes -= buffer.popular_len();
         buffer
     }
 
@@ -320,7 +340,7 @@ impl Buffers {
     fn make_idle(&mut self, read: ReadId) {
         let buffer = self.by_read.get_mut(&read).expect("live");
         buffer.idle_since = self.next_idle;
-        let (popular, len) = (buffer.popular, u64::from(buffer.place.len));
+        let (popular, len) = (buffer.is_popular(), u64::from(buffer.place.len));
         let since = self.next_idle;
         self.next_idle += 1;
         let idle = self.idle_of(popular);
@@ -341,7 +361,7 @@ impl Idle {
 }
 
 /// Part of the memory that idle popular beginnings may keep from others.
-const POPULAR_PART: u64 = 4;
+pub(super) const POPULAR_PART: u64 = 4;
 
 #[cfg(test)]
 mod tests {

@@ -56,6 +56,7 @@ impl Engine {
         // A later schedule is decided, as all else, on the slots after this one: so only now.
         self.extend_late_streams(now);
         self.streams.give_back_memory(now);
+        self.streams.keep_beginnings(now);
         // A single disk has no other copies for its sessions and no memory to share.
         if self.streams.bookings.disks.len() > 1 {
             self.fail_hung_disks(now);

@@ -32,8 +32,10 @@ pub(crate) struct Disk {
     pub(crate) has_lacked: bool,
     /// What is booked on it, and what it reads next.
     pub(crate) dispatcher: Dispatcher<StreamId, ReadId>,
-    /// The disk's share of the buffers, in bytes.
+    /// The disk's share of the buffers, in bytes, without what is kept from its streams.
     pub(crate) memory: u64,
+    /// What is kept of its share for beginnings of titles: see `streams::beginnings`.
+    pub(crate) beginnings: KeptBeginnings,
     /// The disk's share of the buffers while no disk is lost, in bytes.
     pub(crate) fair_memory: u64,
     /// The disk's share of the buffers at the start.
@@ -56,8 +58,10 @@ pub(crate) struct Disk {
     /// The recordings with a guaranteed rate, and what is kept of the disk's time for them.
     pub(crate) recordings: BTreeMap<RecordingId, WriteDemand>,
     pub(crate) tokens: WriteTokens,
-    /// Searches made in this slot.
+    /// Searches for a start that were made in this slot.
     searches: u32,
+    /// Candidates of this slot that did not fit without read-ahead either.
+    drops_in_vain: u32,
     /// What this slot's search for the start of a refused candidate found, from then: nothing, if
     /// `None` within. One search in a slot, because it takes as long as many decisions.
     pub(crate) last_search: Option<Option<Duration>>,
@@ -86,6 +90,29 @@ pub(crate) struct Disk {
     pub(crate) last_slot: SlotWork,
 }
 
+/// Memory of a disk that no stream may read into.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KeptBeginnings {
+    pub(crate) bytes: u64,
+    /// The first slot in which more may be kept.
+    pub(crate) not_before: SlotIndex,
+    /// Candidates of this slot that did not fit with all memory either.
+    pub(crate) in_vain: u32,
+}
+
+impl KeptBeginnings {
+    /// Whether a candidate of this slot may have been evaluated with all memory in vain; counts it.
+    pub(crate) fn may_be_in_vain(&mut self) -> bool {
+        self.in_vain += 1;
+        self.in_vain <= MAX_SEARCHES
+    }
+
+    /// Whether it is tried in this slot to keep more.
+    pub(crate) fn is_tried(self, slot: SlotIndex) -> bool {
+        slot >= self.not_before
+    }
+}
+
 impl Disk {
     pub(crate) fn new(guarantee: DiskGuarantee, memory: u64, slot: Duration) -> Self {
         Self {
@@ -97,6 +124,7 @@ impl Disk {
             has_lacked: true,
             dispatcher: Dispatcher::default(),
             memory,
+            beginnings: KeptBeginnings::default(),
             fair_memory: memory,
             first_memory: memory,
             slot,
@@ -111,6 +139,7 @@ impl Disk {
             recordings: BTreeMap::new(),
             tokens: WriteTokens::default(),
             searches: 0,
+            drops_in_vain: 0,
             last_search: None,
             next_release: [None; 2],
             starts: Starts::default(),
@@ -203,17 +232,39 @@ impl Disk {
         self.dispatcher.room(self.memory)
     }
 
+    /// Bytes of the disk's share of memory, with what is kept for beginnings.
+    pub(crate) fn all_memory(&self) -> u64 {
+        self.memory + self.beginnings.bytes
+    }
+
+    /// So much of what is kept for beginnings is for streams again.
+    pub(crate) fn give_back_beginnings(&mut self, bytes: u64) {
+        self.beginnings.bytes -= bytes;
+        self.memory += bytes;
+    }
+
     /// Bytes that are held or reserved beyond the disk's share of memory.
     pub(crate) fn lacks(&self) -> u64 {
         let books = &self.dispatcher.books;
         (books.held() + books.reserved()).saturating_sub(self.memory)
     }
 
-    /// Whether one more search for a start or for memory may be made in this slot; counts it.
+    /// Whether one more search for a start may be made in this slot; counts it.
     pub(crate) fn may_search(&mut self) -> bool {
         let may = self.searches < MAX_SEARCHES;
         self.searches += u32::from(may);
         may
+    }
+
+    /// Whether it is tried once more in this slot to win memory from read-ahead. Where it was won,
+    /// that is not counted: each viewer of a crowd may need what others have read ahead into.
+    pub(crate) fn may_drop_readahead(&self) -> bool {
+        self.drops_in_vain < MAX_SEARCHES
+    }
+
+    /// A candidate does not fit without read-ahead either.
+    pub(crate) fn dropped_in_vain(&mut self) {
+        self.drops_in_vain += 1;
     }
 
     /// The share of the disk that a newcomer takes on average, in parts of [`WHOLE_DISK`].
@@ -281,7 +332,8 @@ impl Disk {
         }
         self.batch.clear();
         self.batch_len = 0;
-        (self.searches, self.last_search) = (0, None);
+        (self.searches, self.drops_in_vain, self.last_search) = (0, 0, None);
+        self.beginnings.in_vain = 0;
         self.next_release = [None; 2];
         self.starts.slot_begins(slot);
         // A disk that has nothing to read is idle, not silent.
@@ -522,5 +574,6 @@ impl Playing {
 /// Idle slots after which no observation from before counts.
 const LONGEST_MEMORY: u64 = 1000;
 
-/// Searches for a delayed start or for memory, per slot and disk: each is some evaluations.
+/// Searches for a delayed start, and vain ones for memory, per slot and disk: each is some
+/// evaluations.
 const MAX_SEARCHES: u32 = 8;

@@ -225,7 +225,7 @@ impl Bookings {
         self.disks.iter_mut().zip(fair).for_each(|(disk, fair)| disk.fair_memory = fair);
         let mut more = bytes.saturating_sub(self.memory());
         for disk in 0..self.disks.len() {
-            let lacks = self.share_of_memory(disk).saturating_sub(self.disks[disk].memory);
+            let lacks = self.share_of_memory(disk).saturating_sub(self.disks[disk].all_memory());
             let given = lacks.min(more);
             self.disks[disk].memory += given;
             more -= given;
@@ -246,7 +246,7 @@ impl Bookings {
     /// All memory that the disks have: more than [`Bookings::memory_limit`] as long as admitted
     /// streams need it.
     pub(super) fn memory(&self) -> u64 {
-        self.disks.iter().map(|disk| disk.memory).sum()
+        self.disks.iter().map(Disk::all_memory).sum()
     }
 
     /// The part of the memory that a disk is to have. That of lost disks is divided among the
@@ -269,17 +269,20 @@ impl Bookings {
     pub(super) fn owed_by(&self, disk: usize) -> u64 {
         let owed = self.memory().saturating_sub(self.memory_limit());
         // All that is owed is more than somebody's share.
-        owed.min(self.disks[disk].memory.saturating_sub(self.share_of_memory(disk)))
+        owed.min(self.disks[disk].all_memory().saturating_sub(self.share_of_memory(disk)))
     }
 
     /// A disk's memory; `within_limit`: without what it is to give back.
     pub(super) fn memory_within(&self, disk: usize, within_limit: bool) -> u64 {
         let owed = if within_limit { self.owed_by(disk) } else { 0 };
-        self.disks[disk].memory - owed
+        self.disks[disk].memory.saturating_sub(owed)
     }
 
     /// Shares out the memory of the lost disk; returns the part that each disk gets.
     pub(super) fn share_lost_memory(&mut self, lost: usize) -> Vec<u64> {
+        for disk in &mut self.disks {
+            disk.give_back_beginnings(disk.beginnings.bytes);
+        }
         let others = self.disks.iter().filter(|disk| !disk.lost).count() as u64;
         // Where no disk is left, all memory stays where it is.
         let part = self.disks[lost].memory / others.max(1);

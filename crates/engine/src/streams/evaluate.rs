@@ -64,8 +64,21 @@ impl Streams {
         self.evaluate_disks(Placement { disk, replica: None }, demand, terms)
     }
 
-    /// Whether a demand fits on the disks, by the terms given.
+    /// Whether a demand fits on the disks, by the terms given, with all memory of the disk if need
+    /// be.
     pub(super) fn evaluate_disks(
+        &mut self,
+        placement: Placement,
+        demand: &Demand,
+        terms: Terms,
+    ) -> Result<Approval, Shortfall> {
+        self.with_beginnings(placement.disk, |streams| {
+            streams.evaluate_beside_beginnings(placement, demand, terms)
+        })
+    }
+
+    /// [`Streams::evaluate_disks`] with the memory that streams may read into now.
+    pub(super) fn evaluate_beside_beginnings(
         &mut self,
         placement: Placement,
         demand: &Demand,
@@ -107,10 +120,13 @@ impl Streams {
     ) -> Result<Approval, Shortfall> {
         let disk = candidate.disk();
         // Read-ahead that is dropped wins memory only, and each attempt costs an evaluation or two.
-        if !shortfall.lacks_memory() || !self.bookings.disks[disk].may_search() {
+        if !shortfall.lacks_memory() || !self.bookings.disks[disk].may_drop_readahead() {
             return Err(shortfall);
         }
         let fits = self.drop_readahead_until(now, disk, |streams| streams.evaluate(candidate).ok());
+        if fits.is_none() {
+            self.bookings.disks[disk].dropped_in_vain();
+        }
         fits.ok_or(shortfall)
     }
 
@@ -123,7 +139,7 @@ impl Streams {
         fits: impl Fn(&mut Self) -> Option<Approval>,
     ) -> Option<Approval> {
         // What is due in the coming slot stays: it could not be read again in time.
-        for keep in [KEEP_SLOTS, 1] {
+        for keep in [FEW_SLOTS, KEEP_SLOTS, 1] {
             let dropped = self.drop_readahead(disk, self.bookings.slot() + keep);
             if dropped.is_empty() {
                 continue;
@@ -162,6 +178,9 @@ impl Streams {
     pub(crate) fn book(&mut self, accepted: Accepted) -> Vec<StreamId> {
         let Accepted { candidate, approval } = accepted;
         let disk = approval.disk;
+        if candidate.is_new {
+            self.recent.note(candidate.layout.title);
+        }
         self.adopt(approval);
         if let Some(follower) = candidate.gives_up {
             self.give_up_interval(self.bookings.now(), follower);
@@ -193,3 +212,7 @@ impl Streams {
 
 /// Read-ahead that is kept first when memory is short: what is due within 4 s of 500 ms slots.
 pub(super) const KEEP_SLOTS: u64 = 8;
+
+/// Read-ahead that is kept at first: what is due within 32 s. The less is dropped, the more of their
+/// lead those who have it keep.
+const FEW_SLOTS: u64 = 8 * KEEP_SLOTS;

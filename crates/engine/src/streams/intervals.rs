@@ -80,7 +80,7 @@ impl Streams {
         let later = (more / KEPT_PART).saturating_mul(own_bytes(alone));
         let kept = streams.saturating_mul(held_by(alone)).saturating_add(later);
         let taken = disk.dispatcher.books.reserved() + intervals;
-        disk.memory.saturating_sub(taken.saturating_add(kept))
+        disk.all_memory().saturating_sub(taken.saturating_add(kept))
     }
 
     /// Bytes of buffers that feeds keep for their followers.

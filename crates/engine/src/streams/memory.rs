@@ -160,11 +160,11 @@ impl Streams {
         let share: Vec<u64> = (0..disks).map(|disk| self.bookings.share_of_memory(disk)).collect();
         for poor in 0..disks {
             for rich in 0..disks {
-                let wanted = share[poor].saturating_sub(self.bookings.disks[poor].memory);
+                let wanted = share[poor].saturating_sub(self.bookings.disks[poor].all_memory());
                 if wanted == 0 {
                     break;
                 }
-                let has = self.bookings.disks[rich].memory;
+                let has = self.bookings.disks[rich].all_memory();
                 let most = wanted.min(has.saturating_sub(share[rich]));
                 // A disk that cannot give all may give a part; each attempt is an evaluation, so
                 // they are few.
@@ -191,9 +191,9 @@ impl Streams {
         fits
     }
 
-    // Takes so much memory from a disk that is there, if all its streams are on time with the rest
-    // by the plan that is returned.
-    fn fits_with_less(&mut self, disk: usize, bytes: u64) -> Option<Approval> {
+    /// Takes so much memory from a disk that is there, if all its streams are on time with the rest
+    /// by the plan that is returned.
+    pub(super) fn fits_with_less(&mut self, disk: usize, bytes: u64) -> Option<Approval> {
         let state = &mut self.bookings.disks[disk];
         if state.room() < bytes {
             return None;
@@ -202,7 +202,8 @@ impl Streams {
         state.memory -= bytes;
         let demand = self.bookings.empty_demand();
         let placement = Placement { disk, replica: None };
-        let approval = self.evaluate_disks(placement, &demand, self.bookings.terms()).ok();
+        let approval =
+            self.evaluate_beside_beginnings(placement, &demand, self.bookings.terms()).ok();
         self.bookings.put_demand(demand);
         if approval.is_none() {
             self.bookings.disks[disk].memory += bytes;
@@ -235,6 +236,9 @@ impl Streams {
     pub(crate) fn give_back_memory(&mut self, now: Moment) {
         for disk in 0..self.bookings.disks.len() {
             let owed = self.bookings.owed_by(disk);
+            if owed > 0 {
+                self.give_back_beginnings(disk);
+            }
             // Each attempt is an evaluation, so they are few.
             for part in [owed, owed / 4, owed / 16] {
                 if part > 0 && self.give_back(now, disk, part) {

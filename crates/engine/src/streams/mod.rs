@@ -19,6 +19,7 @@
 mod accounts;
 mod alone;
 mod awaited;
+mod beginnings;
 mod best_effort;
 mod evaluate;
 mod feeds;
@@ -42,6 +43,7 @@ use super::table::Table;
 use super::{Action, EngineConfig, ReadId, SessionId, TitleKey};
 use accounts::Accounts;
 use awaited::Awaited;
+use beginnings::RecentTitles;
 use feeds::Feed;
 use scheduler::PieceDue;
 use std::collections::BTreeSet;
@@ -67,6 +69,8 @@ pub(super) struct Streams {
     /// taken.
     pub(super) buffers: Buffers,
     pub(super) titles: Titles,
+    /// The titles for which viewers have come lately.
+    recent: RecentTitles,
     pub(super) accounts: Accounts,
     pub(super) awaited: Awaited,
     /// When a repeated read last ended that nobody needed any more.
@@ -101,6 +105,7 @@ impl Streams {
             bookings: Bookings::new(config),
             buffers: Buffers::new(config.buffers.0),
             titles: Titles::default(),
+            recent: RecentTitles::default(),
             accounts: Accounts::default(),
             awaited: Awaited::default(),
             last_vain_repeat: None,

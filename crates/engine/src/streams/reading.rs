@@ -185,7 +185,8 @@ impl Streams {
         let stream = &self[&id];
         let key = stream.key(piece.piece);
         let place = Location { disk: stream.layout.disk, offset, len: piece.len };
-        let read = self.buffers.start(key, place, piece.due, false, stream.part_of(piece.piece));
+        let read =
+            self.buffers.start(key, place, piece.due, false, self.part_of(stream, piece.piece));
         self.buffers.add_waiter(read, Waiter::Stream(id));
         // Requests may have waited for this piece since before it was its turn to be read.
         for request in self.awaited.of(key) {
@@ -280,7 +281,8 @@ impl Streams {
         // Another viewer may have it, or wait for it.
         let found = self.buffers.find(key, place);
         let now_due = self.bookings.slot();
-        let part = holders.first().map_or(TitlePart::Rest, |(id, piece)| self[id].part_of(*piece));
+        let part =
+            holders.first().map_or(TitlePart::Rest, |(id, piece)| self.part_of(&self[id], *piece));
         let again = match found {
             Some((read, _)) => read,
             None => self.buffers.start(key, place, now_due, true, part),

@@ -24,7 +24,7 @@
 use super::Streams;
 use crate::ReadId;
 use crate::bookings::evaluate::{Accepted, Candidate};
-use crate::buffers::{BufferState, TitlePart};
+use crate::buffers::BufferState;
 use crate::stream::{Stream, StreamId};
 use scheduler::PieceDue;
 use std::sync::Arc;
@@ -97,13 +97,10 @@ impl Stream {
         taken
     }
 
-    /// The part of its title that a piece is of. The first pieces of a presentation that skips
-    /// media need not be at the beginning.
-    pub(super) fn part_of(&self, piece: u32) -> TitlePart {
-        match self.is_whole() && self.curve().due(piece) < FIRST_MS {
-            true => TitlePart::Beginning,
-            false => TitlePart::Rest,
-        }
+    /// Whether a piece is of what a viewer of its title needs first. The first pieces of a
+    /// presentation that skips media need not be.
+    pub(super) fn is_of_beginning(&self, piece: u32) -> bool {
+        self.is_whole() && self.curve().due(piece) < FIRST_MS
     }
 }
 

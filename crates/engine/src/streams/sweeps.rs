@@ -151,7 +151,7 @@ impl Streams {
         let terms =
             Terms { policy: PolicyKind::TimeDomain.policy(), work, ..self.bookings.terms() };
         let placement = Placement { disk, replica: None };
-        let approval = self.evaluate_disks(placement, &demand, terms).ok();
+        let approval = self.evaluate_beside_beginnings(placement, &demand, terms).ok();
         self.bookings.put_demand(demand);
         let admits = approval.is_some();
         approval.into_iter().for_each(|approval| self.adopt(approval));

@@ -97,3 +97,44 @@ fn its_memory_is_in_the_books() {
         fixture.all_play(&viewers);
     }
 }
+
+/// What others read ahead, into all memory that there is, leaves the beginning of a title that
+/// viewers come back to; of another it does not.
+#[test]
+fn read_ahead_leaves_beginnings_that_viewers_come_back_to() {
+    for (came_before, delivered) in [(2, 1), (1, 0)] {
+        let mut fixture = timed(120);
+        (0..came_before).for_each(|_| fixture.comes_and_goes(1, PIECES));
+        let others: Vec<SessionId> = (2..=6).map(|title| fixture.admit(title).unwrap()).collect();
+        for piece in 0..10 {
+            for viewer in &others {
+                fixture.want(*viewer, piece..piece + 1);
+            }
+            fixture.pass(500);
+        }
+        let viewer = fixture.admit(1).unwrap();
+        fixture.log.clear();
+        fixture.want(viewer, 0..1);
+        assert_eq!(fixture.take_log("deliver").len(), delivered, "{came_before} came before");
+        fixture.engine.audit().expect("books and buffers agree");
+    }
+}
+
+/// What is kept for beginnings is for newcomers first: as many are admitted as without.
+#[test]
+fn newcomers_have_the_memory_of_beginnings() {
+    let admitted = [0, 1, 2].map(|came_before| {
+        let mut fixture = timed(120);
+        (0..came_before).for_each(|_| fixture.comes_and_goes(1, PIECES));
+        let one = fixture.admit(2).unwrap();
+        for piece in 0..10 {
+            fixture.want(one, piece..piece + 1);
+            fixture.pass(500);
+        }
+        let house = fixture.full_house();
+        let refusal = fixture.admit(3).unwrap_err();
+        (house.len(), refusal.resource)
+    });
+    assert_eq!(admitted[0].1, Some(Resource::Memory), "memory is what is short");
+    assert_eq!(admitted, [admitted[0]; 3]);
+}

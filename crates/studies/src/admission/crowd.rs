@@ -729,27 +729,28 @@ mod tests {
 
     impl CrowdStudy {
         /// How many of a house that comes at once are admitted, of whom `known` come for titles
-        /// that two viewers each have had before, and late reads.
-        fn admitted_with_known(&self, viewers: u64, known: u64) -> (u64, u64) {
+        /// that two viewers each have had before, and late reads. Beside them `few` viewers play
+        /// other titles.
+        fn admitted_with_known(&self, viewers: u64, known: u64, few: u64) -> (u64, u64) {
             let mut evening = Evening::new(self);
             // Viewers from 1001 on are the second of the same titles, from 2001 on the house.
             let title = |number: u64| self.layout(number % 1000);
-            for first in [1, 1001, 2001] {
-                let last = first - 1 + if first == 2001 { viewers } else { known };
-                let within = if first == 2001 { 0 } else { 60 };
-                evening.receive(self, first..=last, random(within), &title);
-                if first == 2001 {
-                    break;
-                }
+            evening.receive(self, 901..=900 + few, random(0), &title);
+            let few = std::mem::take(&mut evening.sessions);
+            for first in [1, 1001] {
+                evening.receive(self, first..=first - 1 + known, random(60), &title);
                 evening.pass_until(evening.now + FOLLOWED);
                 for session in std::mem::take(&mut evening.sessions) {
                     evening.engine.end(evening.now, session);
                 }
                 evening.take_actions();
             }
+            // Time in which those who are still there read ahead.
+            evening.pass_until(evening.now + 5 * FOLLOWED);
+            evening.receive(self, 2001..=2000 + viewers, random(0), &title);
             evening.pass_until(evening.now + self.wait + FOLLOWED);
-            let admitted = evening.sessions.len() as u64;
-            (admitted, evening.end().late)
+            let admitted = evening.sessions.len() + few.len();
+            (admitted as u64, evening.end().late)
         }
     }
 
@@ -763,7 +764,7 @@ mod tests {
             let study = CrowdStudy { length, ..study("hdd-20tb", ByteCount(4 << 20), wait) };
             let viewers = study.capacity();
             let admitted = [0, 50, 100].map(|known| {
-                let (admitted, late) = study.admitted_with_known(viewers, known);
+                let (admitted, late) = study.admitted_with_known(viewers, known, 0);
                 assert_eq!(late, 0, "{known} known titles, {wait} s");
                 admitted
             });
@@ -772,6 +773,27 @@ mod tests {
             );
             assert!(admitted[1] >= admitted[0] + 30 || admitted[1] >= viewers, "{admitted:?}");
         }
+    }
+
+    /// A few viewers have read ahead into all memory when a house comes at once.
+    ///
+    /// `cargo test -p studies --lib read_ahead -- --nocapture` shows the numbers.
+    #[expect(clippy::print_stdout, reason = "the numbers, with --nocapture")]
+    #[test]
+    fn a_crowd_loses_nothing_to_read_ahead_of_others() {
+        let study = study("hdd-20tb", ByteCount(4 << 20), 5);
+        let viewers = study.capacity();
+        let admitted = [0, 20].map(|few| {
+            [0, 50].map(|known| {
+                let (admitted, late) = study.admitted_with_known(viewers, known, few);
+                assert_eq!(late, 0, "{known} known titles beside {few} viewers");
+                admitted
+            })
+        });
+        println!("of {viewers} beside 0 and 20 others, with 0 and 50 known titles: {admitted:?}");
+        let [alone, beside] = admitted;
+        assert!(beside[0] >= alone[0] && beside[1] >= alone[1], "{admitted:?}");
+        assert!(beside[1] >= beside[0] + 20, "from memory: {admitted:?}");
     }
 
     #[test]
