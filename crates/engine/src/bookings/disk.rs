@@ -62,6 +62,8 @@ pub(crate) struct Disk {
     searches: u32,
     /// Candidates of this slot that did not fit without read-ahead either.
     drops_in_vain: u32,
+    /// Reads that were dropped in this slot, also those that were restored.
+    dropped: u64,
     /// What this slot's search for the start of a refused candidate found, from then: nothing, if
     /// `None` within. One search in a slot, because it takes as long as many decisions.
     pub(crate) last_search: Option<Option<Duration>>,
@@ -140,6 +142,7 @@ impl Disk {
             tokens: WriteTokens::default(),
             searches: 0,
             drops_in_vain: 0,
+            dropped: 0,
             last_search: None,
             next_release: [None; 2],
             starts: Starts::default(),
@@ -256,15 +259,20 @@ impl Disk {
         may
     }
 
-    /// Whether it is tried once more in this slot to win memory from read-ahead. Where it was won,
-    /// that is not counted: each viewer of a crowd may need what others have read ahead into.
+    /// Whether it is tried once more in this slot to win memory from read-ahead. Each viewer of a
+    /// crowd may need what others have read ahead into, so it is what they cost that ends it.
     pub(crate) fn may_drop_readahead(&self) -> bool {
-        self.drops_in_vain < MAX_SEARCHES
+        self.drops_in_vain < MAX_SEARCHES && self.dropped < MAX_DROPPED
     }
 
-    /// A candidate does not fit without read-ahead either.
-    pub(crate) fn dropped_in_vain(&mut self) {
-        self.drops_in_vain += 1;
+    /// It was tried for a candidate to win memory from read-ahead.
+    pub(crate) fn searched_memory(&mut self, was_won: bool) {
+        self.drops_in_vain += u32::from(!was_won);
+    }
+
+    /// So many reads were dropped.
+    pub(crate) fn has_dropped(&mut self, reads: u64) {
+        self.dropped += reads;
     }
 
     /// The share of the disk that a newcomer takes on average, in parts of [`WHOLE_DISK`].
@@ -332,7 +340,8 @@ impl Disk {
         }
         self.batch.clear();
         self.batch_len = 0;
-        (self.searches, self.drops_in_vain, self.last_search) = (0, 0, None);
+        (self.searches, self.last_search) = (0, None);
+        (self.drops_in_vain, self.dropped) = (0, 0);
         self.beginnings.in_vain = 0;
         self.next_release = [None; 2];
         self.starts.slot_begins(slot);
@@ -577,3 +586,7 @@ const LONGEST_MEMORY: u64 = 1000;
 /// Searches for a delayed start, and vain ones for memory, per slot and disk: each is some
 /// evaluations.
 const MAX_SEARCHES: u32 = 8;
+
+/// Reads of a disk that are dropped for newcomers of one slot, at most about: to drop one and hold
+/// it again takes a microsecond.
+const MAX_DROPPED: u64 = 1 << 16;

@@ -323,7 +323,7 @@ impl Bookings {
         // If the demand is accepted these reads become unread, so their time and memory are free
         // for it.
         let unread = unissued.of(disk);
-        let memory = self.memory_within(disk, terms.within_limit);
+        let memory = self.memory_beside_beginnings(disk, terms.within_limit);
         let state = &mut self.disks[disk];
         unread.iter().for_each(|chosen| state.dispatcher.books.undo_read(chosen.piece));
         // Other work goes into the device first, and the next sweep begins after it.
@@ -363,7 +363,7 @@ impl Bookings {
             // The other work is work of the candidate's disk only.
             let work = if number == disk { terms.work } else { 0 };
             let free_at = state.busy_until(self.now, unissued.of(number), work);
-            let memory = self.memory_within(number, terms.within_limit);
+            let memory = self.memory_beside_beginnings(number, terms.within_limit);
             let supply = Supply { memory, ..state.supply(free_at) };
             let books = &state.dispatcher.books;
             DiskState { books, supply, lost: state.lost }

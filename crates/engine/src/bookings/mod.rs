@@ -275,7 +275,13 @@ impl Bookings {
     /// A disk's memory; `within_limit`: without what it is to give back.
     pub(super) fn memory_within(&self, disk: usize, within_limit: bool) -> u64 {
         let owed = if within_limit { self.owed_by(disk) } else { 0 };
-        self.disks[disk].memory.saturating_sub(owed)
+        self.disks[disk].all_memory() - owed
+    }
+
+    /// [`Bookings::memory_within`] without what is kept for beginnings.
+    pub(super) fn memory_beside_beginnings(&self, disk: usize, within_limit: bool) -> u64 {
+        let kept = self.disks[disk].beginnings.bytes;
+        self.memory_within(disk, within_limit).saturating_sub(kept)
     }
 
     /// Shares out the memory of the lost disk; returns the part that each disk gets.

@@ -124,9 +124,7 @@ impl Streams {
             return Err(shortfall);
         }
         let fits = self.drop_readahead_until(now, disk, |streams| streams.evaluate(candidate).ok());
-        if fits.is_none() {
-            self.bookings.disks[disk].dropped_in_vain();
-        }
+        self.bookings.disks[disk].searched_memory(fits.is_some());
         fits.ok_or(shortfall)
     }
 
@@ -144,6 +142,8 @@ impl Streams {
             if dropped.is_empty() {
                 continue;
             }
+            let reads = dropped.iter().map(|(_, reads)| u64::from(*reads)).sum();
+            self.bookings.disks[disk].has_dropped(reads);
             if let Some(approval) = fits(self) {
                 return Some(approval);
             }

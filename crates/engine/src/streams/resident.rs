@@ -28,6 +28,7 @@ use crate::buffers::BufferState;
 use crate::stream::{Stream, StreamId};
 use scheduler::PieceDue;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Streams {
     /// The candidate with what is in memory of its first media, where any is and it fits so.
@@ -42,7 +43,8 @@ impl Streams {
             found.filter(|(_, state)| *state == BufferState::Ready).map(|(read, _)| read)
         };
         let taken: u32 = streams.iter_mut().map(|stream| stream.take_resident(in_memory)).sum();
-        if taken == 0 {
+        // What never fits without others is refused as that, whatever happens to be in memory.
+        if taken == 0 || self.fits_ever(candidate, Duration::ZERO) == Some(false) {
             return None;
         }
         // All of it is sent, whoever has read it.
