@@ -59,18 +59,26 @@ pub struct TokenClaims {
     /// The address of the client that may use it; `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpAddr>,
-    /// The height of the largest pictures that it opens, in pixels; `None`: any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_height: Option<u32>,
-    /// Who goes first where there is not room for all; `None`: as everybody.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<Priority>,
+    /// How much it opens of a title, and who goes first.
+    #[serde(flatten)]
+    pub limits: ViewerLimits,
     /// Whether it opens the views of the whole server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operator: bool,
     /// Whether it is that of a cache, which fetches titles for viewers of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub origin: bool,
+}
+
+/// Limits of a viewer, in an access token and in the answer of an operator's service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewerLimits {
+    /// The height of the largest pictures that the viewer may play, in pixels; `None`: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_height: Option<u32>,
+    /// Who goes first where there is not room for all; `None`: as everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
 }
 
 /// Names of titles; one that ends with `*` is the beginning of names.
@@ -200,7 +208,7 @@ impl AccessControl {
         let claims = verified(&keys, token)?;
         claims.is_valid_at(seconds(now))?;
         claims.allows(access, peer)?;
-        let TokenClaims { max_height, priority, ip: client, .. } = claims;
+        let TokenClaims { limits: ViewerLimits { max_height, priority }, ip: client, .. } = claims;
         Ok(Permit { max_height, priority: priority.unwrap_or_default(), client })
     }
 
@@ -356,11 +364,11 @@ impl TokenClaims {
             TokenNeed::Origin(_) if !self.origin => {
                 not("the token is a viewer's; these addresses need a cache's".to_owned())
             }
-            TokenNeed::Origin(_) if self.max_height.is_some() => {
+            TokenNeed::Origin(_) if self.limits.max_height.is_some() => {
                 not("the token has a largest height, which is for viewers, not for caches"
                     .to_owned())
             }
-            TokenNeed::Origin(_) if self.priority.is_some() => {
+            TokenNeed::Origin(_) if self.limits.priority.is_some() => {
                 not("the token has a priority, which is for viewers, not for caches".to_owned())
             }
             TokenNeed::Origin(name) if !self.has_title(name) => {
