@@ -81,6 +81,11 @@ pub struct ViewerLimits {
     pub priority: Option<Priority>,
 }
 
+impl ViewerLimits {
+    /// The names of the fields.
+    pub(crate) const FIELDS: [&str; 2] = ["max_height", "priority"];
+}
+
 /// Names of titles; one that ends with `*` is the beginning of names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -127,10 +132,26 @@ impl Permit {
         Self { priority: priority.map_or(self.priority, |asked| asked.min(self.priority)), ..self }
     }
 
+    /// This permit within further limits, which only take away.
+    #[must_use]
+    pub(crate) fn within(self, limits: ViewerLimits) -> Self {
+        let heights = [self.max_height, limits.max_height];
+        let max_height = heights.into_iter().flatten().min();
+        Self { max_height, ..self.lowered_to(limits.priority) }
+    }
+
     /// Whether pictures of this height may be played; sound has none (0).
     pub(crate) fn allows(self, height: u32) -> bool {
         self.max_height.is_none_or(|most| height <= most)
     }
+}
+
+/// What a request is allowed by its token.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CheckedToken {
+    pub(crate) permit: Permit,
+    /// All claims of the token; `None`: none was needed.
+    pub(crate) claims: Option<Arc<Map<String, Value>>>,
 }
 
 /// Why a request is not allowed.
@@ -202,14 +223,26 @@ impl AccessControl {
         peer: IpAddr,
         now: SystemTime,
     ) -> Result<Permit, Denied> {
-        let Some(file) = self.keys() else { return Ok(Permit::default()) };
+        self.check_token(access, token, peer, now).map(|checked| checked.permit)
+    }
+
+    /// As [`AccessControl::check`], with the claims of the token.
+    pub(crate) fn check_token(
+        &self,
+        access: TokenNeed<'_>,
+        token: Option<&str>,
+        peer: IpAddr,
+        now: SystemTime,
+    ) -> Result<CheckedToken, Denied> {
+        let Some(file) = self.keys() else { return Ok(CheckedToken::default()) };
         let token = token.ok_or(Denied::NoToken)?;
         let keys = file.keys(now, |event| self.tell(&event));
-        let claims = verified(&keys, token)?;
+        let (claims, all) = verified(&keys, token)?;
         claims.is_valid_at(seconds(now))?;
         claims.allows(access, peer)?;
         let TokenClaims { limits: ViewerLimits { max_height, priority }, ip: client, .. } = claims;
-        Ok(Permit { max_height, priority: priority.unwrap_or_default(), client })
+        let permit = Permit { max_height, priority: priority.unwrap_or_default(), client };
+        Ok(CheckedToken { permit, claims: Some(Arc::new(all)) })
     }
 
     fn tell(&self, event: &KeyFileEvent<'_>) {
@@ -226,8 +259,8 @@ impl AccessControl {
     }
 }
 
-/// The claims of a token whose signature is by one of these keys.
-fn verified(keys: &[keys::AccessKey], token: &str) -> Result<TokenClaims, Denied> {
+/// The claims of a token whose signature is by one of these keys: those of this server, and all.
+fn verified(keys: &[keys::AccessKey], token: &str) -> Result<VerifiedClaims, Denied> {
     let invalid = |why: &str| Denied::Invalid(why.to_owned());
     let header = jsonwebtoken::decode_header(token)
         .map_err(|_| invalid("it is no signed JSON Web Token"))?;
@@ -248,7 +281,9 @@ fn verified(keys: &[keys::AccessKey], token: &str) -> Result<TokenClaims, Denied
     Err(why)
 }
 
-fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<TokenClaims, String> {
+type VerifiedClaims = (TokenClaims, Map<String, Value>);
+
+fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<VerifiedClaims, String> {
     let mut validation = Validation::new(algorithm);
     // The times are checked afterwards, as the numbers that they have to be.
     validation.validate_exp = false;
@@ -267,11 +302,11 @@ fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<Token
             "its claim `aud` is missing, which a token of a public key needs: `tenuto`".to_owned()
         );
     }
-    claims(decoded.claims)
+    Ok((claims(&decoded.claims)?, decoded.claims))
 }
 
 /// The claims of this server; an error names the first that has another form.
-fn claims(all: Map<String, Value>) -> Result<TokenClaims, String> {
+fn claims(all: &Map<String, Value>) -> Result<TokenClaims, String> {
     if !all.contains_key("exp") {
         return Err("its claim `exp` is missing".to_owned());
     }
