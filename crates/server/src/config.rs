@@ -87,6 +87,8 @@ pub struct ServerConfig {
     pub mount_spool: PathBuf,
     /// Where events are sent; `None`: nowhere.
     pub webhook: Option<WebhookTarget>,
+    /// The service that is asked whether a viewer may begin; `None`: none is.
+    pub auth_request: Option<AuthRequestTarget>,
     /// The collector that gets spans of sessions and lines of the log; `None`: none does.
     pub otlp: Option<OtlpTarget>,
     /// The cluster whose node the server is; `None`: it is alone.
@@ -138,6 +140,26 @@ pub struct WebhookTarget {
     pub url: String,
     /// A file with the secret that requests are signed with; `None`: they are not signed.
     pub secret: Option<PathBuf>,
+}
+
+/// A service that is asked whether a viewer may begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthRequestTarget {
+    /// An address of HTTP or HTTPS.
+    pub url: String,
+    /// The longest time that a viewer waits for the answer.
+    pub timeout: Duration,
+    /// What becomes of a viewer for whom there is no answer.
+    pub unanswered: Unanswered,
+}
+
+/// What becomes of a viewer for whom a service gives no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The viewer is refused.
+    Refuse,
+    /// The viewer may begin.
+    Allow,
 }
 
 /// A server's place in a cluster.
@@ -279,6 +301,7 @@ impl Default for ServerConfig {
             mount_rate: None,
             mount_spool: "/var/tmp".into(),
             webhook: None,
+            auth_request: None,
             otlp: None,
             cluster: None,
             copies: None,

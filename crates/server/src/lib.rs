@@ -7,6 +7,7 @@
 pub mod access;
 mod address_prefix;
 mod admin;
+mod auth_request;
 mod background_io;
 mod buffer_memory;
 mod calibration;
@@ -67,7 +68,9 @@ pub mod wire;
 
 pub use address_prefix::{AddressPrefix, BadPrefix};
 pub use admin::document as openapi;
-pub use config::{ClusterConfig, MAX_HTTP_THREADS, ServerConfig, WebhookTarget};
+pub use config::{
+    AuthRequestTarget, ClusterConfig, MAX_HTTP_THREADS, ServerConfig, Unanswered, WebhookTarget,
+};
 pub use copy_source::CopySource;
 pub use daily_window::{BadWindow, DailyWindow};
 pub use exposure::check_director;

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::access::Permit;
+use crate::auth_request::answer::AuthAnswer;
 use crate::background_io::GuaranteedWrites;
 use crate::clients::{ClientAddress, ClientLimit};
 use crate::handover::LeftState;
@@ -254,7 +255,7 @@ pub(crate) struct PlayRequest {
     pub(crate) replaces: Option<SessionId>,
     /// For whom it is a fill, which ends with its response.
     pub(crate) fill: Option<FillFor>,
-    /// What the player's token permits.
+    /// What the player is permitted by its token and by the operator's service.
     pub(crate) permit: Permit,
     /// Where it is sent, if an operator has named an address.
     pub(crate) sent_to: Option<SocketAddr>,
@@ -325,6 +326,8 @@ impl Drop for EndOfFill {
 pub(crate) enum WorkerMessage {
     /// From the opener: the result of opening a title.
     Opened { connection: ConnectionId, result: Result<Arc<OpenTitle>, OpenError> },
+    /// The operator's service has decided whether a viewer may begin.
+    Authorized { connection: ConnectionId, answer: Box<AuthAnswer> },
     /// The verdict on an admission request.
     Admitted { connection: ConnectionId, result: Result<Arc<PlayerSession>, AdmissionError> },
     /// A session goes on with more of its title if that fits, else with what it has.
@@ -401,7 +404,7 @@ pub(crate) enum AdmissionError {
     TooManyUnplayed { client: ClientAddress, most: usize },
     /// The presentation is not available in the requested delivery format.
     FormatUnavailable,
-    /// The player's token permits no rendition of the title.
+    /// The player is permitted no rendition of the title.
     NotPermitted(Permit),
     /// The session was admitted for a later start, and has ended before it.
     Ended(RequestError),
@@ -421,7 +424,9 @@ impl AdmissionError {
                 ("too-many-unplayed", format!("{client} has {most} sessions that it does not play"))
             }
             Self::FormatUnavailable => text("format", "the title has no such form"),
-            Self::NotPermitted(_) => text("token-not-allowed", "the token permits no rendition"),
+            Self::NotPermitted(_) => {
+                text("token-not-allowed", "the viewer is permitted no rendition")
+            }
             Self::Ended(_) => text("session-ended", "the session has ended before its start"),
             Self::Failed(error) => text("internal", error),
         }

@@ -1,6 +1,7 @@
 //! `/metrics`: OpenMetrics text, made at each scrape from the last published snapshot, so that
 //! counting costs nothing between scrapes.
 
+use crate::auth_request::NoAnswer;
 use crate::shared::Shared;
 use crate::telemetry::Signal;
 use crate::wire;
@@ -16,7 +17,7 @@ use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The content type of the text.
@@ -43,6 +44,12 @@ pub(crate) fn text(shared: &Arc<Shared>) -> Result<String, fmt::Error> {
         Unit::Seconds,
         shared.reports.buffer.clone(),
     );
+    registry.register_with_unit(
+        "auth_request",
+        "Time to an answer of the service that decides on viewers",
+        Unit::Seconds,
+        shared.auth.counters.answers.clone(),
+    );
     registry.register_collector(Box::new(Scrape(Arc::clone(shared))));
     let mut text = String::new();
     encode(&mut text, &registry)?;
@@ -59,6 +66,7 @@ impl Collector for Scrape {
         self.memory(&mut out)?;
         self.disks(&mut out)?;
         self.http(&mut out)?;
+        self.authorizations(&mut out)?;
         self.reports(&mut out)?;
         self.rtsp(&mut out)?;
         self.channels(&mut out)?;
@@ -351,6 +359,28 @@ impl Scrape {
         let aborted = http.aborted.load(Ordering::Relaxed);
         let help = "Responses ended early because their bytes could not be read";
         out.counter("http_aborted", help, aborted)
+    }
+
+    /// The operator's service that decides on viewers.
+    fn authorizations(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let counters = &self.0.auth.counters;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let outcomes = [
+            ("allowed", of(&counters.allowed)),
+            ("refused", of(&counters.refused)),
+            ("unanswered", of(&counters.unanswered)),
+            ("busy", of(&counters.busy)),
+        ];
+        let help = "Viewers on whom the service of --auth-request decided, by outcome";
+        out.family("authorizations", help, None, "outcome", &outcomes, ConstCounter::new)?;
+        let help = "Viewers who got a kept answer, or that to the question of another viewer";
+        out.counter("authorizations_shared", help, of(&counters.shared))?;
+        let help = "Viewers who wait for the service of --auth-request";
+        out.gauge("authorizations_waiting", help, of(&counters.waiting))?;
+        let causes = NoAnswer::ALL;
+        let failures = causes.map(|cause| (cause.word(), of(&counters.failures[cause as usize])));
+        let help = "Questions to the service of --auth-request without an answer that can be used";
+        out.family("auth_request_failures", help, None, "cause", &failures, ConstCounter::new)
     }
 
     fn reports(&self, out: &mut Out<'_, '_>) -> fmt::Result {

@@ -36,6 +36,8 @@ pub(crate) fn agent(url: &str, patience: Duration) -> Result<Agent, &'static str
         // The operator has named where requests go.
         .proxy(None)
         .max_redirects(0)
+        .max_idle_connections_per_host(KEPT_CONNECTIONS)
+        .max_idle_connections(KEPT_CONNECTIONS)
         .tls_config(tls)
         .timeout_global(Some(patience))
         .user_agent("tenuto")
@@ -63,3 +65,6 @@ pub(crate) fn tls(is_secure: bool) -> Result<TlsConfig, &'static str> {
     let config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
     Ok(config.root_certs(RootCerts::from(roots)).build())
 }
+
+/// Connections that a client keeps for its next requests.
+const KEPT_CONNECTIONS: usize = 16;

@@ -91,6 +91,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         mount_rate,
         mount_spool,
         webhook,
+        auth_request,
         otlp,
         cluster,
         copies,
@@ -113,6 +114,7 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
     let [certificate, key] =
         [tls.as_ref().map(|files| &files.certificate), tls.as_ref().map(|files| &files.key)];
     let (url, secret) = (webhook.as_ref().map(|to| &to.url), webhook.as_ref().map(|to| &to.secret));
+    let auth = auth_request.as_ref();
     let cluster_of = |part: fn(&ClusterConfig) -> String| cluster.as_ref().map(part);
     let copies_of = |part: fn(&CopySource) -> String| copies.as_ref().map(part);
     vec![
@@ -147,6 +149,9 @@ pub fn config_options(config: &ServerConfig) -> Vec<ConfigOption> {
         of("mount-spool", Restart, mount_spool),
         of("webhook", Restart, &url),
         of("webhook-secret", Restart, &secret),
+        of("auth-request", Reload, &auth.map(|to| &to.url)),
+        of("auth-request-timeout", Reload, &auth.map(|to| to.timeout)),
+        of("auth-request-unanswered", Reload, &auth.map(|to| to.unanswered)),
         of("otlp", Restart, &otlp.as_ref().map(|to| &to.url)),
         of("otlp-traced", Restart, &otlp.as_ref().map(|to| to.traced)),
         of("cluster", Restart, &cluster_of(|it| format!("{:?}", it.etcd))),
@@ -180,6 +185,7 @@ fn effective(current: &ServerConfig, wanted: &ServerConfig) -> ServerConfig {
         tls: if_given(current.tls.as_ref(), wanted.tls),
         insecure: wanted.insecure,
         tokens: wanted.tokens,
+        auth_request: wanted.auth_request,
         fills: wanted.fills,
         access_log: if_given(current.access_log.as_ref(), wanted.access_log),
         max_connections: wanted.max_connections,
@@ -288,10 +294,12 @@ impl Reloader {
         exposure::check(&next)?;
         // All that can fail comes before the first change.
         let keys = AccessControl::read(next.tokens.as_deref())?;
+        let auth = self.shared.auth.prepare(next.auth_request.as_ref())?;
         let certificate = next.tls.as_ref().map(TlsFiles::read).transpose()?;
         let log = next.access_log.as_deref().map(Log::open).transpose()?;
 
         self.shared.access.replace(keys);
+        self.shared.auth.replace(auth);
         let tls = self.shared.tls.as_deref().zip(next.tls.as_ref()).zip(certificate);
         if let Some(((tls, files), certificate)) = tls {
             ServerTls::replace(tls, files, certificate);
@@ -329,7 +337,7 @@ impl Debug for Reloader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{OtlpTarget, TracedPart, WebhookTarget};
+    use crate::{AuthRequestTarget, OtlpTarget, TracedPart, Unanswered, WebhookTarget};
     use director::etcd::EtcdAccess;
     use units::{BitRate, ByteCount};
 
@@ -365,6 +373,11 @@ mod tests {
             mount: Some("m".into()),
             mount_rate: Some(store::ReservedRate::Title),
             mount_spool: "s".into(),
+            auth_request: Some(AuthRequestTarget {
+                url: "a".to_owned(),
+                timeout: second,
+                unanswered: Unanswered::Allow,
+            }),
             otlp: OtlpTarget::new(Some("o".to_owned()), TracedPart::ALL, |_| None),
             webhook: Some(WebhookTarget { url: "w".to_owned(), secret: Some("s".into()) }),
             cluster: Some(ClusterConfig {

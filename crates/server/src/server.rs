@@ -10,6 +10,7 @@
 //!   disk-history   writes observations        │
 //!   log            writes lines               │
 //!   webhook        sends events               │
+//!   auth, auth-0.. ask about viewers          │
 //!   otlp           sends spans and log lines  ┘
 //! ```
 //!
@@ -20,6 +21,7 @@
 use crate::ServerConfig;
 use crate::access::AccessControl;
 use crate::admin::{self, AdminApi};
+use crate::auth_request::AuthRequests;
 use crate::buffer_memory::{BufferMemory, LEAST_READS, MemoryWatch, buffer_memory, usable_memory};
 use crate::client_thread::{ClientListener, PreparedThread, ServiceParts};
 use crate::clients::{CLIENT_UNPLAYED, ClientLimit};
@@ -109,6 +111,7 @@ impl Server {
         CheckedConfig::new(config)?;
         config.tls.as_ref().map(TlsFiles::read).transpose()?;
         config.webhook.as_ref().map_or(Ok(()), Webhook::check)?;
+        config.auth_request.as_ref().map_or(Ok(()), AuthRequests::check)?;
         config.otlp.as_ref().map_or(Ok(()), Telemetry::check)?;
         config.access_log.as_deref().map_or(Ok(()), Log::check)?;
         config.uploads.as_deref().map_or(Ok(()), admin::check_uploads)?;
@@ -161,14 +164,17 @@ impl Server {
         let (disks, methods) = disks(&opened, &pool, &core, clock, &log, &mut threads)?;
         let clients = ClientThreads::prepare(&config, listeners)?;
         let access = access.logged(log.clone());
-        let security = Security { access, tls: tls.map(Arc::new), membership: membership.clone() };
+        let handles = clients.handles();
+        let auth = AuthRequests::new(handles.clone());
+        auth.replace(auth.prepare(config.auth_request.as_ref())?);
+        let tls = tls.map(Arc::new);
+        let security = Security { access, auth, tls, membership: membership.clone() };
         let library = library(&config, title_keys, &opened, methods);
         let outlets = outlets(&config, log, telemetry)?;
         let info = info(&config, &opened, missing, &clients.http);
         let shared = shared(&config, info, library, security, clock, outlets)?;
         store_search::spawn_search(&shared).map_err(no_thread)?;
         let telemetry = exported.map(|it| start_telemetry(it, &shared)).transpose()?;
-        let handles = clients.handles();
         let opener = start_opener(&shared, &core, &handles, &mut threads)?;
         let workers = handles.clone();
         let owners = OwnerParts::new(&config, &shared, &core);

@@ -58,7 +58,7 @@ pub(crate) struct PlayerSession {
     pub(crate) format: DeliveryFormat,
     /// Index of the admitted offer in [`Presentation::offers`] of this format.
     pub(crate) offer: usize,
-    /// What the token that began it permits.
+    /// What the token that began it permits, and the operator's service.
     pub(crate) permit: Permit,
     /// The client that began it.
     pub(crate) client: ClientAddress,

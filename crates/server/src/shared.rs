@@ -3,6 +3,7 @@
 
 use crate::ServerConfig;
 use crate::access::AccessControl;
+use crate::auth_request::AuthRequests;
 use crate::clients::{CLIENT_CONNECTIONS, ClientAddress, ClientCounts, ClientLimit};
 use crate::clock::Clock;
 use crate::library::Library;
@@ -49,6 +50,7 @@ pub(crate) struct Shared {
     pub(crate) content: Library,
     pub(crate) sessions: SessionTable,
     pub(crate) access: AccessControl,
+    pub(crate) auth: AuthRequests,
     /// `None`: the server answers in the clear.
     pub(crate) tls: Option<Arc<ServerTls>>,
     /// `None`: the server is alone.
@@ -183,9 +185,11 @@ pub(crate) struct Snapshot {
     pub(crate) playing: Vec<wire::TitleSessions>,
 }
 
-/// Who may watch, how connections are encrypted, and which directors are believed.
+/// Who may watch, and who else is asked, how connections are encrypted, and which directors are
+/// believed.
 pub(crate) struct Security {
     pub(crate) access: AccessControl,
+    pub(crate) auth: AuthRequests,
     pub(crate) tls: Option<Arc<ServerTls>>,
     pub(crate) membership: Option<Arc<Membership>>,
 }
@@ -202,7 +206,7 @@ impl Shared {
         clock: Clock,
         content: Library,
         sessions: SessionTable,
-        Security { access, tls, membership }: Security,
+        Security { access, auth, tls, membership }: Security,
         Outlets { log, webhook, telemetry }: Outlets,
         info: ServerInfo,
         settings: LiveSettings,
@@ -212,6 +216,7 @@ impl Shared {
             content,
             sessions,
             access,
+            auth,
             tls,
             membership,
             log,
@@ -408,6 +413,7 @@ impl Shared {
             stopping: self.stopping.load(Ordering::Relaxed),
             survive_loss: self.info.survive_loss,
             cluster: self.membership.as_ref().map(|membership| membership.status()),
+            authorizations: self.auth.status(),
             policy: self.info.policy.to_owned(),
             slot: self.info.slot.as_secs_f64(),
             socket_method: self.info.socket_method.clone(),

@@ -59,18 +59,31 @@ pub struct TokenClaims {
     /// The address of the client that may use it; `None`: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ip: Option<IpAddr>,
-    /// The height of the largest pictures that it opens, in pixels; `None`: any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_height: Option<u32>,
-    /// Who goes first where there is not room for all; `None`: as everybody.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub priority: Option<Priority>,
+    /// How much it opens of a title, and who goes first.
+    #[serde(flatten)]
+    pub limits: ViewerLimits,
     /// Whether it opens the views of the whole server.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operator: bool,
     /// Whether it is that of a cache, which fetches titles for viewers of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub origin: bool,
+}
+
+/// Limits of a viewer, in an access token and in the answer of an operator's service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewerLimits {
+    /// The height of the largest pictures that the viewer may play, in pixels; `None`: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_height: Option<u32>,
+    /// Who goes first where there is not room for all; `None`: as everybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+}
+
+impl ViewerLimits {
+    /// The names of the fields.
+    pub(crate) const FIELDS: [&str; 2] = ["max_height", "priority"];
 }
 
 /// Names of titles; one that ends with `*` is the beginning of names.
@@ -119,10 +132,26 @@ impl Permit {
         Self { priority: priority.map_or(self.priority, |asked| asked.min(self.priority)), ..self }
     }
 
+    /// This permit within further limits, which only take away.
+    #[must_use]
+    pub(crate) fn within(self, limits: ViewerLimits) -> Self {
+        let heights = [self.max_height, limits.max_height];
+        let max_height = heights.into_iter().flatten().min();
+        Self { max_height, ..self.lowered_to(limits.priority) }
+    }
+
     /// Whether pictures of this height may be played; sound has none (0).
     pub(crate) fn allows(self, height: u32) -> bool {
         self.max_height.is_none_or(|most| height <= most)
     }
+}
+
+/// What a request is allowed by its token.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CheckedToken {
+    pub(crate) permit: Permit,
+    /// All claims of the token; `None`: none was needed.
+    pub(crate) claims: Option<Arc<Map<String, Value>>>,
 }
 
 /// Why a request is not allowed.
@@ -194,14 +223,26 @@ impl AccessControl {
         peer: IpAddr,
         now: SystemTime,
     ) -> Result<Permit, Denied> {
-        let Some(file) = self.keys() else { return Ok(Permit::default()) };
+        self.check_token(access, token, peer, now).map(|checked| checked.permit)
+    }
+
+    /// As [`AccessControl::check`], with the claims of the token.
+    pub(crate) fn check_token(
+        &self,
+        access: TokenNeed<'_>,
+        token: Option<&str>,
+        peer: IpAddr,
+        now: SystemTime,
+    ) -> Result<CheckedToken, Denied> {
+        let Some(file) = self.keys() else { return Ok(CheckedToken::default()) };
         let token = token.ok_or(Denied::NoToken)?;
         let keys = file.keys(now, |event| self.tell(&event));
-        let claims = verified(&keys, token)?;
+        let (claims, all) = verified(&keys, token)?;
         claims.is_valid_at(seconds(now))?;
         claims.allows(access, peer)?;
-        let TokenClaims { max_height, priority, ip: client, .. } = claims;
-        Ok(Permit { max_height, priority: priority.unwrap_or_default(), client })
+        let TokenClaims { limits: ViewerLimits { max_height, priority }, ip: client, .. } = claims;
+        let permit = Permit { max_height, priority: priority.unwrap_or_default(), client };
+        Ok(CheckedToken { permit, claims: Some(Arc::new(all)) })
     }
 
     fn tell(&self, event: &KeyFileEvent<'_>) {
@@ -218,8 +259,8 @@ impl AccessControl {
     }
 }
 
-/// The claims of a token whose signature is by one of these keys.
-fn verified(keys: &[keys::AccessKey], token: &str) -> Result<TokenClaims, Denied> {
+/// The claims of a token whose signature is by one of these keys: those of this server, and all.
+fn verified(keys: &[keys::AccessKey], token: &str) -> Result<VerifiedClaims, Denied> {
     let invalid = |why: &str| Denied::Invalid(why.to_owned());
     let header = jsonwebtoken::decode_header(token)
         .map_err(|_| invalid("it is no signed JSON Web Token"))?;
@@ -240,7 +281,9 @@ fn verified(keys: &[keys::AccessKey], token: &str) -> Result<TokenClaims, Denied
     Err(why)
 }
 
-fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<TokenClaims, String> {
+type VerifiedClaims = (TokenClaims, Map<String, Value>);
+
+fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<VerifiedClaims, String> {
     let mut validation = Validation::new(algorithm);
     // The times are checked afterwards, as the numbers that they have to be.
     validation.validate_exp = false;
@@ -259,11 +302,11 @@ fn decoded(token: &str, key: &DecodingKey, algorithm: Algorithm) -> Result<Token
             "its claim `aud` is missing, which a token of a public key needs: `tenuto`".to_owned()
         );
     }
-    claims(decoded.claims)
+    Ok((claims(&decoded.claims)?, decoded.claims))
 }
 
 /// The claims of this server; an error names the first that has another form.
-fn claims(all: Map<String, Value>) -> Result<TokenClaims, String> {
+fn claims(all: &Map<String, Value>) -> Result<TokenClaims, String> {
     if !all.contains_key("exp") {
         return Err("its claim `exp` is missing".to_owned());
     }
@@ -356,11 +399,11 @@ impl TokenClaims {
             TokenNeed::Origin(_) if !self.origin => {
                 not("the token is a viewer's; these addresses need a cache's".to_owned())
             }
-            TokenNeed::Origin(_) if self.max_height.is_some() => {
+            TokenNeed::Origin(_) if self.limits.max_height.is_some() => {
                 not("the token has a largest height, which is for viewers, not for caches"
                     .to_owned())
             }
-            TokenNeed::Origin(_) if self.priority.is_some() => {
+            TokenNeed::Origin(_) if self.limits.priority.is_some() => {
                 not("the token has a priority, which is for viewers, not for caches".to_owned())
             }
             TokenNeed::Origin(name) if !self.has_title(name) => {

@@ -140,7 +140,7 @@ fn decide(
             let start =
                 playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
             let (for_disk, permit) =
-                (shared.settings().wait.min(BEFORE_A_DIRECTOR), request.permit);
+                (shared.settings().wait.min(before_a_director(request)), request.permit);
             let play = over_rtsp::play_request(for_disk, title, name, is_transport, permit, start)?;
             if is_transport && !play.presentation.packaging.is_transport_planned() {
                 return Ok(Decision::PlanTransport(play.title, play.presentation));
@@ -450,15 +450,20 @@ fn presentation_of(
     }
 }
 
-/// The longest time for which a director's viewer waits for the disk: directors wait a second for
-/// the answer.
-const BEFORE_A_DIRECTOR: Duration = Duration::from_millis(600);
+/// The longest time for which a director's viewer waits for the disk, and for the operator's
+/// service: directors wait a second for the answer.
+pub(super) const BEFORE_A_DIRECTOR: Duration = Duration::from_millis(600);
+
+/// What is left of that after the operator's service has decided.
+fn before_a_director(request: &HttpRequest) -> Duration {
+    BEFORE_A_DIRECTOR.saturating_sub(request.authorized.unwrap_or_default())
+}
 
 /// The longest time that the player waits for its start: its own, else the server's. For a director
 /// it is the disk's: behind others its viewer does not wait, because it asks another node.
 fn max_wait(shared: &Shared, request: &HttpRequest) -> Result<MaxWait, Decision> {
     if request.viewer.is_some() {
-        let for_disk = shared.settings().wait.min(BEFORE_A_DIRECTOR);
+        let for_disk = shared.settings().wait.min(before_a_director(request));
         return Ok(MaxWait { for_disk, ..MaxWait::default() });
     }
     let asked = playback_params::max_wait(&request.query).map_err(|why| bad_parameter(&why))?;

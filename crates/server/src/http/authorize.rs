@@ -3,7 +3,7 @@
 use super::request::{HttpRequest, Method};
 use super::response::Response;
 use super::routes::Route;
-use crate::access::{Permit, TokenNeed};
+use crate::access::{CheckedToken, TokenNeed};
 use crate::membership::in_no_cluster;
 use crate::playback_params;
 use crate::sessions::{PlayerSession, TokenLookup};
@@ -18,20 +18,21 @@ pub(super) fn permit(
     shared: &Shared,
     request: &HttpRequest,
     peer: IpAddr,
-) -> Result<Permit, Response> {
+) -> Result<CheckedToken, Response> {
     // Browsers send OPTIONS without credentials, to ask whether they may send them.
     if request.method == Method::Options {
-        return Ok(Permit::default());
+        return Ok(CheckedToken::default());
     }
     let route = Route::of(&request.path);
     let needed = route.as_ref().and_then(|route| needed(route, request.query("s").is_some()));
-    let Some(access) = needed else { return Ok(Permit::default()) };
+    let Some(access) = needed else { return Ok(CheckedToken::default()) };
     let directed = route.as_ref().and_then(|route| session_of_director(shared, request, route));
     if directed.is_some() {
-        return Ok(Permit::default());
+        return Ok(CheckedToken::default());
     }
-    let permit = shared.access.check(access, request.token.as_deref(), peer, SystemTime::now());
-    permit.map_err(|why| {
+    let token = request.token.as_deref();
+    let checked = shared.access.check_token(access, token, peer, SystemTime::now());
+    checked.map_err(|why| {
         let (status, code) = why.status();
         let mut response = Response::error(status, code, &why.to_string());
         response.head.add("WWW-Authenticate", why.challenge());

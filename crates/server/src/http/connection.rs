@@ -79,7 +79,7 @@ pub(super) enum ConnectionState {
     },
     /// Taking the body of a request to the admin API.
     ReceivingBody(Exchange, Box<HttpRequest>, Box<IncomingBody>),
-    /// Waiting for the opener's or the core's answer.
+    /// Waiting for the answer of the opener, the core or the operator's service.
     Waiting(Exchange, Box<HttpRequest>, PendingAnswer),
     /// Sending a response made in one piece; the number of its send.
     SendingResponse(Exchange, u64),
@@ -97,6 +97,8 @@ pub(super) enum ConnectionState {
 pub(super) enum PendingAnswer {
     /// The opener's, for a title, a file or a presentation.
     Opener,
+    /// The answer of the operator's service on whether the viewer may begin.
+    Authorization { title: String },
     /// The core's verdict on an admission request.
     Admission { title: String, manifest: Manifest },
     /// The core's verdict on a viewer of another node, for whom the request is decided again.

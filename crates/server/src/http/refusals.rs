@@ -33,11 +33,12 @@ pub(crate) fn not_admitted(name: &str, why: AdmissionError) -> Response {
     }
 }
 
-/// The response to a request for pictures that a token does not permit.
+/// The response to a request for pictures that a viewer is not permitted, by the token or by the
+/// operator's service.
 pub(super) fn not_permitted(permit: Permit) -> Response {
     let most = permit.max_height.unwrap_or(u32::MAX);
     let message =
-        format!("the token opens pictures up to a height of {most}, and these are higher");
+        format!("this viewer may play pictures up to a height of {most}, and these are higher");
     Response::error(403, "token-not-allowed", &message)
 }
 

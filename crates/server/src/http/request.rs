@@ -14,7 +14,10 @@ use director::question::{
     CLIENT_HEADER, ELSEWHERE_HEADER, PEER_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
 use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value};
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A method that the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +67,14 @@ pub(crate) struct HttpRequest {
     pub(crate) cmcd: Option<Box<Cmcd>>,
     /// The token of an `Authorization: Bearer` field, or of the query.
     pub(crate) token: Option<String>,
-    /// What that token permits, once it has been checked.
+    /// What that token permits, once it has been checked, and the operator's service, once it has
+    /// decided.
     pub(crate) permit: Permit,
+    /// The claims of that token, where one was needed.
+    pub(crate) claims: Option<Arc<Map<String, Value>>>,
+    /// How long the viewer has waited until the operator's service allowed the session; `None`: it
+    /// has not been asked.
+    pub(crate) authorized: Option<Duration>,
     /// The question of a director, which asks for a viewer.
     pub(crate) question: Option<Box<SignedQuestion>>,
     /// The signature of another node of the cluster, and the target that it has signed.
@@ -209,6 +218,8 @@ fn request(head: &httparse::Request<'_, '_>) -> Result<HttpRequest, HeadError> {
         cmcd: None,
         token: None,
         permit: Permit::default(),
+        claims: None,
+        authorized: None,
         question: None,
         of_peer: None,
         viewer: None,

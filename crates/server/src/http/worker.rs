@@ -11,8 +11,9 @@
 //! Read from top to bottom, the methods follow a request for a segment: received, parsed, answered
 //! (`answer` decides, this file executes), its body requested from the core piece by piece,
 //! delivered by the core, sent, finished. Answers of the opener and the core to other requests are
-//! in `answers`, new connections in `accepting`, those of HTTP/2 in `carrying`, the admin API and
-//! its bodies in `admin`, clients that watch in `watching`, the end in `leaving` and `ending`.
+//! in `answers`, those of the operator's service in `authorizing`, new connections in `accepting`,
+//! those of HTTP/2 in `carrying`, the admin API and its bodies in `admin`, clients that watch in
+//! `watching`, the end in `leaving` and `ending`.
 //!
 //! A connection answers one request at a time; pipelined ones wait in the input. Everything that a
 //! peer can hold (input, send windows, time) is bounded.
@@ -20,6 +21,7 @@
 mod accepting;
 mod admin;
 mod answers;
+mod authorizing;
 mod carrying;
 mod ending;
 mod leaving;
@@ -36,6 +38,7 @@ use super::ranged::MediaBody;
 use super::request::{HeadError, HttpRequest, LoggedFields, MAX_HEAD, Method, Parsed, parse};
 use super::response::Response;
 use super::transfer::Transfer;
+use crate::access::CheckedToken;
 use crate::admin::{AdminApi, Problem};
 use crate::client_thread::ClientService;
 use crate::clients::ClientAddress;
@@ -275,7 +278,9 @@ impl Worker {
                 }
                 let peer = request.viewer.unwrap_or(peer);
                 match authorize::permit(&self.shared, &request, peer) {
-                    Ok(permit) => request.permit = permit,
+                    Ok(CheckedToken { permit, claims }) => {
+                        (request.permit, request.claims) = (permit, claims);
+                    }
                     Err(denied) => return self.send_response(id, exchange, denied),
                 }
                 let token = request.query("s").map(|token| self.shared.sessions.find(token));
@@ -324,6 +329,9 @@ impl Worker {
                     PendingAnswer::Fill { title: play.name.clone(), media: Box::new(media) };
                 self.wait_for(id, exchange, request, pending);
                 return self.core.send(Event::Admit { caller, client, request: play });
+            }
+            Decision::Admit(play, manifest) if self.is_to_ask(&request) => {
+                return self.ask_first(id, exchange, request, &play, manifest);
             }
             Decision::Admit(mut play, manifest) => {
                 (play.protocol, play.parent) = (manifest.protocol(), request.parent);
@@ -482,6 +490,9 @@ impl Worker {
                 self.request_failed(connection, request, &why);
             }
             WorkerMessage::Opened { connection, result } => self.opened(connection, result),
+            WorkerMessage::Authorized { connection, answer } => {
+                self.authorized(connection, *answer);
+            }
             WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
             WorkerMessage::Extended { connection } => self.extended(connection),
             WorkerMessage::Listed { connection, list } => self.listed(connection, &list),

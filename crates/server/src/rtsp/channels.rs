@@ -350,6 +350,7 @@ impl ChannelWorker {
             | WorkerMessage::Extended { .. }
             | WorkerMessage::Listed { .. }
             | WorkerMessage::BodyTaken { .. }
+            | WorkerMessage::Authorized { .. }
             | WorkerMessage::Answered { .. }
             | WorkerMessage::Dismiss { .. }
             | WorkerMessage::Quit => {}

@@ -76,7 +76,7 @@ fn permitted(
 }
 
 fn not_permitted() -> RtspReply {
-    RtspReply::error(403, "the token opens lower pictures than these")
+    RtspReply::error(403, "this viewer may play lower pictures than these")
 }
 
 /// A track in packets of its own, if its codec has a payload format.

@@ -1,5 +1,6 @@
 //! The RTSP thread: its socket loop, connections and timers. Methods are in `requests`, the answers
-//! of core and opener in `answers`, the sending of packets in `playing`.
+//! of core and opener in `answers`, that of the operator's service in `authorizing`, the sending of
+//! packets in `playing`.
 //!
 //! ```text
 //!   Received ─▶ input ─▶ request ─▶ reply           at once, or after core or opener have answered
@@ -11,6 +12,7 @@
 //! can hold (input, queued packets, time, tracks) is bounded.
 
 mod answers;
+mod authorizing;
 mod dismissal;
 mod playing;
 mod requests;
@@ -31,7 +33,7 @@ use engine::SessionId;
 use rtsp_message::names::SESSION;
 use rtsp_message::tunnel::{self, TunnelDecoder, TunnelHalf, TunnelHead};
 use rtsp_message::{Incoming, MAX_INPUT, Request, RtspReply, next};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -108,7 +110,7 @@ struct RtspConnection {
     asked: Instant,
     session: Option<RtspSession>,
     /// The title that a token of this player has opened.
-    allowed: Option<(String, Permit)>,
+    allowed: Option<AllowedTitle>,
     /// The reservation that a director has asked for.
     adopted: Option<AdoptedTicket>,
     /// Whether the player goes on through its director when the stream ends early.
@@ -140,6 +142,19 @@ enum Role {
     Requests(ConnectionId, TunnelDecoder),
 }
 
+/// A title that a player may play.
+struct AllowedTitle {
+    name: String,
+    /// What the token permits that opened it.
+    of_token: Permit,
+    /// What of that the operator's service has allowed.
+    permit: Permit,
+    /// The claims of the token that opened it, where one was needed.
+    claims: Option<Arc<Map<String, Value>>>,
+    /// Whether the operator's service has allowed the player's session.
+    is_authorized: bool,
+}
+
 /// The ticket of a director that a player has come with.
 struct AdoptedTicket {
     /// The token of the session that the ticket names.
@@ -159,6 +174,8 @@ struct UdpPacket {
 enum WaitingRequest {
     /// The opener's, after which it is answered from the start.
     Opener(Box<Request<Vec<u8>>>),
+    /// The answer of the operator's service, after which the request is answered from the start.
+    Authorization(Box<Request<Vec<u8>>>),
     /// The core's verdict.
     Admission(Box<Request<Vec<u8>>>, Plan),
     /// The engine's, to the first requests for bytes.

@@ -32,7 +32,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Hls => "hls",
             Self::HlsTransport => "hls-ts",

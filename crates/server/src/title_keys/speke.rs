@@ -112,15 +112,8 @@ impl KeyServer {
             }
             _ => {}
         }
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .proxy(None)
-            .max_redirects(0)
-            .tls_config(outgoing::tls_for(&uri)?)
-            .timeout_global(Some(PATIENCE))
-            .user_agent("tenuto")
-            .build();
-        Ok(Self { uri, access, systems, agent: config.new_agent(), said: Mutex::default() })
+        let agent = outgoing::agent(url, PATIENCE)?;
+        Ok(Self { uri, access, systems, agent, said: Mutex::default() })
     }
 
     /// The keys of a title with this content. May wait for [`PATIENCE`].

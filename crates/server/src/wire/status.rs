@@ -87,6 +87,9 @@ pub struct ServerStatus {
     pub intervals: u64,
     /// Pieces used again by a viewer who follows another: reads saved.
     pub shared_reads: u64,
+    /// Decisions of the operator's service on viewers; `null` where none is asked.
+    #[serde(default)]
+    pub authorizations: Option<Authorizations>,
     /// Open HTTP connections.
     pub connections: u64,
     /// Bytes sent to players.
@@ -98,6 +101,21 @@ pub struct ServerStatus {
     pub missing_stores: Vec<MissingStoreReport>,
     /// Titles with sessions.
     pub playing: Vec<TitleSessions>,
+}
+
+/// Decisions of the operator's service on viewers, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Authorizations {
+    /// Viewers who might begin.
+    pub allowed: u64,
+    /// Viewers who might not.
+    pub refused: u64,
+    /// Viewers for whom it gave no answer that could be used.
+    pub unanswered: u64,
+    /// Viewers who were refused because too many waited for answers.
+    pub busy: u64,
+    /// Viewers who wait for an answer now.
+    pub waiting: u64,
 }
 
 /// A number for each priority.

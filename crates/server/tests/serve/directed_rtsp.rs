@@ -7,19 +7,19 @@ use crate::rtsp::{Player, Reply, assert_balanced, interleaved};
 use director::secret::ClusterSecret;
 use director::ticket::Ticket;
 use server::ServerConfig;
-use server::access::{TokenClaims, new_key_file};
+use server::access::{TokenClaims, ViewerLimits, new_key_file};
 use std::time::Duration;
 use testkit::etcd::TestEtcd;
 use units::{BitRate, ByteCount};
 
-const QUESTION: &str = "/t/film/rtsp";
+pub(crate) const QUESTION: &str = "/t/film/rtsp";
 
-fn with_rtsp(config: &mut ServerConfig) {
+pub(crate) fn with_rtsp(config: &mut ServerConfig) {
     config.rtsp = Some("127.0.0.1:0".parse().unwrap());
 }
 
 /// The path and query at which the node lets a viewer go on.
-fn reserved(server: &TestServer, target: &str) -> String {
+pub(crate) fn reserved(server: &TestServer, target: &str) -> String {
     let begun = ask(&mut server.client(), VIEWER, target);
     assert_eq!(begun.status, 201, "{target} {}", begun.text());
     let location = begun.field("location").unwrap();
@@ -182,7 +182,8 @@ fn the_ticket_stands_for_the_token_that_the_director_was_shown() {
     let keys = fixture.directory.join("keys.json");
     new_key_file(&keys).unwrap();
     let token = |max_height| {
-        let claims = TokenClaims { exp: u64::MAX, max_height, ..TokenClaims::default() };
+        let limits = ViewerLimits { max_height, ..ViewerLimits::default() };
+        let claims = TokenClaims { exp: u64::MAX, limits, ..TokenClaims::default() };
         claims.sign(&keys).unwrap()
     };
     let server = node(&fixture, &etcd, |config| {

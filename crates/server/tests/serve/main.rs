@@ -10,6 +10,7 @@
 )]
 
 mod admin;
+mod authorizations;
 mod certificates;
 mod channels;
 mod client;

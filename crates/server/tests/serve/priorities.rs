@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::fixture::{TestServer, TestStore, eventually, media};
 use engine::Priority;
 use serde_json::Value;
-use server::access::{TokenClaims, new_key_file};
+use server::access::{TokenClaims, ViewerLimits, new_key_file};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use units::BitRate;
 
@@ -27,7 +27,8 @@ fn a_viewer_of_a_higher_priority_takes_a_place_and_every_decision_is_shown() {
     new_key_file(&keys).unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let token = |priority, operator| {
-        let claims = TokenClaims { exp: now + 600, priority, operator, ..TokenClaims::default() };
+        let limits = ViewerLimits { priority, ..ViewerLimits::default() };
+        let claims = TokenClaims { exp: now + 600, limits, operator, ..TokenClaims::default() };
         claims.sign(&keys).unwrap()
     };
     let [low, high] = [Priority::Low, Priority::High].map(|priority| token(Some(priority), false));

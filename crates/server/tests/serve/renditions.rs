@@ -2,14 +2,14 @@
 
 use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, ffmpeg};
-use server::access::{TokenClaims, new_key_file};
+use server::access::{TokenClaims, ViewerLimits, new_key_file};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use store::{IngestOptions, Store, Unthrottled};
 use units::BitRate;
 
 /// A title with two video renditions of about 6 and 0.4 Mb/s, and one audio track.
-fn film() -> TestStore {
+pub(crate) fn film() -> TestStore {
     let fixture = TestStore::with(&[]);
     let sizes = [("large", "640x360", "6M"), ("small", "160x90", "400k")];
     let files: Vec<PathBuf> = sizes
@@ -74,7 +74,8 @@ fn a_token_opens_pictures_up_to_its_height_and_no_others() {
     let keys = fixture.directory.join("keys.json");
     new_key_file(&keys).unwrap();
     let token = |max_height| {
-        let claims = TokenClaims { exp: u64::MAX, max_height, ..TokenClaims::default() };
+        let limits = ViewerLimits { max_height, ..ViewerLimits::default() };
+        let claims = TokenClaims { exp: u64::MAX, limits, ..TokenClaims::default() };
         claims.sign(&keys).unwrap()
     };
     let serving = fixture.serve_with(|config| config.tokens = Some(keys.clone()));

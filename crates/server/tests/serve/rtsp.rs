@@ -6,7 +6,7 @@ use crate::fixture::{TestServer, TestStore, eventually, ffmpeg, media};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rustls::version::TLS13;
-use server::access::{TitlePatterns, TokenClaims, new_key_file};
+use server::access::{TitlePatterns, TokenClaims, ViewerLimits, new_key_file};
 use server::{Server, ServerConfig};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -666,7 +666,8 @@ fn a_title_is_described_and_set_up_with_the_token_that_opens_it() {
     new_key_file(&keys).unwrap();
     let token = |title: &str, max_height| {
         let title = Some(TitlePatterns::One(title.to_owned()));
-        let claims = TokenClaims { exp: u64::MAX, title, max_height, ..TokenClaims::default() };
+        let limits = ViewerLimits { max_height, ..ViewerLimits::default() };
+        let claims = TokenClaims { exp: u64::MAX, title, limits, ..TokenClaims::default() };
         claims.sign(&keys).unwrap()
     };
     let server = fixture.serve_with(|config| {

@@ -126,6 +126,16 @@ pub(crate) fn wait(text: &str) -> Result<Duration, String> {
     Ok(wait)
 }
 
+/// Parses the time that viewers wait for a service that decides on them.
+pub(crate) fn auth_request_timeout(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    // No service answers in less, and no player waits longer for a manifest.
+    if time < Duration::from_millis(100) || time > ServerConfig::LONGEST_WAIT {
+        return Err(format!("'{text}' is not a time from 100 ms to 30 s"));
+    }
+    Ok(time)
+}
+
 /// Parses a rate that is not zero.
 pub(crate) fn some_rate(text: &str) -> Result<BitRate, String> {
     let rate: BitRate = text.parse().map_err(|error| format!("{error}"))?;

@@ -5,15 +5,15 @@ use super::shared::{
     SwitchingArgs, TlsArgs,
 };
 use super::values::{
-    bandwidth, cluster_name, model, node_address, node_name, node_rtsp_address, reserved_rate,
-    some_time, speed, text, wait, whole, words,
+    auth_request_timeout, bandwidth, cluster_name, model, node_address, node_name,
+    node_rtsp_address, reserved_rate, some_time, speed, text, wait, whole, words,
 };
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
 use disk::DiskModel;
 use engine::Priority;
 use scheduler::PolicyKind;
-use server::{AddressPrefix, DailyWindow, TracedPart};
+use server::{AddressPrefix, DailyWindow, TracedPart, Unanswered};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -212,6 +212,24 @@ pub(crate) struct ServeArgs {
     /// Sign events with the secret in this file (HMAC-SHA256).
     #[arg(long, value_name = "FILE", requires = "webhook")]
     pub(crate) webhook_secret: Option<PathBuf>,
+    /// Ask this address whether a viewer may begin, before each session.
+    ///
+    /// JSON in a POST, over HTTP or HTTPS: 2xx is yes, 401 and 403 are no. docs/guide/serve.md has
+    /// an example. Caches, other nodes and operators are not asked about.
+    #[arg(long, value_name = "URL", value_parser = text())]
+    pub(crate) auth_request: Option<String>,
+    /// How long a viewer waits for the answer of --auth-request.
+    ///
+    /// From 100 ms to 30 s. For a viewer of a director it is 600 ms at most.
+    #[arg(long, value_name = "TIME", requires = "auth_request", default_value = "2s")]
+    #[arg(value_parser = auth_request_timeout)]
+    pub(crate) auth_request_timeout: Duration,
+    /// What becomes of a viewer when --auth-request gives no answer.
+    #[arg(long, requires = "auth_request", default_value = "refuse", value_parser = words([
+        ("refuse", "the viewer is refused, with 503", Unanswered::Refuse),
+        ("allow", "the viewer may begin, without limits", Unanswered::Allow),
+    ]))]
+    pub(crate) auth_request_unanswered: Unanswered,
     /// Send spans of sessions and the log to this collector of OpenTelemetry.
     ///
     /// OTLP over HTTP, such as http://127.0.0.1:4318. Without it what OTEL_EXPORTER_OTLP_ENDPOINT

@@ -11,8 +11,8 @@ use crate::{config_file, limits, out};
 use serde_json::json;
 use server::wire::ReloadReport;
 use server::{
-    ClusterConfig, CopySource, HANDOVER_VERSION, Handover, OtlpTarget, Server, ServerConfig,
-    WebhookTarget,
+    AuthRequestTarget, ClusterConfig, CopySource, HANDOVER_VERSION, Handover, OtlpTarget, Server,
+    ServerConfig, WebhookTarget,
 };
 use signal_hook::consts::{SIGHUP, SIGUSR2};
 use std::io::IsTerminal;
@@ -228,6 +228,11 @@ fn config(args: &ServeArgs) -> ServerConfig {
         webhook: args.webhook.clone().map(|url| {
             let secret = args.webhook_secret.clone();
             WebhookTarget { url, secret }
+        }),
+        auth_request: args.auth_request.clone().map(|url| AuthRequestTarget {
+            url,
+            timeout: args.auth_request_timeout,
+            unanswered: args.auth_request_unanswered,
         }),
         otlp: OtlpTarget::new(args.otlp.clone(), args.otlp_traced, |name| std::env::var(name).ok()),
         cluster: cluster(args),

@@ -3,7 +3,7 @@
 use crate::args::viewing::TokenArgs;
 use crate::failure::Failure;
 use serde_json::json;
-use server::access::{TitlePatterns, TokenClaims, new_key_file};
+use server::access::{TitlePatterns, TokenClaims, ViewerLimits, new_key_file};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
@@ -31,8 +31,7 @@ pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
         nbf: None,
         title,
         ip: args.client,
-        max_height: args.max_height,
-        priority: args.priority,
+        limits: ViewerLimits { max_height: args.max_height, priority: args.priority },
         operator: args.operator,
         origin: args.origin,
     };

@@ -71,6 +71,8 @@ pub(crate) fn run(page: &Page, name: &str) -> Result<(), String> {
         .env("PATH", path)
         .env("HOME", &work)
         .env("SESSION", &session.dir)
+        // For notes that take text out of it.
+        .env("PAGE", crate::root().join(&page.file))
         // Addresses of Unix sockets have at most 107 bytes.
         .env("XDG_RUNTIME_DIR", &session.sockets)
         .stdin(Stdio::null())

@@ -20,6 +20,9 @@ impl RtspWorker {
         let Some(message) = self.handle_delivery(message) else { return };
         match message {
             WorkerMessage::Opened { connection, result } => self.opened(connection, result),
+            WorkerMessage::Authorized { connection, answer } => {
+                self.authorized(connection, *answer);
+            }
             WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
             WorkerMessage::HandOver => self.leave(),
             WorkerMessage::Dismiss { within } => self.begin_to_dismiss(within),

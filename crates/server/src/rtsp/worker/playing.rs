@@ -164,6 +164,10 @@ impl RtspWorker {
         self.end_engine_session(id);
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.session = None;
+            // The next session on the connection is asked for as any other.
+            if let Some(allowed) = &mut connection.allowed {
+                (allowed.permit, allowed.is_authorized) = (allowed.of_token, false);
+            }
         }
     }
 

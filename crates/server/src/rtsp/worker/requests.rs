@@ -10,8 +10,8 @@
 //! player that never plays reserves nothing.
 
 use super::dismissal::goes_on;
-use super::{AdoptedTicket, RtspConnection, RtspWorker, WaitingRequest};
-use crate::access::{Denied, Permit, TokenNeed};
+use super::{AdoptedTicket, AllowedTitle, RtspConnection, RtspWorker, WaitingRequest};
+use crate::access::{CheckedToken, Denied, Permit, TokenNeed};
 use crate::clients::ClientAddress;
 use crate::http::{Response, bearer_token, escape};
 use crate::layout::DeliveryFormat;
@@ -60,6 +60,8 @@ pub(super) enum Next {
     Open(String),
     Build(Arc<OpenTitle>, PlaybackParams),
     PlanTransport(Arc<OpenTitle>, Arc<Presentation>),
+    /// Let the operator's service decide on the player, and handle the request again.
+    Authorize(String),
     Admit(Box<PlayRequest>, Plan),
 }
 
@@ -93,6 +95,7 @@ impl RtspWorker {
                 connection.waiting = Some(WaitingRequest::Admission(request, plan));
                 return self.core.send(Event::Admit { caller, client, request: play });
             }
+            Next::Authorize(name) => return self.ask_first(id, request, &name),
             Next::Open(name) => Task::Open { caller, name },
             Next::Build(title, params) => Task::BuildPresentation { caller, title, params },
             Next::PlanTransport(title, presentation) => {
@@ -197,7 +200,10 @@ impl RtspWorker {
             return Err(ended());
         }
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
-        connection.allowed = Some((name, permit_of(&ticket)));
+        // It was asked for when the director did.
+        let (permit, claims, is_authorized) = (permit_of(&ticket), None, true);
+        let of_token = permit;
+        connection.allowed = Some(AllowedTitle { name, of_token, permit, claims, is_authorized });
         connection.adopted = Some(AdoptedTicket { ticket: ticket.session, session: Some(session) });
         Ok(())
     }
@@ -208,7 +214,7 @@ impl RtspWorker {
     fn check_token(&mut self, id: ConnectionId, request: &Asked) -> Result<(), RtspReply> {
         let name = named(request)?.title;
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
-        if connection.allowed.as_ref().is_some_and(|(allowed, _)| *allowed == name) {
+        if connection.allowed.as_ref().is_some_and(|allowed| allowed.name == name) {
             return Ok(());
         }
         let bearer = value(request, &AUTHORIZATION).and_then(bearer_token);
@@ -216,9 +222,12 @@ impl RtspWorker {
         let query = query.into_iter().find(|(name, _)| name == "token");
         let token = bearer.or(query.as_ref().map(|(_, token)| &**token));
         let peer = connection.peer.ip();
-        match self.shared.access.check(TokenNeed::Title(&name), token, peer, SystemTime::now()) {
-            Ok(permit) => {
-                connection.allowed = Some((name, permit));
+        let (access, now) = (&self.shared.access, SystemTime::now());
+        match access.check_token(TokenNeed::Title(&name), token, peer, now) {
+            Ok(CheckedToken { permit, claims }) => {
+                let (of_token, is_authorized) = (permit, false);
+                connection.allowed =
+                    Some(AllowedTitle { name, of_token, permit, claims, is_authorized });
                 Ok(())
             }
             Err(why @ Denied::NotAllowed(_)) => Err(RtspReply::error(403, &why.to_string())),
@@ -256,7 +265,7 @@ impl RtspWorker {
     /// What the token that opened a title on this connection permits.
     fn permit(&self, id: ConnectionId) -> Permit {
         let allowed = self.connections.get(&id).and_then(|it| it.allowed.as_ref());
-        allowed.map_or_else(Permit::default, |(_, permit)| *permit)
+        allowed.map_or_else(Permit::default, |allowed| allowed.permit)
     }
 
     fn describe(
@@ -276,6 +285,9 @@ impl RtspWorker {
             Err(next) => return Ok(next),
         };
         let streams = described(&title, named.stream, permit)?;
+        if self.is_to_ask(id) {
+            return Ok(Next::Authorize(named.title));
+        }
         let controls: Vec<String> =
             streams.iter().map(|stream| stream.name().to_string()).collect();
         let sections: Vec<MediaSection<'_>> = streams
@@ -322,13 +334,16 @@ impl RtspWorker {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
-        let stream = stream_to_set_up(&title, named.stream, spec.0, self.permit(id))?;
-        // The name of the session is a secret of the player; packets show their numbers to all.
-        let (secret, random) = (self.random()?, self.random()?);
-        if is_new {
+        if is_new && self.session(id).is_some() {
             // A player that begins again on the same connection has given up what it had.
             self.end_session(id);
         }
+        let stream = stream_to_set_up(&title, named.stream, spec.0, self.permit(id))?;
+        if self.is_to_ask(id) {
+            return Ok(Next::Authorize(named.title));
+        }
+        // The name of the session is a secret of the player; packets show their numbers to all.
+        let (secret, random) = (self.random()?, self.random()?);
         let local = self.limits.local;
         let Some(connection) = self.connections.get_mut(&id) else {
             return Err(RtspReply::new(500));
