@@ -12,6 +12,7 @@
 //! | garbage is sent to the control socket | an error, and the next command is served | `tenuto/tests/hostile/stores.rs`: `garbage_on_the_control_socket_is_answered_and_the_next_command_is_served` |
 //! | manifests are requested and nothing is played | 16 such sessions for each client, each for 15 s | `tenuto/tests/hostile/attacks.rs`: `ghosts_keep_their_own_client_out_and_no_other_viewer` |
 //! | media is fetched under the addresses for caches | FILLS at a time; with `--tokens` for a cache's token only | `server/tests/serve/origin.rs`: `fills_beyond_the_limit_wait_or_are_refused_and_viewers_are_not`, `with_tokens_only_the_cache_s_own_opens_the_addresses_for_caches` |
+//! | a file is asked for under many addresses, so that a cache fills up with copies | 404 but with folders of its title in front | `http-service/src/cache_path.rs`: `titles_are_in_the_folders_of_the_address` |
 //! | thousands of sessions are begun and abandoned | their reservations go to whoever needs them | `tenuto/tests/hostile/attacks.rs`: `the_abandoned_sessions_of_others_keep_no_viewer_out` |
 //! | one client opens thousands of connections | 1,000 for each client, told up to twice as many | `server/tests/serve/hostile.rs`: `connections_above_a_clients_limit_are_answered_with_429_and_then_closed` |
 //! | all clients together open more | 503, and room again when they are gone | `tenuto/tests/hostile/crowds.rs`: `a_flood_of_connections_is_told_so_and_leaves_room_when_it_is_gone` |
