@@ -63,6 +63,7 @@ pub(super) enum ApiAction {
     Upload,
     Download,
     Ingests,
+    Ingest,
     CancelIngest,
     Reload,
     Restart,
@@ -481,6 +482,19 @@ pub(super) static OPERATIONS: &[Operation] = &[
         status: 200,
         response: Some(schema_of::<wire::RunningIngests>),
         errors: &[],
+    },
+    Operation {
+        method: Method::Get,
+        path: "/api/v1/ingests/{ingest}",
+        id: "getIngest",
+        summary: "Describe an upload or a download that is under way, or one of the latest 100 that \
+                  have ended",
+        action: ApiAction::Ingest,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::IngestDetail>),
+        errors: &[404],
     },
     Operation {
         method: Method::Delete,
