@@ -273,6 +273,8 @@ fn ticket(title: &str) -> Ticket {
         max_height: None,
         priority: "normal".to_owned(),
         client: None,
+        subject: None,
+        token_id: None,
     }
 }
 
@@ -373,8 +375,6 @@ fn a_cache_is_sent_to_a_node_with_the_content_of_its_address() {
     }
     let head = cluster.send("HEAD /origin/film.mp4 HTTP/1.1\r\nConnection: close\r\n\r\n");
     assert_eq!(status(&head), 307);
-    assert!(nodes.iter().all(|node| node.asked() == 0), "nothing is reserved for a cache");
-}
     // One that a node has failed is sent to the other node with the content.
     for (failed, other) in [(1, 2), (2, 1)] {
         let target = below("0/2.m4s?x=y");
@@ -393,6 +393,8 @@ fn a_cache_is_sent_to_a_node_with_the_content_of_its_address() {
     let line = "tenuto_director_cache_requests_total{outcome=\"no-title\"} 1\n";
     assert!(metrics.contains(line), "{metrics}");
     assert!(metrics.contains("tenuto_director_cache_retries_total 40\n"), "{metrics}");
+    assert!(nodes.iter().all(|node| node.asked() == 0), "nothing is reserved for a cache");
+}
 
 #[test]
 fn full_nodes_are_followed_by_the_next_and_then_by_a_refusal_with_a_time() {

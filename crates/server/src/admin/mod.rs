@@ -188,8 +188,10 @@ impl AdminApi {
             ApiAction::Plan => return self.plan(call),
             // The HTTP thread sends them itself.
             ApiAction::Events => unreachable!("events are no answer in one piece"),
-            ApiAction::Sessions => Request::Sessions { session: None },
-            ApiAction::Session => Request::Sessions { session: Some(call.number(0)?) },
+            ApiAction::Sessions => Request::Sessions { session: None, subject: call.subject() },
+            ApiAction::Session => {
+                Request::Sessions { session: Some(call.number(0)?), subject: None }
+            }
             ApiAction::EndSession => Request::EndSession { session: call.number(0)? },
             ApiAction::Decisions => Request::Decisions,
             ApiAction::Disk => Request::Info { title: None },

@@ -256,7 +256,7 @@ impl RtspWorker {
     /// What the token that opened a title on this connection permits.
     fn permit(&self, id: ConnectionId) -> Permit {
         let allowed = self.connections.get(&id).and_then(|it| it.allowed.as_ref());
-        allowed.map_or_else(Permit::default, |(_, permit)| *permit)
+        allowed.map_or_else(Permit::default, |(_, permit)| permit.clone())
     }
 
     fn describe(
@@ -275,7 +275,7 @@ impl RtspWorker {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
-        let streams = described(&title, named.stream, permit)?;
+        let streams = described(&title, named.stream, &permit)?;
         let controls: Vec<String> =
             streams.iter().map(|stream| stream.name().to_string()).collect();
         let sections: Vec<MediaSection<'_>> = streams
@@ -322,7 +322,7 @@ impl RtspWorker {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
-        let stream = stream_to_set_up(&title, named.stream, spec.0, self.permit(id))?;
+        let stream = stream_to_set_up(&title, named.stream, spec.0, &self.permit(id))?;
         // The name of the session is a secret of the player; packets show their numbers to all.
         let (secret, random) = (self.random()?, self.random()?);
         if is_new {
