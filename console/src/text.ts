@@ -216,7 +216,7 @@ export const text = {
 
   sessions: {
     heading: 'Sessions',
-    filter: 'Filter by title, store, number or priority',
+    filter: 'Filter by title, store, number, priority or token',
     columns: {
       session: 'Session',
       title: 'Title',
@@ -231,6 +231,8 @@ export const text = {
       delivered: 'Delivered',
       playerRate: 'Player rate',
       priority: 'Priority',
+      subject: 'Subject',
+      tokenId: 'Token',
       store: 'Store',
     },
     position: (at: number, of: number) => `${show.position(at)} of ${show.position(of)}`,

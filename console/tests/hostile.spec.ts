@@ -156,7 +156,8 @@ test('names with marks of direction and markup stay in their places', async ({ p
   await answer(page, '/api/v1/sessions', (route) => {
     const list = sessions(1);
     const first = (list['sessions'] as Json[])[0];
-    return route.fulfill({ json: { total: 1, sessions: [{ ...first, title: name }] } });
+    const session = { ...first, title: name, subject: name, token_id: name };
+    return route.fulfill({ json: { total: 1, sessions: [session] } });
   });
   await page.goto(server.page('#/now'));
   const row = page.locator('tr[data-session="1"]');

@@ -25,6 +25,9 @@ export interface Session {
   readonly title: string;
   readonly store: string;
   readonly priority: string;
+  /** Whose access token began it, and the own name of that token. */
+  readonly subject: string | null;
+  readonly tokenId: string | null;
   readonly age: number;
   readonly startsIn: number | null;
   /** Seconds into what it plays; `null` while it holds no reservation. */
@@ -73,6 +76,8 @@ function decodeSession(session: Fields): Session {
     title: session.text('title'),
     store: session.text('store'),
     priority: session.text('priority'),
+    subject: session.textOrNull('subject'),
+    tokenId: session.textOrNull('token_id'),
     age: session.number('age'),
     startsIn: session.numberOrNull('starts_in'),
     position: session.numberOrNull('position'),

@@ -16,7 +16,7 @@ export interface Column {
   readonly show: (session: Session) => string;
 }
 
-const optional = (value: number | null, form: (value: number) => string) =>
+const optional = <T>(value: T | null, form: (value: T) => string) =>
   value === null ? text.app.unknown : form(value);
 
 export const columns: readonly Column[] = [
@@ -108,6 +108,20 @@ export const columns: readonly Column[] = [
     value: (s) => priorityRank(s.priority),
     show: (s) => text.sessions.priority(s.priority),
   },
+  {
+    id: 'subject',
+    isNumber: false,
+    width: 9,
+    value: (s) => s.subject,
+    show: (s) => optional(s.subject, String),
+  },
+  {
+    id: 'tokenId',
+    isNumber: false,
+    width: 9,
+    value: (s) => s.tokenId,
+    show: (s) => optional(s.tokenId, String),
+  },
   { id: 'store', isNumber: false, width: 14, value: (s) => s.store, show: (s) => s.store },
 ];
 
@@ -125,8 +139,9 @@ export function arrange(
   const words = filter.toLocaleLowerCase().split(/\s+/).filter(Boolean);
   const found = sessions.filter((session) => {
     if (words.length === 0) return true;
-    const { title, store, priority, session: number } = session;
-    const all = `${title} ${store} ${priority} ${number}`.toLocaleLowerCase();
+    const { title, store, priority, subject, tokenId, session: number } = session;
+    const parts = [title, store, priority, number, subject ?? '', tokenId ?? ''];
+    const all = parts.join(' ').toLocaleLowerCase();
     return words.every((word) => all.includes(word));
   });
   const direction = isDescending ? -1 : 1;

@@ -51,6 +51,12 @@ pub struct Ticket {
     /// The address of the viewer, where the access token is for it alone.
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub client: Option<IpAddr>,
+    /// Whose access token it is, as that says.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The own name of the access token.
+    #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
+    pub token_id: Option<String>,
 }
 
 /// A ticket that is not accepted.
@@ -126,6 +132,8 @@ mod tests {
             max_height: Some(1080),
             priority: "normal".to_owned(),
             client: Some("192.0.2.7".parse().unwrap()),
+            subject: Some("customer 17".to_owned()),
+            token_id: None,
         };
         let text = ticket.sign(&secret);
         let url = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

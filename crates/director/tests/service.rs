@@ -273,6 +273,8 @@ fn ticket(title: &str) -> Ticket {
         max_height: None,
         priority: "normal".to_owned(),
         client: None,
+        subject: None,
+        token_id: None,
     }
 }
 
@@ -373,6 +375,24 @@ fn a_cache_is_sent_to_a_node_with_the_content_of_its_address() {
     }
     let head = cluster.send("HEAD /origin/film.mp4 HTTP/1.1\r\nConnection: close\r\n\r\n");
     assert_eq!(status(&head), 307);
+    // One that a node has failed is sent to the other node with the content.
+    for (failed, other) in [(1, 2), (2, 1)] {
+        let target = below("0/2.m4s?x=y");
+        for _ in 0..20 {
+            let again = format!("{target}&failed={}{target}", nodes[failed].address);
+            let answer = cluster.get(&again);
+            let location = field(&answer, "Location").unwrap_or_default();
+            assert_eq!(location, format!("{}{target}", nodes[other].address), "{again}");
+        }
+    }
+    let counters = cluster.json("/status")["counters"].clone();
+    let of = |outcome: &str| counters["cache_requests"][outcome].as_u64().expect("a count");
+    assert_eq!((of("no-title"), counters["cache_retries"].as_u64()), (1, Some(40)), "{counters}");
+    assert!(of("no-copy") >= 2 && of("sent") > 90 && of("not-allowed") == 0, "{counters}");
+    let metrics = cluster.get("/metrics");
+    let line = "tenuto_director_cache_requests_total{outcome=\"no-title\"} 1\n";
+    assert!(metrics.contains(line), "{metrics}");
+    assert!(metrics.contains("tenuto_director_cache_retries_total 40\n"), "{metrics}");
     assert!(nodes.iter().all(|node| node.asked() == 0), "nothing is reserved for a cache");
 }
 

@@ -5,10 +5,15 @@
 //!   /origin/news%2Fevening/master.m3u8                         the same
 //!   /origin/news/evening.mp4                                   the same
 //!   /origin/news/evening/2540be400-8c1f-4a2-09ab12cd-7d0~0.1.0/0/17.m4s    a version of it
+//!   /origin/news/2540be400-8c1f-4a2-09ab12cd-7d0~0.1.0/news/evening/file.mp4   a file of it
+//!   /origin/2540be400-8c1f-4a2-09ab12cd-7d0~0.1.0/news/evening/file.mp4    the same file
 //! ```
 //!
 //! The folders of a title are those of the address, because many caches join `%2F` to `/` or refuse
 //! it. So a version is known by its form. Whether any of it exists is not known here.
+//!
+//! A file of a title in a folder has its whole name behind the version, because the way to it is
+//! one relative reference for both forms of the name, which have different folders in front.
 
 /// An address for caches, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +31,18 @@ impl<'a> CachePath<'a> {
     /// The readings of the decoded names below `/origin/`, the likeliest first. A title in a folder
     /// that is named like a version has two.
     pub fn readings(path: &'a [String]) -> impl Iterator<Item = Self> {
-        let versions = (1..path.len()).rev().filter(|at| is_version(&path[*at]));
+        let versions = (0..path.len()).rev().filter(|at| is_version(&path[*at]));
         let of_version = versions.map(|at| {
             let (title, resource) = (&path[..at], &path[at + 1..]);
+            let (title, resource) = file_of(title, resource).unwrap_or((title, resource));
             Self { title, version: Some(&path[at]), resource }
         });
         let is_file = path.last().is_some_and(|name| file_title(name).is_some());
         let titles = if is_file { path.len() } else { path.len().saturating_sub(1) };
         let (title, resource) = path.split_at(titles);
         let entry = Self { title, version: None, resource };
-        of_version.chain((!title.is_empty()).then_some(entry))
+        let all = of_version.chain(std::iter::once(entry));
+        all.filter(|reading| !reading.title.is_empty())
     }
 
     /// The name of the title; `None` where there is none.
@@ -60,6 +67,17 @@ impl<'a> CachePath<'a> {
 /// `a/b`, and would give one title for another one.
 pub fn is_name_for_caches(title: &str) -> bool {
     title.split('/').all(|name| !matches!(name, "" | "." | ".."))
+}
+
+/// The title and its file that stand behind a version, where some of the folders of the title stand
+/// in front of it.
+fn file_of<'a>(folders: &[String], below: &'a [String]) -> Option<(&'a [String], &'a [String])> {
+    let (title, file) = below.split_at(below.len().checked_sub(1)?);
+    let is_file = file[0] == "file.mp4" || file[0].starts_with("file-") && file[0].ends_with(".ts");
+    let name = title.join("/");
+    let is_below = |rest: &str| rest.starts_with('/') || folders.is_empty();
+    let is_title = name.strip_prefix(&folders.join("/")).is_some_and(is_below);
+    (is_file && !title.is_empty() && is_title).then_some((title, file))
 }
 
 /// The name of the title whose file has this name.
@@ -110,12 +128,32 @@ mod tests {
                 }
             }
         }
+        for (path, title) in [
+            ("V/film/file.mp4", "film"),
+            ("V/news/evening/file-8000000.ts", "news/evening"),
+            ("news/V/news/evening/file.mp4", "news/evening"),
+            ("a%2Fb/V/a/b/c/file.mp4", "a/b/c"),
+            ("news/V/file.mp4", "news"),
+        ] {
+            let resource = path.rsplit('/').next().expect("a name").to_owned();
+            let wanted = Some((title.replace('V', VERSION), true, resource));
+            assert_eq!(first(&path.replace('V', VERSION)), wanted, "{path}");
+        }
+        // Others have no such address, and neither have other folders: a title has few of them.
+        for path in ["new/V/news/evening/file.mp4", "x/V/film/file.mp4", "x/V/y/0.mp4"] {
+            let (title, _) = path.split_once('/').expect("a folder");
+            let found = first(&path.replace('V', VERSION)).expect("a reading");
+            assert_eq!((found.0.as_str(), found.1), (title, true), "{path}");
+        }
         for nothing in ["", "film", ".mp4", ".ts", "master.m3u8"] {
             assert_eq!(first(nothing), None, "{nothing}");
         }
         let path = [VERSION, VERSION, "a.mp4"].map(str::to_owned);
         let all: Vec<_> = CachePath::readings(&path).filter_map(|it| it.title_name()).collect();
         assert_eq!(all, [VERSION.to_owned(), format!("{VERSION}/{VERSION}/a")]);
+        let path = [VERSION, VERSION, "x", "file.mp4"].map(str::to_owned);
+        let all: Vec<_> = CachePath::readings(&path).filter_map(|it| it.title_name()).collect();
+        assert!(all.contains(&format!("{VERSION}/x")), "{all:?}");
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! Each session is checked against the title as the new server packages it: a player counts on what
 //! it was given before (`Presentation::fingerprint`).
 
+use crate::access::TokenOwner;
 use crate::clock::Clock;
 use crate::layout::DeliveryFormat;
 use crate::playback_params::PlaybackParams;
@@ -84,6 +85,9 @@ pub(crate) struct SessionRecord {
     #[serde(default)]
     pub(crate) bound_to: Option<IpAddr>,
     pub(crate) client: IpAddr,
+    /// Whose access token began it.
+    #[serde(default)]
+    pub(crate) owner: Option<TokenOwner>,
     /// Time since its admission.
     pub(crate) age: Duration,
     pub(crate) wait: Duration,

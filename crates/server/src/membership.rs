@@ -13,7 +13,7 @@
 //! name by then, and directors do not know what it has free. Viewers who come directly and those
 //! who were admitted before notice nothing.
 
-use crate::access::Permit;
+use crate::access::{Permit, TokenOwner};
 use crate::config::ClusterConfig;
 use crate::copy_board::CopyBoard;
 use crate::http::{Response, SignedQuestion, escape};
@@ -211,6 +211,8 @@ impl Membership {
             max_height: session.permit.max_height,
             priority: session.permit.priority.word().to_owned(),
             client: session.permit.client,
+            subject: session.permit.subject().map(str::to_owned),
+            token_id: session.permit.token_id().map(str::to_owned),
         })
     }
 
@@ -279,6 +281,7 @@ pub(crate) fn permit_of(ticket: &Ticket) -> Permit {
         max_height: ticket.max_height,
         priority: priority.unwrap_or(Permit::default().priority),
         client: ticket.client,
+        owner: TokenOwner::of(ticket.subject.clone(), ticket.token_id.clone()),
     }
 }
 

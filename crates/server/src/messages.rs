@@ -107,9 +107,13 @@ pub(crate) enum Event {
     Extend { caller: Caller, session: SessionId, title: Arc<OpenTitle> },
     /// A client requests the list of sessions. Answered with [`WorkerMessage::Listed`].
     List { caller: Caller },
-    /// The list of sessions is needed outside of HTTP threads, or the session of this number alone.
-    /// The core sends it on `answer`.
-    ReportSessions { session: Option<SessionId>, answer: Sender<wire::SessionList> },
+    /// The list of sessions is needed outside of HTTP threads, or the session of this number alone,
+    /// or those of one subject. The core sends it on `answer`.
+    ReportSessions {
+        session: Option<SessionId>,
+        subject: Option<String>,
+        answer: Sender<wire::SessionList>,
+    },
     /// The state of the engine is needed outside of the core, which sends a copy on `answer`.
     CopyEngine { answer: Sender<Box<Engine>> },
     /// The player disconnected before it received the answer to its admission request.

@@ -439,7 +439,7 @@ impl Presentation {
 
     /// The index of the best offer in this format that a token permits: all behind it are
     /// permitted, too, so that the session may go over to them. `None` if it permits none.
-    pub(crate) fn best_offer(&self, format: DeliveryFormat, permit: Permit) -> Option<usize> {
+    pub(crate) fn best_offer(&self, format: DeliveryFormat, permit: &Permit) -> Option<usize> {
         let offers = self.offers(format);
         let permitted = |offer: &Vec<u16>| offer.iter().all(|track| self.permits(permit, *track));
         let last = offers.iter().rposition(|offer| !permitted(offer));
@@ -448,7 +448,7 @@ impl Presentation {
     }
 
     /// Whether a token permits a track.
-    pub(crate) fn permits(&self, permit: Permit, track: u16) -> bool {
+    pub(crate) fn permits(&self, permit: &Permit, track: u16) -> bool {
         let track = self.packaging.index().tracks.get(usize::from(track));
         permit.allows(track.map_or(0, |track| track.description.height))
     }

@@ -224,7 +224,11 @@ impl StoreOwner for Unserved {
         Err(not_served())
     }
 
-    fn sessions(&self, _: Option<u64>) -> Result<wire::SessionList, wire::Failure> {
+    fn sessions(
+        &self,
+        _: Option<u64>,
+        _: Option<&str>,
+    ) -> Result<wire::SessionList, wire::Failure> {
         Err(not_served())
     }
 

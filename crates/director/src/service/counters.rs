@@ -17,11 +17,27 @@ pub(super) enum Cause {
     NotAllowed,
 }
 
+/// What came of a request of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CacheOutcome {
+    /// Sent to a node with the content of the address.
+    Sent,
+    /// Sent to a node with another content, which says so.
+    OtherContent,
+    NoTitle,
+    NoCopy,
+    NotReady,
+    NotAllowed,
+}
+
 /// Counters, each of its own.
 #[derive(Debug)]
 pub(super) struct ServiceCounters {
     admitted: AtomicU64,
     refused: [AtomicU64; Cause::ALL.len()],
+    caches: [AtomicU64; CacheOutcome::ALL.len()],
+    /// Requests of caches that another node has not answered.
+    cache_retries: AtomicU64,
     asked: AtomicU64,
     node_refused: AtomicU64,
     silent: AtomicU64,
@@ -36,6 +52,8 @@ pub(super) struct ServiceCounters {
 pub(super) struct CountedService {
     pub(super) admitted: u64,
     pub(super) refused: [(&'static str, u64); Cause::ALL.len()],
+    pub(super) caches: [(&'static str, u64); CacheOutcome::ALL.len()],
+    pub(super) cache_retries: u64,
     pub(super) asked: u64,
     pub(super) node_refused: u64,
     pub(super) silent: u64,
@@ -69,11 +87,36 @@ impl Cause {
     }
 }
 
+impl CacheOutcome {
+    const ALL: [Self; 6] = [
+        Self::Sent,
+        Self::OtherContent,
+        Self::NoTitle,
+        Self::NoCopy,
+        Self::NotReady,
+        Self::NotAllowed,
+    ];
+
+    /// The word in metrics.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::OtherContent => "other-content",
+            Self::NoTitle => Cause::NoTitle.word(),
+            Self::NoCopy => Cause::NoCopy.word(),
+            Self::NotReady => Cause::NotReady.word(),
+            Self::NotAllowed => Cause::NotAllowed.word(),
+        }
+    }
+}
+
 impl Default for ServiceCounters {
     fn default() -> Self {
         Self {
             admitted: AtomicU64::default(),
             refused: Default::default(),
+            caches: Default::default(),
+            cache_retries: AtomicU64::default(),
             asked: AtomicU64::default(),
             node_refused: AtomicU64::default(),
             silent: AtomicU64::default(),
@@ -90,6 +133,14 @@ impl ServiceCounters {
 
     pub(super) fn refused(&self, cause: Cause) {
         self.refused[cause as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn answered_cache(&self, outcome: CacheOutcome) {
+        self.caches[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn cache_retried(&self) {
+        self.cache_retries.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn asked(&self) {
@@ -118,6 +169,8 @@ impl ServiceCounters {
         CountedService {
             admitted: of(&self.admitted),
             refused: Cause::ALL.map(|cause| (cause.word(), of(&self.refused[cause as usize]))),
+            caches: CacheOutcome::ALL.map(|it| (it.word(), of(&self.caches[it as usize]))),
+            cache_retries: of(&self.cache_retries),
             asked: of(&self.asked),
             node_refused: of(&self.node_refused),
             silent: of(&self.silent),

@@ -63,6 +63,12 @@ impl Collector for DirectorScrape {
         for (cause, count) in counted.refused {
             ConstCounter::new(count).encode(refused.encode_family(&[("cause", cause)])?)?;
         }
+        let help = "Requests of caches, by outcome";
+        let kind = MetricType::Counter;
+        let mut caches = encoder.encode_descriptor("cache_requests", help, None, kind)?;
+        for (outcome, count) in counted.caches {
+            ConstCounter::new(count).encode(caches.encode_family(&[("outcome", outcome)])?)?;
+        }
         let help = "Replies to requests of RTSP, by class of status";
         let kind = MetricType::Counter;
         let mut replies = encoder.encode_descriptor("rtsp_responses", help, None, kind)?;
@@ -75,6 +81,8 @@ impl Collector for DirectorScrape {
             counter.encode(encoder.encode_descriptor(name, help, None, kind)?)
         };
         counter("admitted", "Viewers sent to a node that has reserved", counted.admitted)?;
+        let help = "Requests of caches that a node has failed before";
+        counter("cache_retries", help, counted.cache_retries)?;
         counter("questions", "Questions to nodes", counted.asked)?;
         let help = "Questions that a node refused, because it had no room";
         counter("node_refusals", help, counted.node_refused)?;

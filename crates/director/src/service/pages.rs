@@ -10,7 +10,7 @@
 //! ```
 
 use super::ServiceState;
-use super::counters::Cause;
+use super::counters::{CacheOutcome, Cause};
 use http_service::{HttpRequest, HttpResponse};
 use serde_json::{Value, json};
 use std::fmt;
@@ -79,7 +79,10 @@ pub(super) fn title_refusal(
     title: PageKind<'_>,
 ) -> Option<HttpResponse> {
     let refused = refused(state, request, title)?;
-    state.counters.refused(Cause::NotAllowed);
+    match title {
+        PageKind::Origin(_) => state.counters.answered_cache(CacheOutcome::NotAllowed),
+        _ => state.counters.refused(Cause::NotAllowed),
+    }
     Some(over_http(&refused, json!({})))
 }
 

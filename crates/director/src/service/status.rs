@@ -42,6 +42,11 @@ pub(super) fn status(state: &ServiceState) -> HttpResponse {
         .into_iter()
         .map(|(cause, count)| (cause.to_owned(), count.into()))
         .collect();
+    let caches: serde_json::Map<String, Value> = counted
+        .caches
+        .into_iter()
+        .map(|(outcome, count)| (outcome.to_owned(), count.into()))
+        .collect();
     let view = watched.view();
     let nodes: Vec<Value> =
         view.nodes().filter_map(|(_, node)| node_status(state, node, now)).collect();
@@ -79,6 +84,8 @@ pub(super) fn status(state: &ServiceState) -> HttpResponse {
         "counters": {
             "admitted": counted.admitted,
             "refused": refused,
+            "cache_requests": caches,
+            "cache_retries": counted.cache_retries,
             "questions": counted.asked,
             "node_refusals": counted.node_refused,
             "node_silent": counted.silent,

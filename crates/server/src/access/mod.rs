@@ -21,6 +21,7 @@
 //! | `priority` | who goes first: `low`, `normal` or `high`; not for caches |
 //! | `operator` | if true, it also opens the views of the whole server: its sessions and numbers |
 //! | `origin` | if true, it is a cache's: it opens the addresses without sessions (`/origin/`) |
+//! | `sub`, `jti` | whose it is, and its own name: shown with the sessions that it begins |
 
 mod crypto;
 mod keys;
@@ -68,6 +69,12 @@ pub struct TokenClaims {
     /// Whether it is that of a cache, which fetches titles for viewers of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub origin: bool,
+    /// Whose it is, at most [`LONGEST_NAME`] bytes; `None`: it does not say.
+    #[serde(default, deserialize_with = "name", skip_serializing_if = "Option::is_none")]
+    pub sub: Option<String>,
+    /// The own name of the token, at most [`LONGEST_NAME`] bytes; `None`: it has none.
+    #[serde(default, deserialize_with = "name", skip_serializing_if = "Option::is_none")]
+    pub jti: Option<String>,
 }
 
 /// Limits of a viewer, in an access token and in the answer of an operator's service.
@@ -109,8 +116,17 @@ pub enum TokenNeed<'a> {
     Server,
 }
 
-/// How much of a title a viewer may play, and who goes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Which token it is that began a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenOwner {
+    /// Whose it is: its claim `sub`.
+    pub subject: Option<String>,
+    /// The own name of the token: its claim `jti`.
+    pub token_id: Option<String>,
+}
+
+/// How much of a title a viewer may play, who goes first, and by whose token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permit {
     /// The height of the largest pictures, in pixels; `None`: any.
     pub max_height: Option<u32>,
@@ -118,30 +134,51 @@ pub struct Permit {
     pub priority: Priority,
     /// The address of the client that may play; `None`: any.
     pub client: Option<IpAddr>,
+    /// Whose token it is; `None`: there is no token, or it does not say.
+    pub owner: Option<Arc<TokenOwner>>,
+}
+
+impl TokenOwner {
+    /// The owner of a token with these claims, if it has one of them.
+    pub(crate) fn of(subject: Option<String>, token_id: Option<String>) -> Option<Arc<Self>> {
+        let says = subject.is_some() || token_id.is_some();
+        says.then(|| Arc::new(Self { subject, token_id }))
+    }
 }
 
 impl Permit {
+    /// Whose token it is, if that says so.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        self.owner.as_ref()?.subject.as_deref()
+    }
+
+    /// The own name of the token, if it has one.
+    pub(crate) fn token_id(&self) -> Option<&str> {
+        self.owner.as_ref()?.token_id.as_deref()
+    }
+
     /// Whether a client at this address may play.
-    pub(crate) fn is_for(self, peer: IpAddr) -> bool {
+    pub(crate) fn is_for(&self, peer: IpAddr) -> bool {
         self.client.is_none_or(|client| client.to_canonical() == peer.to_canonical())
     }
 
     /// This permit for a viewer that asks for a priority itself: it may only lower its own.
     #[must_use]
-    pub(crate) fn lowered_to(self, priority: Option<Priority>) -> Self {
-        Self { priority: priority.map_or(self.priority, |asked| asked.min(self.priority)), ..self }
+    pub(crate) fn lowered_to(&self, priority: Option<Priority>) -> Self {
+        let priority = priority.map_or(self.priority, |asked| asked.min(self.priority));
+        Self { priority, ..self.clone() }
     }
 
     /// This permit within further limits, which only take away.
     #[must_use]
-    pub(crate) fn within(self, limits: ViewerLimits) -> Self {
+    pub(crate) fn within(&self, limits: ViewerLimits) -> Self {
         let heights = [self.max_height, limits.max_height];
         let max_height = heights.into_iter().flatten().min();
         Self { max_height, ..self.lowered_to(limits.priority) }
     }
 
     /// Whether pictures of this height may be played; sound has none (0).
-    pub(crate) fn allows(self, height: u32) -> bool {
+    pub(crate) fn allows(&self, height: u32) -> bool {
         self.max_height.is_none_or(|most| height <= most)
     }
 }
@@ -241,7 +278,8 @@ impl AccessControl {
         claims.is_valid_at(seconds(now))?;
         claims.allows(access, peer)?;
         let TokenClaims { limits: ViewerLimits { max_height, priority }, ip: client, .. } = claims;
-        let permit = Permit { max_height, priority: priority.unwrap_or_default(), client };
+        let owner = TokenOwner::of(claims.sub, claims.jti);
+        let permit = Permit { max_height, priority: priority.unwrap_or_default(), client, owner };
         Ok(CheckedToken { permit, claims: Some(Arc::new(all)) })
     }
 
@@ -358,6 +396,26 @@ impl NumericDate {
             }
             Self::Fraction(_) => None,
         }
+    }
+}
+
+/// A claim that names something. Some issuers number what they name.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NameClaim {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let name = match Option::<NameClaim>::deserialize(deserializer)? {
+        None => return Ok(None),
+        Some(NameClaim::Text(text)) => text,
+        Some(NameClaim::Number(number)) => number.to_string(),
+    };
+    match name.len() <= LONGEST_NAME {
+        true => Ok(Some(name)),
+        false => Err(D::Error::custom("a name is too long")),
     }
 }
 
@@ -491,6 +549,9 @@ fn seconds(time: SystemTime) -> u64 {
 /// The claims that this server knows.
 const CLAIMS: [&str; 9] =
     ["exp", "nbf", "aud", "title", "ip", "max_height", "priority", "operator", "origin"];
+/// Bytes of the longest name in `sub` or `jti`: the bound of OpenID Connect Core 1.0, 2. What a
+/// session holds of its token, and a ticket in addresses has, is bounded by it.
+pub const LONGEST_NAME: usize = 255;
 /// The audience of tokens for this server.
 const AUDIENCE: &str = "tenuto";
 

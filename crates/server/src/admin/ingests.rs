@@ -1,12 +1,15 @@
-//! Ingests over the API that are under way: how far each is, and their cancelling.
+//! Ingests over the API that are under way: how far each is, and their cancelling; and what came of
+//! the latest ones.
 //!
 //! ```text
-//!   PUT, POST ──begin──▶ a row of the list ──receiving──▶ ingesting ──▶ gone with its answer
-//!                          ▲ GET /api/v1/ingests     ▲ DELETE /api/v1/ingests/NUMBER
+//!   PUT, POST ──begin──▶ a row of the list ──receiving──▶ ingesting ──▶ its answer, kept for a while
+//!                          ▲ GET /api/v1/ingests     ▲ DELETE             ▲ GET
+//!                                                      /api/v1/ingests/NUMBER
 //! ```
 
 use super::problem::Problem;
 use crate::wire;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use ureq::Agent;
@@ -15,9 +18,16 @@ use ureq::Agent;
 #[derive(Debug, Default)]
 pub(super) struct ApiIngests {
     last_number: AtomicU64,
-    list: Mutex<Vec<Arc<IngestState>>>,
+    list: Mutex<IngestList>,
     /// Whether the server ends.
     ended: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct IngestList {
+    running: Vec<Arc<IngestState>>,
+    /// The latest that have ended, the oldest first.
+    ended: VecDeque<wire::IngestDetail>,
 }
 
 /// One of them, as its thread and those who ask for it see it.
@@ -62,7 +72,7 @@ impl ApiIngests {
             ended: Arc::clone(&self.ended),
             agent: Mutex::default(),
         });
-        self.locked(|list| list.push(Arc::clone(&state)));
+        self.locked(|list| list.running.push(Arc::clone(&state)));
         // The end may have been before it was in the list.
         if self.ended.load(Ordering::SeqCst) {
             state.cancel();
@@ -72,13 +82,33 @@ impl ApiIngests {
 
     /// All of them, the oldest first.
     pub(super) fn report(&self) -> wire::RunningIngests {
-        let ingests = self.locked(|list| list.iter().map(|one| one.report()).collect());
+        let ingests = self.locked(|list| list.running.iter().map(|one| one.report()).collect());
         wire::RunningIngests { ingests }
+    }
+
+    /// The ingest with this number, which is under way or among the latest that have ended.
+    pub(super) fn detail(&self, number: u64) -> Result<wire::IngestDetail, Problem> {
+        let found = self.locked(|list| {
+            let running = list.running.iter().find(|one| one.number == number);
+            let running =
+                running.map(|one| wire::IngestDetail { ingest: one.report(), ended: None });
+            let is_it = |one: &&wire::IngestDetail| one.ingest.ingest == number;
+            running.or_else(|| list.ended.iter().find(is_it).cloned())
+        });
+        found.ok_or_else(|| {
+            let message = format!(
+                "no ingest {number} is under way or among the latest {ENDED_KEPT} that have ended"
+            );
+            let hint =
+                "/api/v1/ingests lists those under way; the list of titles has what they made";
+            Problem::new(404, "no-ingest", message, hint)
+        })
     }
 
     /// Cancels the ingest with this number.
     pub(super) fn cancel(&self, number: u64) -> Result<(), Problem> {
-        let found = self.locked(|list| list.iter().find(|one| one.number == number).cloned());
+        let is_it = |one: &&Arc<IngestState>| one.number == number;
+        let found = self.locked(|list| list.running.iter().find(is_it).cloned());
         let Some(ingest) = found else {
             let message = format!("no ingest {number} is under way");
             return Err(Problem::new(404, "no-ingest", message, "/api/v1/ingests lists them"));
@@ -90,10 +120,10 @@ impl ApiIngests {
     /// Cancels all of them, and those that begin later: the server ends.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
-        self.locked(|list| list.iter().for_each(|one| one.cancel()));
+        self.locked(|list| list.running.iter().for_each(|one| one.cancel()));
     }
 
-    fn locked<T>(&self, look: impl FnOnce(&mut Vec<Arc<IngestState>>) -> T) -> T {
+    fn locked<T>(&self, look: impl FnOnce(&mut IngestList) -> T) -> T {
         look(&mut self.list.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -102,11 +132,31 @@ impl ListedIngest<'_> {
     pub(super) fn state(&self) -> &IngestState {
         &self.state
     }
+
+    /// Keeps what came of it, before whoever has asked for it hears of it.
+    pub(super) fn end<T>(self, answer: &Result<T, Problem>) {
+        let failure = answer.as_ref().err().map(Problem::failure);
+        let ended = wire::EndedIngest {
+            status: answer.as_ref().err().map_or(201, Problem::status),
+            error: failure.map(|failure| failure.code.clone()),
+            message: failure.map(|failure| failure.message.clone()),
+            hint: failure.and_then(|failure| failure.hint.clone()),
+        };
+        let detail = wire::IngestDetail { ingest: self.state.report(), ended: Some(ended) };
+        self.ingests.locked(|list| {
+            list.running.retain(|one| one.number != self.state.number);
+            list.ended.push_back(detail);
+            if list.ended.len() > ENDED_KEPT {
+                list.ended.pop_front();
+            }
+        });
+    }
 }
 
 impl Drop for ListedIngest<'_> {
     fn drop(&mut self) {
-        self.ingests.locked(|list| list.retain(|one| one.number != self.state.number));
+        let number = self.state.number;
+        self.ingests.locked(|list| list.running.retain(|one| one.number != number));
     }
 }
 
@@ -178,4 +228,36 @@ impl IngestState {
 /// The stage before the stages of an ingest.
 fn receiving(total: Option<u64>) -> wire::Progress {
     wire::Progress { stage: wire::RECEIVING.to_owned(), done: 0, total, event: None }
+}
+
+/// Ingests that have ended and are described by their number: some tens of kilobytes.
+const ENDED_KEPT: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_of_the_latest_is_kept() {
+        let ingests = ApiIngests::default();
+        let first = ingests.begin("disk", "first", None, None);
+        let running = ingests.begin("disk", "running", None, Some(5));
+        let panicked = ingests.begin("disk", "panicked", None, None);
+        drop(panicked);
+        first.end::<()>(&Err(Problem::new(422, "not-media", "it is no media", "send media")));
+        let ended = ingests.detail(1).unwrap().ended.unwrap();
+        assert_eq!((ended.status, ended.error.as_deref()), (422, Some("not-media")));
+        assert_eq!(ended.hint.as_deref(), Some("send media"));
+        assert_eq!(ingests.detail(2).unwrap().ended, None);
+        assert_eq!(ingests.detail(3).unwrap_err().status(), 404);
+        for _ in 0..ENDED_KEPT {
+            ingests.begin("disk", "more", None, None).end(&Ok(()));
+        }
+        assert_eq!(ingests.detail(1).unwrap_err().status(), 404, "it is forgotten");
+        let latest = ingests.detail(3 + ENDED_KEPT as u64).unwrap().ended.unwrap();
+        assert_eq!((latest.status, latest.error), (201, None));
+        assert_eq!(ingests.report().ingests.len(), 1);
+        running.end(&Ok(()));
+        assert!(ingests.report().ingests.is_empty());
+    }
 }

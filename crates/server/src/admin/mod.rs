@@ -174,6 +174,9 @@ impl AdminApi {
                 return Ok(json(200, &wire::RecordingList { recordings }));
             }
             ApiAction::Ingests => return Ok(json(200, &self.ingests.report())),
+            ApiAction::Ingest => {
+                return Ok(json(200, &self.ingests.detail(call.ingest_number(0)?)?));
+            }
             ApiAction::CancelIngest => {
                 self.ingests.cancel(call.ingest_number(0)?)?;
                 return Ok(Response::api_done());
@@ -185,8 +188,10 @@ impl AdminApi {
             ApiAction::Plan => return self.plan(call),
             // The HTTP thread sends them itself.
             ApiAction::Events => unreachable!("events are no answer in one piece"),
-            ApiAction::Sessions => Request::Sessions { session: None },
-            ApiAction::Session => Request::Sessions { session: Some(call.number(0)?) },
+            ApiAction::Sessions => Request::Sessions { session: None, subject: call.subject() },
+            ApiAction::Session => {
+                Request::Sessions { session: Some(call.number(0)?), subject: None }
+            }
             ApiAction::EndSession => Request::EndSession { session: call.number(0)? },
             ApiAction::Decisions => Request::Decisions,
             ApiAction::Disk => Request::Info { title: None },
@@ -282,8 +287,11 @@ impl AdminApi {
         let file = uploads.reserve(body.length)?;
         let ingest = self.ingests.begin(call.name(0), call.name(1), None, Some(body.length));
         let file = UploadDirectory::receive(file, &body, ingest.state());
-        let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()))?;
-        self.ingest(call, store, &file, (ingest.state(), writes))
+        let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()));
+        let answer =
+            file.and_then(|file| self.ingest(call, store, &file, (ingest.state(), writes)));
+        ingest.end(&answer);
+        answer
     }
 
     /// Downloads the file of an address, and ingests it when all of it is there. The webhook is
@@ -307,8 +315,11 @@ impl AdminApi {
         }
         let rules = DownloadRules { prefixes, patience: self.config.send_timeout, most };
         let file = download::download(address, &rules, uploads, ingest.state());
-        let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()))?;
-        self.ingest(call, store, &file, (ingest.state(), writes))
+        let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()));
+        let answer =
+            file.and_then(|file| self.ingest(call, store, &file, (ingest.state(), writes)));
+        ingest.end(&answer);
+        answer
     }
 
     /// Ingests a file that is there.

@@ -63,6 +63,7 @@ pub(super) enum ApiAction {
     Upload,
     Download,
     Ingests,
+    Ingest,
     CancelIngest,
     Reload,
     Restart,
@@ -174,9 +175,9 @@ pub(super) static OPERATIONS: &[Operation] = &[
         method: Method::Get,
         path: "/api/v1/sessions",
         id: "listSessions",
-        summary: "List the sessions, the oldest first",
+        summary: "List the sessions, the oldest first, or those that the tokens of one subject began",
         action: ApiAction::Sessions,
-        query: &[],
+        query: SESSION_PARAMETERS,
         body: RequestBody::None,
         status: 200,
         response: Some(schema_of::<wire::SessionList>),
@@ -483,6 +484,19 @@ pub(super) static OPERATIONS: &[Operation] = &[
         errors: &[],
     },
     Operation {
+        method: Method::Get,
+        path: "/api/v1/ingests/{ingest}",
+        id: "getIngest",
+        summary: "Describe an upload or a download that is under way, or one of the latest 100 that \
+                  have ended",
+        action: ApiAction::Ingest,
+        query: &[],
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::IngestDetail>),
+        errors: &[404],
+    },
+    Operation {
         method: Method::Delete,
         path: "/api/v1/ingests/{ingest}",
         id: "cancelIngest",
@@ -610,6 +624,14 @@ static PLAN_PARAMETERS: &[QueryParameter] = &[
         is_required: false,
     },
 ];
+
+static SESSION_PARAMETERS: &[QueryParameter] = &[QueryParameter {
+    name: "subject",
+    description: "The claim `sub` of the access tokens whose sessions are listed; all sessions \
+                  unless said otherwise",
+    schema: schema_of::<String>,
+    is_required: false,
+}];
 
 static LIST_PARAMETERS: &[QueryParameter] = &[
     QueryParameter {
@@ -811,12 +833,19 @@ impl ApiCall {
         serde_json::from_slice(&self.json).map_err(|error| bad_body(&error.to_string()))
     }
 
+    fn text(&self, key: &str) -> Option<String> {
+        let mut all = self.query.iter();
+        all.find(|(name, _)| name == key).map(|(_, value)| value.clone())
+    }
+
+    /// The subject whose sessions are to be listed.
+    pub(super) fn subject(&self) -> Option<String> {
+        self.text("subject")
+    }
+
     /// The titles that are to be listed.
     pub(super) fn selection(&self) -> Result<TitleSelection, Problem> {
-        let text = |key: &str| {
-            let mut all = self.query.iter();
-            all.find(|(name, _)| name == key).map(|(_, value)| value.clone())
-        };
+        let text = |key: &str| self.text(key);
         let limit = self.parameter("limit", "a number of titles, at least 1")?;
         let (folder, after, search) = (text("folder"), text("after"), text("search"));
         Ok(TitleSelection { folder, after, search, limit })

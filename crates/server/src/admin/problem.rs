@@ -118,6 +118,11 @@ impl Problem {
         Self { retry_after: retry.map(Duration::from_secs).or(problem.retry_after), ..problem }
     }
 
+    /// The status of the response.
+    pub(super) fn status(&self) -> u16 {
+        self.status
+    }
+
     pub(crate) fn failure(&self) -> &wire::Failure {
         &self.failure
     }

@@ -44,9 +44,13 @@ pub trait StoreOwner: StoreAccess {
     /// The server's status; a failure where the owner is no server.
     fn status(&self) -> Result<wire::ServerStatus, wire::Failure>;
 
-    /// The server's sessions, or the one with this number if it is there; a failure where the owner
-    /// is no server.
-    fn sessions(&self, session: Option<u64>) -> Result<wire::SessionList, wire::Failure>;
+    /// The server's sessions, or the one with this number if it is there, or those of one subject;
+    /// a failure where the owner is no server.
+    fn sessions(
+        &self,
+        session: Option<u64>,
+        subject: Option<&str>,
+    ) -> Result<wire::SessionList, wire::Failure>;
 
     /// The server's latest decisions on viewers; a failure where the owner is no server.
     fn decisions(&self) -> Result<wire::DecisionList, wire::Failure>;
@@ -86,9 +90,11 @@ pub fn execute(
     match request {
         Request::Status => return Ok(Reply::Status(Box::new(owner.status()?))),
         Request::ServedFile => return Ok(Reply::ServedFile(owner.served_file()?)),
-        Request::Sessions { session: None } => return Ok(Reply::Sessions(owner.sessions(None)?)),
-        Request::Sessions { session: Some(session) } => {
-            let found = owner.sessions(Some(*session))?.sessions.into_iter().next();
+        Request::Sessions { session: None, subject } => {
+            return Ok(Reply::Sessions(owner.sessions(None, subject.as_deref())?));
+        }
+        Request::Sessions { session: Some(session), .. } => {
+            let found = owner.sessions(Some(*session), None)?.sessions.into_iter().next();
             let report = found.ok_or_else(|| wire::Failure::no_session(*session))?;
             return Ok(Reply::Session(Box::new(report)));
         }

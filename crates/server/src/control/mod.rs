@@ -161,6 +161,9 @@ pub enum Request {
     Sessions {
         /// The session's number; `None` for all.
         session: Option<u64>,
+        /// Only the sessions that tokens of this subject began; `None`: those of all.
+        #[serde(default)]
+        subject: Option<String>,
     },
     /// End a session of the server.
     EndSession {

@@ -409,9 +409,14 @@ impl StoreOwner for ServedStore {
         Ok(self.shared.status())
     }
 
-    fn sessions(&self, session: Option<u64>) -> Result<wire::SessionList, wire::Failure> {
+    fn sessions(
+        &self,
+        session: Option<u64>,
+        subject: Option<&str>,
+    ) -> Result<wire::SessionList, wire::Failure> {
         let (answer, list) = bounded(1);
-        self.core.send(Event::ReportSessions { session: session.map(SessionId), answer });
+        let (session, subject) = (session.map(SessionId), subject.map(str::to_owned));
+        self.core.send(Event::ReportSessions { session, subject, answer });
         // A core that has ended has no sessions.
         Ok(list.recv().unwrap_or_default())
     }
@@ -466,7 +471,7 @@ impl StoreOwner for ServedStore {
         let number = SessionId(session);
         // A channel may have no session now, and begin again.
         let is_channel = self.shared.channels.end(number);
-        if !is_channel && self.sessions(Some(session))?.sessions.is_empty() {
+        if !is_channel && self.sessions(Some(session), None)?.sessions.is_empty() {
             return Err(wire::Failure::no_session(session));
         }
         self.core.send(Event::EndListed { number });

@@ -108,11 +108,14 @@ impl Core {
         let open = self.sessions.get(&id);
         let name = open.map(|open| open.session.name.clone());
         let trace = open.and_then(|open| open.session.trace).map(|trace| trace.context());
+        let permit = open.map(|open| open.session.permit.clone()).unwrap_or_default();
         self.shared.log.line_of(trace, || {
             json!({
                 "event": if summary.is_fill { "fill-ended" } else { "session-ended" },
                 "session": id.0,
                 "title": name,
+                "subject": permit.subject(),
+                "token_id": permit.token_id(),
                 "deadlines_met": summary.deadlines_met,
                 "deadline_misses": summary.deadline_misses,
                 "worst_lateness": summary.worst_lateness.as_secs_f64(),

@@ -64,8 +64,12 @@ impl Core {
         let (about, trace) = (about(&open.session), open.session.trace);
         if why != CutShort::DiskLost {
             let (title, priority) = (about.title.clone(), about.priority.clone());
+            let subject = open.session.permit.subject();
             self.shared.webhook.tell("session-preempted", || {
-                json!({ "session": id.0, "title": title, "priority": priority, "cause": why.word() })
+                json!({
+                    "session": id.0, "title": title, "subject": subject, "priority": priority,
+                    "cause": why.word(),
+                })
             });
         }
         let decision = ViewerDecision {

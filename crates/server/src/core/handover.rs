@@ -64,6 +64,7 @@ impl Core {
                 max_height: session.permit.max_height,
                 priority: session.permit.priority,
                 bound_to: session.permit.client,
+                owner: session.permit.owner.as_deref().cloned(),
                 client: session.client.address(),
                 age: session.admitted.elapsed(),
                 wait: session.wait,
@@ -165,13 +166,15 @@ impl Core {
             max_height: record.max_height,
             priority: record.priority,
             client: record.bound_to,
+            owner: record.owner.map(Arc::new),
         };
         let format = record.format;
         let offers = presentation.offers(format);
         if record.offer >= offers.len() {
             return Err("the title has other tracks now".to_owned());
         }
-        let best = presentation.best_offer(format, permit).ok_or("the token permits none of it")?;
+        let best =
+            presentation.best_offer(format, &permit).ok_or("the token permits none of it")?;
         let (layout, copies) =
             presentation.layouts(format).split_first().ok_or("this form of the title is gone")?;
         let request = AdmitRequest {

@@ -216,11 +216,11 @@ impl Core {
             Event::Admit { caller, client, request } => self.admit(caller, client, *request),
             Event::Extend { caller, session, title } => self.extend(caller, session, &title),
             Event::List { caller } => {
-                let (connection, list) = (caller.connection, self.session_list(None));
+                let (connection, list) = (caller.connection, self.session_list(None, None));
                 self.send(caller.worker, WorkerMessage::Listed { connection, list });
             }
-            Event::ReportSessions { session, answer } => {
-                let _ = answer.send(self.session_list(session));
+            Event::ReportSessions { session, subject, answer } => {
+                let _ = answer.send(self.session_list(session, subject.as_deref()));
             }
             Event::CopyEngine { answer } => {
                 let _ = answer.send(Box::new(self.engine.clone()));

@@ -158,8 +158,8 @@ impl Core {
         };
         let (layout, copies) =
             presentation.layouts(format).split_first().ok_or(AdmissionError::FormatUnavailable)?;
-        let best =
-            presentation.best_offer(format, permit).ok_or(AdmissionError::NotPermitted(permit))?;
+        let best = presentation.best_offer(format, &permit);
+        let best = best.ok_or_else(|| AdmissionError::NotPermitted(permit.clone()))?;
         let (best, offers) = match tracks {
             Some(tracks) => (0, vec![tracks]),
             None => (best, presentation.offers(format)[best..].to_vec()),
@@ -336,15 +336,32 @@ impl Core {
         self.shared.content.stores[copy.store].store.release(copy.id);
     }
 
-    /// All sessions, as far as they are listed, or the one of this number if it is there.
-    pub(super) fn session_list(&self, only: Option<SessionId>) -> wire::SessionList {
+    /// All sessions, or those of one `subject`, as far as they are listed; or the one of this
+    /// number if it is there.
+    pub(super) fn session_list(
+        &self,
+        only: Option<SessionId>,
+        subject: Option<&str>,
+    ) -> wire::SessionList {
         let now = self.clock.now();
-        let statuses = match only {
-            None => self.engine.sessions(now, SESSIONS_LISTED),
-            Some(number) => self.engine.session(now, self.listed(number)).into_iter().collect(),
+        let mut total = self.sessions.len();
+        let statuses = match (only, subject) {
+            (Some(number), _) => {
+                self.engine.session(now, self.listed(number)).into_iter().collect()
+            }
+            (None, None) => self.engine.sessions(now, SESSIONS_LISTED),
+            (None, Some(subject)) => {
+                let is_of = |open: &OpenSession| open.session.permit.subject() == Some(subject);
+                let of_subject = self.sessions.iter().filter(|(_, open)| is_of(open));
+                let mut numbers: Vec<SessionId> = of_subject.map(|(number, _)| *number).collect();
+                total = numbers.len();
+                numbers.sort_unstable();
+                numbers.truncate(SESSIONS_LISTED);
+                numbers.into_iter().filter_map(|number| self.engine.session(now, number)).collect()
+            }
         };
         let sessions = statuses.iter().filter_map(|status| self.session_report(status)).collect();
-        wire::SessionList { total: self.sessions.len() as u64, sessions }
+        wire::SessionList { total: total as u64, sessions }
     }
 
     /// The session that is listed with this number.
@@ -371,6 +388,8 @@ impl Core {
             mount: player.in_mount,
             store: store.display().to_string(),
             priority: summary.priority.word().to_owned(),
+            subject: player.permit.subject().map(str::to_owned),
+            token_id: player.permit.token_id().map(str::to_owned),
             age: player.admitted.elapsed().as_secs_f64(),
             starts_in: player.starts_in().map(|time| time.as_secs_f64()),
             position: at.map(|(position, _)| position.as_secs_f64()),

@@ -171,7 +171,7 @@ impl Core {
 
 /// The word for the acceptance of a session.
 fn decision(session: &PlayerSession) -> &'static str {
-    let best = session.presentation.best_offer(session.format, session.permit).unwrap_or(0);
+    let best = session.presentation.best_offer(session.format, &session.permit).unwrap_or(0);
     decisions::verdict(session.wait, session.offer.saturating_sub(best))
 }
 

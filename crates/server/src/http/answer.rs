@@ -140,7 +140,7 @@ fn decide(
             let start =
                 playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
             let (for_disk, permit) =
-                (shared.settings().wait.min(before_a_director(request)), request.permit);
+                (shared.settings().wait.min(before_a_director(request)), request.permit.clone());
             let play = over_rtsp::play_request(for_disk, title, name, is_transport, permit, start)?;
             if is_transport && !play.presentation.packaging.is_transport_planned() {
                 return Ok(Decision::PlanTransport(play.title, play.presentation));
@@ -279,8 +279,8 @@ fn segmented(
     }
     if request.method == Method::Head {
         // A HEAD request begins no session, so nothing is reserved and all offers are listed.
-        let best = presentation.best_offer(manifest.format(), request.permit);
-        let best = best.ok_or_else(|| not_permitted(request.permit))?;
+        let best = presentation.best_offer(manifest.format(), &request.permit);
+        let best = best.ok_or_else(|| not_permitted(&request.permit))?;
         let videos = all_videos(&presentation, manifest, best);
         return Ok(listing(&presentation, manifest, &videos, Links::default()).into());
     }
@@ -509,8 +509,8 @@ fn progressive(
     }
     if request.method == Method::Head {
         // HEAD begins no session, so the best offer stands for all. A title that opened has one.
-        let best = presentation.best_offer(DeliveryFormat::Progressive, request.permit);
-        let best = best.ok_or_else(|| not_permitted(request.permit))?;
+        let best = presentation.best_offer(DeliveryFormat::Progressive, &request.permit);
+        let best = best.ok_or_else(|| not_permitted(&request.permit))?;
         let tracks = presentation.offers(DeliveryFormat::Progressive)[best].clone();
         let file = BuiltFile::Movie(tracks.clone());
         let Some(body) = presentation.cached_file(&file) else {
@@ -557,7 +557,7 @@ fn transport_file(
     let title = open_title(shared, &name, opened)?;
     let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
     let params = PlaybackParams { rate: Some(rate), ..params };
-    let (presentation, lead) = at_constant_rate(&name, &title, params, request.permit)?;
+    let (presentation, lead) = at_constant_rate(&name, &title, params, &request.permit)?;
     let manifest = Manifest::TransportFile;
     if request.method == Method::Head {
         // As for MP4, the best offer stands for all.
@@ -586,7 +586,7 @@ pub(super) fn at_constant_rate(
     name: &str,
     title: &Arc<OpenTitle>,
     params: PlaybackParams,
-    permit: Permit,
+    permit: &Permit,
 ) -> Result<(Arc<Presentation>, u16), Decision> {
     let presentation = presentation_of(title, params)?;
     let packaging = &presentation.packaging;
@@ -641,8 +641,8 @@ fn of_session(
     if is_transport && session.format != DeliveryFormat::TransportStream {
         return Ok(not_found().into());
     }
-    if route.track().is_some_and(|track| !session.presentation.permits(session.permit, track)) {
-        return Ok(not_permitted(session.permit).into());
+    if route.track().is_some_and(|track| !session.presentation.permits(&session.permit, track)) {
+        return Ok(not_permitted(&session.permit).into());
     }
     let clock = clock_of(session.format);
     let (title, part) = (&session.title, &session.presentation);

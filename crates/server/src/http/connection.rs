@@ -220,6 +220,12 @@ impl Connection {
         }
     }
 
+    /// Whether an operation is under way that has all of its body, or a short response is sent.
+    pub(super) fn is_operating(&self) -> bool {
+        use ConnectionState::{SendingResponse, Waiting};
+        matches!(self.state, Waiting(_, _, PendingAnswer::Api) | SendingResponse(..))
+    }
+
     /// Whether bytes wait for the peer to take them.
     pub(super) fn is_sending(&self) -> bool {
         match &self.state {

@@ -89,8 +89,8 @@ pub(super) fn answer(
     viewer: FailoverViewer,
 ) -> Result<Decision, Decision> {
     let FailoverViewer { token, name, title, presentation, permit, query } = viewer;
-    if route.track().is_some_and(|track| !presentation.permits(permit, track)) {
-        return Ok(not_permitted(permit).into());
+    if route.track().is_some_and(|track| !presentation.permits(&permit, track)) {
+        return Ok(not_permitted(&permit).into());
     }
     if let Route::Key { id, .. } = route {
         return Ok(key(&presentation, id).into());

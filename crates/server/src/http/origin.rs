@@ -11,13 +11,16 @@
 //!   /origin/TITLE/VERSION/0.mp4             a track as a file: a fill         immutable
 //!   /origin/TITLE/VERSION/file-8000000.ts   a stream at that rate: a fill     immutable
 //!   /origin/TITLE/VERSION/text/0/17.vtt     text, from memory                 immutable
+//!   /origin/news/7.mp4                      307 to VERSION/news/7/file.mp4    kept for 10 s
 //! ```
 //!
 //! The folders of a title are those of the address (`http_service::CachePath`), because many caches
 //! do not keep `%2F`. Below VERSION stand the names that a title has for players of its own,
-//! without `?s=TOKEN`. VERSION follows from the title's content and its packaging, so that what a
-//! cache keeps of one title is never taken for another one of that name. Whoever has begun to play
-//! a title that is replaced goes on as far as caches have it; 10 s later nobody begins any more.
+//! without `?s=TOKEN`. All addresses that a response names are relative, so that a cache may have
+//! other folders in front. VERSION follows from the title's content and its packaging, so that what
+//! a cache keeps of one title is never taken for another one of that name. Whoever has begun to
+//! play a title that is replaced goes on as far as caches have it; 10 s later nobody begins any
+//! more.
 //!
 //! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
 //! are, and never more than `--origin` at a time.
@@ -114,16 +117,16 @@ fn entry(
     title: &Arc<OpenTitle>,
     route: &Route,
 ) -> Result<Decision, Decision> {
-    // Relative, so that it is right behind a cache with other folders in front; but a cache keeps
-    // one response for both forms of the name of a title in a folder, which relative to one of
-    // them is wrong for the other.
+    // A cache keeps one response for both forms of the name of a title in a folder, and only one of
+    // them has the folder in front of the place that a relative reference begins at.
+    let version = &title.version;
     let folder = match name.contains('/') {
-        true => format!("/origin/{}", escape_path(name)),
-        false => escape(name),
+        true => format!("{version}/{}", escape_path(name)),
+        false => format!("{}/{version}", escape(name)),
     };
     let file = |file: &str| {
         let head = Head::new(307)
-            .field("Location", format_args!("{folder}/{}/{file}", title.version))
+            .field("Location", format_args!("{folder}/{file}"))
             .field("Cache-Control", BRIEFLY);
         Response::only_head(head, 0).into()
     };
@@ -231,7 +234,7 @@ fn at_rate(
     rate: BitRate,
 ) -> Result<(Arc<Presentation>, u16), Decision> {
     let params = PlaybackParams { rate: Some(rate), ..PlaybackParams::default() };
-    answer::at_constant_rate(name, title, params, Permit::default())
+    answer::at_constant_rate(name, title, params, &Permit::default())
 }
 
 /// Media for a cache, in a format, of a file or not: admitted as a fill where any of it has to be

@@ -45,7 +45,7 @@ pub(super) fn play_request(
     start: Option<Duration>,
 ) -> Result<PlayRequest, Response> {
     let stream = is_transport.then_some(StreamName::Transport);
-    let streams = rtsp::described(&title, stream, permit)
+    let streams = rtsp::described(&title, stream, &permit)
         .map_err(|reply| Response::error(reply.status, "not-over-rtsp", reply.text().trim()))?;
     let tracks = streams.iter().flat_map(OfferedStream::tracks).copied().collect();
     let whole = Arc::clone(&title.whole);

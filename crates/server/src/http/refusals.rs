@@ -27,7 +27,7 @@ pub(crate) fn not_admitted(name: &str, why: AdmissionError) -> Response {
             Response::retry_later(429, "too-many-unplayed", &message, UNPLAYED_RETRY)
         }
         AdmissionError::FormatUnavailable => forwards_only(),
-        AdmissionError::NotPermitted(permit) => not_permitted(permit),
+        AdmissionError::NotPermitted(permit) => not_permitted(&permit),
         AdmissionError::Ended(why) => error_response::of(&why),
         AdmissionError::Failed(error) => Response::error(500, "internal", &error),
     }
@@ -35,7 +35,7 @@ pub(crate) fn not_admitted(name: &str, why: AdmissionError) -> Response {
 
 /// The response to a request for pictures that a viewer is not permitted, by the token or by the
 /// operator's service.
-pub(super) fn not_permitted(permit: Permit) -> Response {
+pub(super) fn not_permitted(permit: &Permit) -> Response {
     let most = permit.max_height.unwrap_or(u32::MAX);
     let message =
         format!("this viewer may play pictures up to a height of {most}, and these are higher");

@@ -163,7 +163,9 @@ impl Worker {
             SocketEvent::Sent { connection, tag } => self.sent(connection, tag),
             SocketEvent::SendFailed { connection, error } => {
                 self.hung_up(connection);
-                self.abandon(connection, &error.to_string());
+                if !self.goes_on_without_peer(connection, false) {
+                    self.abandon(connection, &error.to_string());
+                }
             }
             SocketEvent::Closed { connection } => {
                 for request in self.closing.remove(&connection).unwrap_or_default() {
@@ -201,7 +203,7 @@ impl Worker {
                 let is_complete = connection.has_whole_body();
                 self.hung_up(id);
                 // The operation goes on with a body of which all has come.
-                if !is_complete {
+                if !is_complete && !self.goes_on_without_peer(id, false) {
                     self.abandon(id, &error.to_string());
                 }
                 return;
@@ -210,7 +212,7 @@ impl Worker {
                 let answering = connection.is_answering() || connection.has_whole_body();
                 self.hung_up(id);
                 // The peer may still take the response to what it has sent.
-                if !answering {
+                if !answering && !self.goes_on_without_peer(id, true) {
                     self.close(id);
                 }
                 return;
@@ -637,6 +639,9 @@ impl Worker {
             self.closing.insert(id, transfer.open_requests());
         }
         self.sockets.close(id);
+        if let Some(carrier) = connection.carrier {
+            self.close_unused(carrier);
+        }
     }
 
     /// Counts and logs an exchange that has ended. `aborted`: why, where it is incomplete.

@@ -41,6 +41,12 @@ pub(super) struct Carrier {
     is_retired: bool,
     /// Whether the sockets hold a receive buffer of this connection.
     pub(super) is_receiving: bool,
+    /// The event with which the connection has ended, until it is reported.
+    end: Option<SocketEvent>,
+    /// Whether nothing more can be sent over it: frames are dropped.
+    pub(super) is_broken: bool,
+    /// Whether bytes may still come. The peer may have sent more before a send failed.
+    may_receive: bool,
 }
 
 enum Talk {
@@ -83,6 +89,9 @@ impl Carrier {
             resets: ResetBudget::new(now),
             is_retired: false,
             is_receiving: false,
+            end: None,
+            is_broken: false,
+            may_receive: true,
         }
     }
 
@@ -178,6 +187,25 @@ impl Carrier {
             Talk::Open(connection) => connection.graceful_shutdown(),
             Talk::Greeting(_) | Talk::Over => {}
         }
+    }
+
+    /// The connection has ended, wholly or in one direction, with this event.
+    pub(super) fn ended(&mut self, event: SocketEvent) {
+        self.is_broken |= !matches!(event, SocketEvent::Received { outcome: Ok(_), .. });
+        self.may_receive = matches!(event, SocketEvent::SendFailed { .. }) && self.is_receiving;
+        // The first one says why.
+        if self.end.is_none() {
+            self.end = Some(event);
+        }
+    }
+
+    /// The end of the connection, if it is time to report it: not before all bodies that have come
+    /// whole are delivered, as those are that wait in a socket.
+    pub(super) fn take_end(&mut self) -> Option<SocketEvent> {
+        let is_awaited =
+            |lane: &Lane| lane.holds_whole_body() || self.may_receive && lane.awaits_body();
+        let is_early = self.end.is_some() && self.lanes.values().any(is_awaited);
+        self.end.take_if(|_| !is_early)
     }
 
     pub(super) fn is_over(&self) -> bool {

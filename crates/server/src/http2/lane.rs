@@ -68,6 +68,8 @@ pub(super) struct Lane {
     body: RecvStream,
     answer: LaneAnswer,
     is_head: bool,
+    /// Whether the request has a body.
+    has_body: bool,
     /// Received bytes that have not been delivered: of the head, then of the body.
     input: Vec<u8>,
     /// How many of them count against the window.
@@ -103,9 +105,11 @@ impl Lane {
         body: RecvStream,
         respond: SendResponse<Payload>,
     ) -> Self {
+        let has_body = !body.is_end_stream();
         Self {
             id,
             body,
+            has_body,
             answer: LaneAnswer::Awaited(respond),
             is_head,
             input: head,
@@ -151,6 +155,16 @@ impl Lane {
         out.push(SocketEvent::Received { connection, buffer, outcome: Ok(count) });
         let held = std::mem::take(&mut self.held);
         held > 0 && self.body.flow_control().release_capacity(held).is_ok()
+    }
+
+    /// Whether all of a body has come that is still to be delivered, wholly or in part.
+    pub(super) fn holds_whole_body(&self) -> bool {
+        self.has_body && self.body.is_end_stream() && !self.input.is_empty()
+    }
+
+    /// Whether more of a body is to come.
+    pub(super) fn awaits_body(&self) -> bool {
+        self.has_body && !self.body.is_end_stream()
     }
 
     /// Whether the client has just ended the stream, or the connection has; true once. Reports it.

@@ -1,7 +1,7 @@
 //! The two ends of a carrier's bytes in memory, as `h2` reads and writes them.
 //!
 //! It wakes nobody: whoever puts bytes in or takes some out polls again. The end of the peer's
-//! bytes is not passed on, because a connection is of no use after it.
+//! bytes is not passed on: what has come whole is still delivered, and nothing else follows.
 
 use device::sockets::SendSlice;
 use std::cell::RefCell;

@@ -80,6 +80,11 @@ impl HttpSockets {
     pub(crate) fn send(&mut self, id: ConnectionId, slices: Vec<SendSlice>, tag: u64) {
         match self.lanes.get(&id).copied() {
             None => self.sockets.send(id, slices, tag),
+            Some(carrier) if self.carriers.get(&carrier).is_some_and(|it| it.is_broken) => {
+                let error = io::ErrorKind::BrokenPipe.into();
+                let event = SocketEvent::SendFailed { connection: id, error };
+                self.ready.push(HttpEvent::Socket(event));
+            }
             Some(carrier) => self.touch(carrier, |it| {
                 if let Some(lane) = it.lane(id) {
                     lane.send(slices, tag);
@@ -179,6 +184,13 @@ impl HttpSockets {
                 }
                 self.touch(connection, |_| ());
             }
+            SocketEvent::Received { connection, .. }
+            | SocketEvent::SendFailed { connection, .. }
+                if let Some(carrier) = self.carriers.get_mut(&connection) =>
+            {
+                carrier.ended(event);
+                self.touch(connection, |_| ());
+            }
             event => self.ready.push(HttpEvent::Socket(event)),
         }
     }
@@ -218,13 +230,19 @@ impl HttpSockets {
             carrier.give_room(&mut self.buffers);
             carrier.advance(Instant::now(), &mut name, &mut self.ready);
             let Some((slice, more)) = carrier.chunk(&mut self.buffers) else { break };
-            self.sockets.send(id, vec![slice], 0);
+            match carrier.is_broken {
+                true => carrier.chunk_taken(&mut self.buffers),
+                false => self.sockets.send(id, vec![slice], 0),
+            }
             if !more {
                 break;
             }
         }
         if carrier.is_over() && !was_over {
             self.sockets.finish(id);
+        }
+        if let Some(end) = carrier.take_end() {
+            self.ready.push(HttpEvent::Socket(end));
         }
         if !carrier.is_receiving && (carrier.pipe.is_read() || carrier.is_over()) {
             carrier.is_receiving = true;

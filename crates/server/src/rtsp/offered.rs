@@ -40,7 +40,7 @@ impl OfferedStream {
 pub(crate) fn described(
     title: &OpenTitle,
     name: Option<StreamName>,
-    permit: Permit,
+    permit: &Permit,
 ) -> Result<Vec<OfferedStream>, RtspReply> {
     let streams = match name {
         Some(StreamName::Transport) => vec![transport_stream(title, permit)?],
@@ -54,7 +54,7 @@ pub(crate) fn described(
 }
 
 /// The tracks that are described: the best offer, as far as its codecs have payload formats.
-fn sections(title: &OpenTitle, permit: Permit) -> Result<Vec<OfferedStream>, RtspReply> {
+fn sections(title: &OpenTitle, permit: &Permit) -> Result<Vec<OfferedStream>, RtspReply> {
     let mut best = Vec::new();
     for offer in permitted(title, DeliveryFormat::Segmented, permit)? {
         let tracks: Vec<_> = offer.iter().filter_map(|track| single_track(title, *track)).collect();
@@ -66,11 +66,11 @@ fn sections(title: &OpenTitle, permit: Permit) -> Result<Vec<OfferedStream>, Rts
 }
 
 /// The offers that a token permits, best first.
-fn permitted(
-    title: &OpenTitle,
+fn permitted<'a>(
+    title: &'a OpenTitle,
     format: DeliveryFormat,
-    permit: Permit,
-) -> Result<&[Vec<u16>], RtspReply> {
+    permit: &Permit,
+) -> Result<&'a [Vec<u16>], RtspReply> {
     let best = title.whole.best_offer(format, permit);
     best.map(|best| &title.whole.offers(format)[best..]).ok_or_else(not_permitted)
 }
@@ -88,7 +88,7 @@ fn single_track(title: &OpenTitle, track: u16) -> Option<OfferedStream> {
 }
 
 /// The best pictures and the default sound of a title in a transport stream.
-fn transport_stream(title: &OpenTitle, permit: Permit) -> Result<OfferedStream, RtspReply> {
+fn transport_stream(title: &OpenTitle, permit: &Permit) -> Result<OfferedStream, RtspReply> {
     let offers = title.whole.packaging.transport_offers();
     offers.map_err(|why| RtspReply::error(415, &why.to_string()))?;
     let offers = permitted(title, DeliveryFormat::TransportStream, permit)?;
@@ -103,7 +103,7 @@ pub(super) fn stream_to_set_up(
     title: &OpenTitle,
     name: Option<StreamName>,
     profile: Profile,
-    permit: Permit,
+    permit: &Permit,
 ) -> Result<OfferedStream, RtspReply> {
     match name {
         Some(StreamName::Track(track)) if !title.whole.permits(permit, track) => {

@@ -209,6 +209,29 @@ pub struct RunningIngest {
     pub total: Option<u64>,
 }
 
+/// An ingest over the admin API with what came of it (`/api/v1/ingests/NUMBER`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct IngestDetail {
+    /// The ingest, with how far it was when it ended.
+    #[serde(flatten)]
+    pub ingest: RunningIngest,
+    /// What came of it; none while it is under way.
+    pub ended: Option<EndedIngest>,
+}
+
+/// What came of an ingest: the answer to whoever has asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct EndedIngest {
+    /// The status of the answer: 201 where there is a title.
+    pub status: u16,
+    /// One stable word for what failed; none where there is a title.
+    pub error: Option<String>,
+    /// One sentence: what failed.
+    pub message: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
 /// The file or device that a server has a store on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServedFile {

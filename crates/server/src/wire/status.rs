@@ -404,10 +404,10 @@ pub struct ReloadReport {
     pub needs_restart: Vec<String>,
 }
 
-/// The sessions of a server (`/sessions`), the oldest first.
+/// The sessions of a server (`/sessions`), or those of one subject, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionList {
-    /// Number of all sessions; at most 1,000 are listed.
+    /// Number of all these sessions; at most 1,000 are listed.
     pub total: u64,
     /// The listed sessions.
     pub sessions: Vec<SessionReport>,
@@ -442,6 +442,12 @@ pub struct SessionReport {
     #[serde(default)]
     #[schemars(extend("enum" = words::priorities()))]
     pub priority: String,
+    /// Whose access token began it, by its claim `sub`; `null` without one.
+    #[serde(default)]
+    pub subject: Option<String>,
+    /// The own name of that token, its claim `jti`; `null` without one.
+    #[serde(default)]
+    pub token_id: Option<String>,
     /// Seconds since its admission.
     pub age: f64,
     /// Seconds until the start that was promised to its player, which waits for it; `null` once the

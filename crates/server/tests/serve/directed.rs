@@ -331,6 +331,42 @@ fn a_viewer_goes_on_at_another_node_with_the_ticket_of_the_first() {
     assert_eq!(viewer.get(&format!("/t/film/0/0.m4s?{query}")).error(), "session-ended");
 }
 
+/// An operator of either node finds the sessions of a customer.
+#[test]
+fn a_session_that_goes_on_at_another_node_is_of_the_same_customer() {
+    let etcd = TestEtcd::new();
+    let stores = [TestStore::with(&[&media().film]), TestStore::with(&[&media().film])];
+    let keys = stores[0].directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let claims = || TokenClaims { exp: now + 600, ..TokenClaims::default() };
+    let viewer = TokenClaims { sub: Some("a b".to_owned()), jti: Some("t".to_owned()), ..claims() };
+    let operator = TokenClaims { operator: true, ..claims() }.sign(&keys).unwrap();
+    let serve = |store, name: &str| {
+        node(store, &etcd, |config| {
+            config.policy = PolicyKind::None;
+            config.tokens = Some(keys.clone());
+            config.cluster.as_mut().unwrap().node = NodeId::new(name).unwrap();
+        })
+    };
+    let first = serve(&stores[0], "n1");
+    let second = serve(&stores[1], "n2");
+    let target = &*format!("{MASTER}?token={}", viewer.sign(&keys).unwrap());
+    let elsewhere = &*format!("n2=http://{}", second.server.address());
+    let steering = "http://d/steer/film?node=n1";
+    let question = SignedText { client: VIEWER, target, steering, elsewhere };
+    let asked = ask_telling(&mut first.client(), question);
+    let master = first.client().get(asked.field("location").unwrap()).text().to_owned();
+    let variant = variant_of(&master);
+    let (_, query) = variant.split_once('?').unwrap();
+    assert_eq!(second.client().get(&format!("/t/film/0/1.m4s?{query}")).status, 200);
+    for serving in [first, second] {
+        let path = format!("/api/v1/sessions?subject=a%20b&token={operator}");
+        let list = serving.client().get(&path).json();
+        assert_eq!((&list["total"], &list["sessions"][0]["token_id"]), (&1.into(), &"t".into()));
+    }
+}
+
 #[test]
 fn tickets_that_are_not_for_a_request_open_nothing() {
     let etcd = TestEtcd::new();

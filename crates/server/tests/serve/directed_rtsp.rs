@@ -44,6 +44,8 @@ fn signed(secret: &[u8], change: impl FnOnce(&mut Ticket)) -> String {
         max_height: None,
         priority: "normal".to_owned(),
         client: None,
+        subject: None,
+        token_id: None,
     };
     change(&mut ticket);
     ticket.sign(&ClusterSecret::from_bytes(secret).unwrap())

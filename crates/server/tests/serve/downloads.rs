@@ -197,15 +197,35 @@ fn downloads_and_uploads_are_listed_and_cancelled() {
 
     for (row, client) in [(&rows[0], &mut downloading), (&rows[1], &mut uploading)] {
         let path = format!("/api/v1/ingests/{}", row["ingest"]);
+        let detail = || {
+            let detail = api.ask("GET", &path, "", b"");
+            assert_documented(&document, operation("getIngest"), &detail, "getIngest");
+            detail.json()
+        };
+        let running = detail();
+        assert_eq!((&running["title"], &running["ended"]), (&row["title"], &Value::Null));
         let done = api.ask("DELETE", &path, "", b"");
         assert_documented(&document, operation("cancelIngest"), &done, "cancelIngest");
         assert_eq!(done.status, 204);
         let cancelled = client.read_response(true).unwrap();
         assert_eq!((cancelled.status, &cancelled.json()["error"]), (409, &"cancelled".into()));
+        // What came of it is known before its client hears of it.
+        let ended = detail();
+        assert_eq!((&ended["stage"], &ended["done"]), (&row["stage"], &row["done"]), "{ended}");
+        assert_eq!(ended["ended"]["status"], 409, "{ended}");
+        assert_eq!(ended["ended"]["error"], "cancelled", "{ended}");
     }
     eventually("nothing is under way", || api.ingests().is_empty() && api.uploads() == 0);
     let gone = api.ask("DELETE", &format!("/api/v1/ingests/{}", rows[0]["ingest"]), "", b"");
     assert_eq!(gone.status, 404);
+
+    // One that makes a title says so, too.
+    let made = api.ask("PUT", &format!("{}?as=file", api.title("made")), "", b"bytes");
+    assert_eq!(made.status, 201, "{}", made.text());
+    let number = rows[1]["ingest"].as_u64().unwrap() + 1;
+    let ended = api.ask("GET", &format!("/api/v1/ingests/{number}"), "", b"").json();
+    assert_eq!((&ended["title"], &ended["ended"]["status"]), (&"made".into(), &201.into()));
+    assert!(ended["ended"]["error"].is_null(), "{ended}");
 
     // A client that goes does not end a download, and the end of the server does.
     let mut going = api.serving.client();

@@ -3,7 +3,7 @@
 
 use crate::certificates::Authority;
 use crate::client::{TestResponse, playlist_uris};
-use crate::fixture::{TestServer, eventually, ffmpeg, media};
+use crate::fixture::{TestServer, TestStore, eventually, ffmpeg, media};
 use crate::tls::secured;
 use bytes::Bytes;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
@@ -11,21 +11,30 @@ use h2::{Reason, RecvStream};
 use http::Request;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
+use server::access::{TokenClaims, new_key_file};
 use server::{Server, TlsFiles};
 use std::future::Future;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use store::Store;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use units::{BitRate, ByteCount};
 
 /// TLS over a socket, whose reads and writes do not wait.
-struct Wire(StreamOwned<ClientConnection, TcpStream>);
+struct Wire {
+    tls: StreamOwned<ClientConnection, TcpStream>,
+    /// Whether the kernel has all that was written.
+    is_flushed: Arc<AtomicBool>,
+    /// Whether TLS is to end in this direction.
+    is_ending: Arc<AtomicBool>,
+}
 
 fn polled<T>(result: io::Result<T>) -> Poll<io::Result<T>> {
     match result {
@@ -42,8 +51,12 @@ impl AsyncRead for Wire {
         _: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.is_ending.swap(false, Ordering::Relaxed) {
+            self.tls.conn.send_close_notify();
+            let _ = self.tls.flush();
+        }
         let mut bytes = vec![0; into.remaining().min(16 * 1024)];
-        polled(self.0.read(&mut bytes).map(|count| into.put_slice(&bytes[..count])))
+        polled(self.tls.read(&mut bytes).map(|count| into.put_slice(&bytes[..count])))
     }
 }
 
@@ -53,11 +66,14 @@ impl AsyncWrite for Wire {
         _: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        polled(self.0.write(bytes))
+        self.is_flushed.store(false, Ordering::Relaxed);
+        polled(self.tls.write(bytes))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        polled(self.0.flush())
+        let flushed = polled(self.tls.flush());
+        self.is_flushed.store(flushed.is_ready(), Ordering::Relaxed);
+        flushed
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -71,6 +87,10 @@ struct Http2Client {
     connection: Pin<Box<Connection<Wire, Bytes>>>,
     /// The socket below it.
     socket: TcpStream,
+    /// Whether the kernel has all that was written.
+    is_flushed: Arc<AtomicBool>,
+    /// Whether TLS is to end in this direction.
+    is_ending: Arc<AtomicBool>,
     /// Why the connection has ended.
     end: Option<Result<(), h2::Error>>,
 }
@@ -98,14 +118,27 @@ impl Http2Client {
         }
         below.set_nonblocking(true).unwrap();
         assert_eq!(tls.conn.alpn_protocol(), Some(&b"h2"[..]));
+        let is_flushed = Arc::new(AtomicBool::new(true));
+        let is_ending = Arc::new(AtomicBool::new(false));
         let mut builder = Builder::new();
         builder.initial_window_size(WINDOW).initial_connection_window_size(64 * WINDOW);
-        let mut handshake = Box::pin(builder.handshake::<_, Bytes>(Wire(tls)));
+        let mut handshake = Box::pin(builder.handshake::<_, Bytes>(Wire {
+            tls,
+            is_flushed: Arc::clone(&is_flushed),
+            is_ending: Arc::clone(&is_ending),
+        }));
         let context = &mut Context::from_waker(Waker::noop());
         let Poll::Ready(Ok((requests, connection))) = handshake.as_mut().poll(context) else {
             panic!("a greeting needs no answer")
         };
-        Self { requests, connection: Box::pin(connection), socket: below, end: None }
+        Self {
+            requests,
+            connection: Box::pin(connection),
+            socket: below,
+            is_flushed,
+            is_ending,
+            end: None,
+        }
     }
 
     /// Lets the connection read and write until `ready` has a value.
@@ -143,6 +176,39 @@ impl Http2Client {
             request = request.header(*name, *value);
         }
         self.requests.send_request(request.body(()).unwrap(), true).unwrap().0
+    }
+
+    /// Sends a request with a body, until the server's machine has all of it.
+    fn upload(&mut self, path: &str, token: &str, body: &Bytes) -> ResponseFuture {
+        let request = Request::builder().method("PUT").uri(format!("https://test{path}"));
+        let request = request.header("Content-Length", body.len());
+        let request = request.header("Authorization", format!("Bearer {token}"));
+        let (response, mut stream) =
+            self.requests.send_request(request.body(()).unwrap(), false).unwrap();
+        let mut left = body.clone();
+        while !left.is_empty() {
+            stream.reserve_capacity(left.len());
+            let room = self.until("room for the body", |context| {
+                let polled = stream.poll_capacity(context);
+                assert!(!matches!(polled, Poll::Ready(None | Some(Err(_)))), "{polled:?}");
+                if stream.capacity() > 0 { Poll::Ready(stream.capacity()) } else { Poll::Pending }
+            });
+            let part = left.split_to(room.min(left.len()));
+            stream.send_data(part, left.is_empty()).unwrap();
+        }
+        let is_flushed = Arc::clone(&self.is_flushed);
+        self.until("the end of the body", |_| match is_flushed.load(Ordering::Relaxed) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        // A socket that is closed with unread bytes drops what it has not sent.
+        let port = format!(":{:04X} ", self.socket.local_addr().unwrap().port());
+        eventually("the server's machine has the body", || {
+            let all = std::fs::read_to_string("/proc/net/tcp").unwrap();
+            let own = all.lines().find(|line| line[..line.len().min(20)].contains(&port));
+            own.is_some_and(|line| line.contains(" 00000000:"))
+        });
+        response
     }
 
     /// Waits for the head of a response.
@@ -240,6 +306,71 @@ fn long() -> PathBuf {
 
 /// A method, a target, and the fields of a request.
 type Compared<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+/// As over HTTP/1.1: more than one piece is on its way to the disk when the end of the connection
+/// is noticed.
+#[test]
+fn an_upload_counts_whose_client_ends_the_connection_behind_its_last_byte() {
+    let (keys, uploads) = (TestStore::with(&[]), TestStore::with(&[]));
+    let file = keys.directory.join("keys");
+    new_key_file(&file).unwrap();
+    let exp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 600;
+    let operator = TokenClaims { exp, operator: true, ..TokenClaims::default() };
+    let operator = operator.sign(&file).unwrap();
+    let (store, authority, serving) = secured(&[&media().film], |config| {
+        config.tokens = Some(file.clone());
+        config.uploads = Some(uploads.directory.clone());
+    });
+    let disk = Store::peek(&store.path).unwrap().uuid;
+    let path = |name: &str| format!("/api/v1/disks/{disk}/titles/{name}");
+    let body = Bytes::from(vec![7; 3 << 20]);
+    let found = |name: &str| {
+        let fields = [("Authorization", &*format!("Bearer {operator}"))];
+        authority.client(&serving).request("GET", &path(name), &fields).status == 200
+    };
+
+    let mut half = Http2Client::connect(&authority, &serving);
+    let answer = half.upload(&format!("{}?as=file", path("half")), &operator, &body);
+    half.is_ending.store(true, Ordering::Relaxed);
+    half.look(&mut Context::from_waker(Waker::noop()));
+    half.socket.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(half.head(answer).expect("an answer").response.status, 201);
+
+    // Two at a time, and another request whose client has gone, too.
+    let mut gone = Http2Client::connect(&authority, &serving);
+    let _other = gone.send("GET", &format!("{MASTER}?token={operator}"), &[]);
+    let _answers = ["one", "two"]
+        .map(|name| gone.upload(&format!("{}?as=file", path(name)), &operator, &body));
+    drop(gone);
+    eventually("both titles are there", || found("one") && found("two"));
+
+    // Of one that is not whole nothing stays.
+    let mut part = Http2Client::connect(&authority, &serving);
+    let request = Request::builder().method("PUT");
+    let request = request.uri(format!("https://test{}?as=file", path("part")));
+    let request = request.header("Content-Length", body.len() + 1);
+    let request = request.header("Authorization", format!("Bearer {operator}"));
+    let (_answer, mut stream) =
+        part.requests.send_request(request.body(()).unwrap(), false).unwrap();
+    stream.send_data(body.slice(..1000), false).unwrap();
+    part.until("an upload has begun", |_| {
+        let begun = std::fs::read_dir(&uploads.directory)
+            .unwrap()
+            .any(|file| file.unwrap().file_name().to_string_lossy().ends_with(".upload"));
+        if begun { Poll::Ready(()) } else { Poll::Pending }
+    });
+    drop((part, stream));
+    eventually("it is removed", || {
+        let left = std::fs::read_dir(&uploads.directory).unwrap();
+        !left.into_iter().any(|it| it.unwrap().file_name().to_string_lossy().ends_with(".upload"))
+    });
+    assert!(!found("part"));
+    eventually("no connection is left", || {
+        let fields = [("Authorization", &*format!("Bearer {operator}"))];
+        let status = authority.client(&serving).request("GET", "/status", &fields).json();
+        status["connections"].as_u64() == Some(1)
+    });
+}
 
 #[test]
 fn answers_are_those_of_http_11() {

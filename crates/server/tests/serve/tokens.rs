@@ -1,8 +1,9 @@
 //! A server with keys: who may open a title, see the list, or see the server.
 
 use crate::client::playlist_uris;
-use crate::fixture::{TestStore, eventually, media};
+use crate::fixture::{TestServer, TestStore, eventually, media};
 use server::access::{TitlePatterns, TokenClaims, new_key_file};
+use server::{Server, ServerConfig};
 use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -131,6 +132,63 @@ fn a_session_is_for_the_address_that_its_token_is_for() {
     let free = token(&keys, |_| {});
     let manifest = serving.client().get(&format!("{master}?token={free}"));
     assert_eq!(status("127.0.0.9", &playlist_uris(manifest.text(), master)[0]), "200");
+}
+
+/// An operator finds all sessions of a customer, also after a restart in place.
+#[test]
+fn sessions_show_whose_tokens_began_them_and_are_listed_by_subject() {
+    let fixture = TestStore::with(&[&media().film]);
+    let keys = fixture.directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let log = fixture.directory.join("access.log");
+    let of = |sub: Option<&str>, jti: Option<&str>| {
+        let (sub, jti) = (sub.map(str::to_owned), jti.map(str::to_owned));
+        token(&keys, |claims| (claims.sub, claims.jti) = (sub, jti))
+    };
+    let operator = token(&keys, |claims| claims.operator = true);
+    let config = ServerConfig {
+        tokens: Some(keys.clone()),
+        access_log: Some(log.clone()),
+        ..fixture.config()
+    };
+    let started = config.clone();
+    let serving = fixture.serve_with(|config| *config = started);
+    for token in [
+        of(Some("a & b"), Some("t1")),
+        of(Some("a & b"), None),
+        of(None, Some("t3")),
+        of(None, None),
+        of(Some("a"), None),
+    ] {
+        let manifest = serving.client().get(&format!("/t/film/master.m3u8?token={token}"));
+        assert_eq!(manifest.status, 200, "{}", manifest.text());
+    }
+    let listed = |serving: &TestServer, query: &str| {
+        let path = format!("/api/v1/sessions?token={operator}{query}");
+        let list = serving.client().get(&path).json();
+        let all = list["sessions"].as_array().unwrap().clone();
+        assert_eq!(list["total"], all.len());
+        all.iter().map(|one| format!("{} {}", one["subject"], one["token_id"])).collect::<Vec<_>>()
+    };
+    let all = [r#""a & b" "t1""#, r#""a & b" null"#, r#"null "t3""#, "null null", r#""a" null"#];
+    assert_eq!(listed(&serving, ""), all);
+    assert_eq!(listed(&serving, "&subject=a%20%26%20b"), all[..2]);
+    assert_eq!(listed(&serving, "&subject=b"), [""; 0]);
+    // They go on with the next program, and are the same customer's there.
+    let handover = serving.server.hand_over().unwrap();
+    let serving = TestServer { server: Server::take_over(handover, config).unwrap() };
+    assert_eq!(listed(&serving, "&subject=a%20%26%20b"), all[..2]);
+    assert_eq!(listed(&serving, ""), all);
+    let path = format!("/api/v1/sessions?token={operator}&subject=a");
+    let number = serving.client().get(&path).json()["sessions"][0]["session"].clone();
+    let path = format!("/api/v1/sessions/{number}?token={operator}");
+    assert_eq!(serving.client().get(&path).json()["subject"], "a");
+    assert_eq!(serving.client().request("DELETE", &path, &[]).status, 204);
+    assert_eq!(listed(&serving, ""), all[..4]);
+    eventually("its end is in the log", || {
+        let log = std::fs::read_to_string(&log).unwrap();
+        log.lines().any(|line| line.contains("session-ended") && line.contains(r#""subject":"a""#))
+    });
 }
 
 #[test]

@@ -122,6 +122,7 @@ mod tests {
         ("simulate admission --policy best", "--policy: 'best' is not a policy"),
         ("reproduce lee-streams --filesystems ext9", "'ext9' is none of raw, ext2"),
         ("token keys.json --priority first", "'first' is not one of low, normal"),
+        ("token keys.json --subject=", "--subject: a subject has a letter at least"),
         // Options that need or exclude each other.
         ("ingest a a.mkv b.mkv --title c", "--title names one title"),
         ("serve a --ingest-from https://", "--uploads is missing"),

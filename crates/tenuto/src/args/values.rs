@@ -21,6 +21,16 @@ pub(crate) fn text() -> NonEmptyStringValueParser {
     NonEmptyStringValueParser::new()
 }
 
+/// Parses the subject of an access token.
+pub(crate) fn token_subject(text: &str) -> Result<String, String> {
+    let most = server::access::LONGEST_NAME;
+    match text.len() {
+        0 => Err("a subject has a letter at least".to_owned()),
+        len if len > most => Err(format!("a subject has at most {most} bytes, not {len}")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// Parses the name of a cluster.
 pub(crate) fn cluster_name(text: &str) -> Result<ClusterName, BadName> {
     ClusterName::new(text)

@@ -6,7 +6,7 @@ use super::shared::{
 };
 use super::values::{
     auth_request_timeout, bandwidth, cluster_name, model, node_address, node_name,
-    node_rtsp_address, reserved_rate, some_time, speed, text, wait, whole, words,
+    node_rtsp_address, reserved_rate, some_time, speed, text, token_subject, wait, whole, words,
 };
 use cluster::{ClusterName, NodeId};
 use director::etcd::EtcdAddress;
@@ -362,6 +362,12 @@ pub(crate) struct TokenArgs {
         ("high", "the last to give way", Priority::High),
     ]))]
     pub(crate) priority: Option<Priority>,
+    /// Whose token it is, such as the number of a customer.
+    ///
+    /// At most 255 bytes. The server shows it with the sessions that the token begins, and lists
+    /// those of one subject.
+    #[arg(long, conflicts_with = "origin", value_parser = token_subject)]
+    pub(crate) subject: Option<String>,
     /// Open the server's sessions, numbers and admin API, too.
     ///
     /// Its holder may remove titles.

@@ -9,7 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
     if args.new {
         let limits = [args.client.is_some(), args.max_height.is_some(), args.priority.is_some()];
-        let asked = limits.contains(&true) || args.operator || args.origin;
+        let is_for_somebody = limits.contains(&true) || args.subject.is_some();
+        let asked = is_for_somebody || args.operator || args.origin;
         if !args.title.is_empty() || asked {
             return Err(Failure::usage("--new makes keys, which are for every title and client")
                 .hint("make the token with a second command, without --new"));
@@ -34,6 +35,8 @@ pub(crate) fn token(args: &TokenArgs) -> Result<(), Failure> {
         limits: ViewerLimits { max_height: args.max_height, priority: args.priority },
         operator: args.operator,
         origin: args.origin,
+        sub: args.subject.clone(),
+        jti: None,
     };
     let token = claims.sign(&args.keys)?;
     args.report.show(&json!({ "token": token, "claims": claims }), || format!("{token}\n"));

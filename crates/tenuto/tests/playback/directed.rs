@@ -4,6 +4,7 @@
 
 use crate::chromium::{SCRIPTS, in_chromium};
 use crate::gstreamer;
+use crate::nginx::{Nginx, nginx_of, pictures};
 use crate::program::{Served, TestDir, program};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -257,6 +258,63 @@ fn players_of_rtsp_follow_a_director_to_nodes_that_have_reserved() {
     drop(other);
     went_on(ours);
     assert_eq!(json(&first, "/status")["admitted"], 2);
+}
+
+/// nginx as the guides print it: the cache, and what follows the redirects of a director for it.
+#[test]
+fn nginx_behind_a_director_goes_on_at_another_node_when_one_is_killed() {
+    let (dir, etcd) = (TestDir::new(), TestEtcd::new());
+    let of_cluster = cluster(&dir, &etcd, FILM);
+    dir.ok("token keys.json --new");
+    let token = dir.ok("token keys.json --origin --client 127.0.0.1");
+    // The first has more free, so that a director sends most requests there.
+    let mut nodes = [("n1", "ssd-sata"), ("n2", "st39183w")].map(|(name, disk)| {
+        dir.ok(&format!("format {name}.store --size 64MiB"));
+        for title in ["before", "news/after"] {
+            dir.ok(&format!("ingest {name}.store film.mp4 --title {title}"));
+        }
+        let port = free_port();
+        let own = format!(
+            "{name}.store --as-disk {disk} --segment 2s --node {name} --origin 8 \
+             --tokens keys.json --node-address http://127.0.0.1:{port}"
+        );
+        let line = format!("serve {own} --listen 127.0.0.1:{port} {of_cluster}");
+        Some(start(&dir, &line))
+    });
+    let director = start(&dir, &format!("director --listen 127.0.0.1:0 {of_cluster}"));
+    await_ready(&director, &["n1", "n2"]);
+    let follows = format!("127.0.0.1:{}", free_port());
+    let of_director = nginx_of(include_str!("../../../../docs/guide/fleet.md"))
+        .replace("192.168.1.7:8090", director.origin.strip_prefix("http://").expect("HTTP"))
+        .replace("127.0.0.1:8081", &follows);
+    let cache = Nginx::start_as(&dir, &format!("http://{follows}"), token.trim(), &|printed| {
+        format!("{printed}{of_director}")
+    });
+
+    let shown = pictures(&dir.at("film.mp4")).expect("a film");
+    let requests = |what: &str| {
+        json(&director, "/status")["counters"]["cache_requests"][what].as_u64().expect("a count")
+    };
+    let play = |path: &str| {
+        let url = cache.url(path);
+        assert_eq!(pictures(&url).as_ref(), Ok(&shown), "{url}");
+    };
+    play("/origin/before/master.m3u8");
+    let sent = requests("sent");
+    assert!(sent > 12, "each segment of the pictures is fetched: {sent}");
+    play("/origin/before/master.m3u8");
+    let more = requests("sent") - sent;
+    assert!(more <= 3, "what the cache has is fetched again: {more}");
+    play("/origin/before.mp4");
+
+    // SIGKILL: its lease is still there, and the director goes on to name it.
+    drop(nodes[0].take());
+    play("/origin/news/after/master.m3u8");
+    play("/origin/news/after.mp4");
+    play("/origin/news/after/manifest.mpd");
+    let counters = json(&director, "/status")["counters"].clone();
+    assert!(counters["cache_retries"].as_u64() > Some(0), "{counters}");
+    assert_eq!((requests("no-copy"), requests("not-allowed")), (0, 0), "{counters}");
 }
 
 /// Pictures of the short film.

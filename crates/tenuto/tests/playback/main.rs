@@ -18,6 +18,7 @@ mod framemd5;
 mod growing;
 mod gstreamer;
 mod multicast;
+mod nginx;
 mod odd;
 mod origin;
 mod parts;

@@ -3,11 +3,11 @@
 //! the name of another is never mixed with it.
 
 use crate::chromium::{Row, assert_played};
+use crate::nginx::{Nginx, pictures};
 use crate::program::TestDir;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Four seconds with a key frame in each.
@@ -121,6 +121,51 @@ fn nginx_fetches_each_segment_once_for_all_viewers_and_mixes_no_titles() {
     assert_eq!(once_each(&dir, "/0.mp4"), 0, "all of the file was fetched");
 }
 
+/// A cache may have other folders in front than the server, which knows nothing of them: all
+/// manifests and redirects are relative.
+#[test]
+fn players_behind_nginx_see_other_folders_than_those_of_the_server() {
+    let dir = TestDir::with_store_of(96);
+    let source = film(&dir, "testsrc2");
+    let shown = pictures(&source).expect("a film");
+    dir.ingest(&source, "film");
+    dir.ok(&format!("ingest a.store {source} --title news/today/7"));
+    let server = dir.serve("--segment 1s --admission none --origin 8");
+    let refused = get(&format!("{}/origin/film.ts?rate=1kbps", server.origin));
+    let refused: Value = serde_json::from_slice(&refused).expect("JSON");
+    let hint = refused["hint"].as_str().expect("a hint");
+    let rate = hint.rsplit("rate=").next().expect("a rate");
+    // As the guide says: one location without a cache, and the whole configuration.
+    let plain = |_: &str| {
+        "upstream tenuto { server 192.168.1.5:8080; }\nserver {\nlisten 80;\n\
+         location /media/ { proxy_pass http://tenuto/origin/; }\n}\n"
+            .to_owned()
+    };
+    let cached = |printed: &str| {
+        let moved = printed.replace("location /origin/", "location /media/");
+        let moved = moved.replace("\"^/origin/", "\"^/media/");
+        let passed = "rewrite ^/media/(.*)$ /origin/$1 break;\n        proxy_pass ";
+        moved.replace("proxy_pass ", passed)
+    };
+    let configurations: [&dyn Fn(&str) -> String; 2] = [&plain, &cached];
+    for configured in configurations {
+        let proxy = Nginx::start_as(&dir, &server.origin, "", configured);
+        for title in ["film", "news/today/7", "news%2Ftoday%2F7", "news%2Ftoday/7"] {
+            for rest in [
+                ".mp4".to_owned(),
+                format!(".ts?rate={rate}"),
+                "/master.m3u8".to_owned(),
+                "/master-ts.m3u8".to_owned(),
+                "/manifest.mpd".to_owned(),
+                "/ondemand.mpd".to_owned(),
+            ] {
+                let url = proxy.url(&format!("/media/{title}{rest}"));
+                assert_eq!(pictures(&url).as_ref(), Ok(&shown), "{url}");
+            }
+        }
+    }
+}
+
 /// The number of addresses with `part` that the server has sent media of, each of which was asked
 /// for once.
 fn once_each(dir: &TestDir, part: &str) -> usize {
@@ -138,88 +183,10 @@ fn once_each(dir: &TestDir, part: &str) -> usize {
     counts.len()
 }
 
-/// A digest of all pictures that FFmpeg decodes, or what it says.
-fn pictures(input: &str) -> Result<String, String> {
-    let output = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-i", input, "-map", "0:v:0", "-fps_mode", "passthrough"])
-        .args(["-c:v", "rawvideo", "-pix_fmt", "yuv420p", "-f", "md5", "-"])
-        .output()
-        .expect("ffmpeg runs (apt-get install ffmpeg)");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    match output.status.success() {
-        true => Ok(text(&output.stdout)),
-        false => Err(text(&output.stderr)),
-    }
-}
-
 /// What curl gets.
 fn get(url: &str) -> Vec<u8> {
     let output = Command::new("curl").args(["-s", url]).output().expect("curl runs");
     output.stdout
-}
-
-/// A caching nginx that is gone when the test ends.
-struct Nginx {
-    process: Child,
-    port: u16,
-}
-
-impl Nginx {
-    fn start(dir: &TestDir, server: &str, token: &str) -> Self {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("bound").port();
-        drop(free);
-        let printed = printed_configuration()
-            .replace("/var/cache/nginx/tenuto", &dir.at("cache"))
-            .replace("192.168.1.5:8080", server.strip_prefix("http://").expect("plain HTTP"))
-            .replace("listen 80;", &format!("listen 127.0.0.1:{port};"))
-            .replace("TOKEN", token);
-        // One process, which ends with the test, and no file outside of its folder.
-        let mut whole = format!(
-            "daemon off; master_process off; pid {0}/nginx.pid; error_log {0}/nginx.log;\n\
-             events {{}}\nhttp {{\naccess_log off;\n",
-            dir.at(".")
-        );
-        for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
-            whole += &format!("{kind}_temp_path {};\n", dir.at(kind));
-        }
-        dir.write("nginx.conf", format!("{whole}{printed}}}\n"));
-        let process = Command::new("nginx")
-            .args(["-p", &dir.at("."), "-c", &dir.at("nginx.conf"), "-e", &dir.at("nginx.log")])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("nginx runs (apt-get install nginx-light)");
-        let nginx = Self { process, port };
-        let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            let log = || String::from_utf8_lossy(&dir.read("nginx.log")).into_owned();
-            assert!(start.elapsed() < PATIENCE, "nginx does not listen: {}", log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        nginx
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// The configuration in the guide.
-fn printed_configuration() -> String {
-    let guide = include_str!("../../../../docs/guide/serve.md");
-    let (_, rest) = guide.split_once("```nginx\n").expect("a configuration");
-    let (text, _) = rest.split_once("```").expect("its end");
-    assert!(text.contains("proxy_cache "), "{text}");
-    text.to_owned()
 }
 
 /// For what takes a moment, or the ten seconds for which a manifest is kept.

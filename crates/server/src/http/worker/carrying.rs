@@ -6,6 +6,8 @@
 //!                          ▼
 //!                        a connection of one request, until it is closed
 //! ```
+//! A carrier whose peer has gone stays as long as a lane hands a body to its operation that has
+//! come whole: as over HTTP/1.1, an upload counts of which all bytes have come.
 //!
 //! Sessions are those of the carrier: a player that ends one request goes on with the next one.
 
@@ -53,6 +55,36 @@ impl Worker {
         if lanes.is_empty() {
             connection.deadline = Instant::now() + self.limits.idle_timeout;
         }
+    }
+
+    /// Closes a carrier whose peer has gone, and whose last lane is closed.
+    pub(super) fn close_unused(&mut self, carrier: ConnectionId) {
+        let is_unused = |open: &Connection| match &open.state {
+            ConnectionState::Carrying { lanes, .. } => open.ended && lanes.is_empty(),
+            _ => false,
+        };
+        if self.connections.get(&carrier).is_some_and(is_unused) {
+            self.close(carrier);
+        }
+    }
+
+    /// Whether a connection whose peer has gone is a carrier with operations that go on, because
+    /// all of their bodies have come. Its other lanes end. `may_listen`: the peer may have ended
+    /// its sending direction alone, and take the answers of operations.
+    pub(super) fn goes_on_without_peer(&mut self, id: ConnectionId, may_listen: bool) -> bool {
+        let Some(connection) = self.connections.get(&id) else { return false };
+        let ConnectionState::Carrying { lanes, .. } = &connection.state else { return false };
+        let goes_on = |lane: &&ConnectionId| {
+            let open = self.connections.get(lane);
+            open.is_some_and(|it| it.has_whole_body() || may_listen && it.is_operating())
+        };
+        let (going_on, others): (Vec<_>, Vec<_>) = lanes.iter().partition(goes_on);
+        let others: Vec<ConnectionId> = others.into_iter().copied().collect();
+        if going_on.is_empty() {
+            return false;
+        }
+        others.into_iter().for_each(|lane| self.abandon(lane, CARRIER_ENDED));
+        true
     }
 
     /// No more is sent over a carrier.

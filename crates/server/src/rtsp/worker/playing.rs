@@ -166,7 +166,7 @@ impl RtspWorker {
             connection.session = None;
             // The next session on the connection is asked for as any other.
             if let Some(allowed) = &mut connection.allowed {
-                (allowed.permit, allowed.is_authorized) = (allowed.of_token, false);
+                (allowed.permit, allowed.is_authorized) = (allowed.of_token.clone(), false);
             }
         }
     }

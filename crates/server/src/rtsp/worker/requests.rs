@@ -202,7 +202,7 @@ impl RtspWorker {
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
         // It was asked for when the director did.
         let (permit, claims, is_authorized) = (permit_of(&ticket), None, true);
-        let of_token = permit;
+        let of_token = permit.clone();
         connection.allowed = Some(AllowedTitle { name, of_token, permit, claims, is_authorized });
         connection.adopted = Some(AdoptedTicket { ticket: ticket.session, session: Some(session) });
         Ok(())
@@ -225,7 +225,7 @@ impl RtspWorker {
         let (access, now) = (&self.shared.access, SystemTime::now());
         match access.check_token(TokenNeed::Title(&name), token, peer, now) {
             Ok(CheckedToken { permit, claims }) => {
-                let (of_token, is_authorized) = (permit, false);
+                let (of_token, is_authorized) = (permit.clone(), false);
                 connection.allowed =
                     Some(AllowedTitle { name, of_token, permit, claims, is_authorized });
                 Ok(())
@@ -265,7 +265,7 @@ impl RtspWorker {
     /// What the token that opened a title on this connection permits.
     fn permit(&self, id: ConnectionId) -> Permit {
         let allowed = self.connections.get(&id).and_then(|it| it.allowed.as_ref());
-        allowed.map_or_else(Permit::default, |allowed| allowed.permit)
+        allowed.map_or_else(Permit::default, |allowed| allowed.permit.clone())
     }
 
     fn describe(
@@ -284,7 +284,7 @@ impl RtspWorker {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
-        let streams = described(&title, named.stream, permit)?;
+        let streams = described(&title, named.stream, &permit)?;
         if self.is_to_ask(id) {
             return Ok(Next::Authorize(named.title));
         }
@@ -338,7 +338,7 @@ impl RtspWorker {
             // A player that begins again on the same connection has given up what it had.
             self.end_session(id);
         }
-        let stream = stream_to_set_up(&title, named.stream, spec.0, self.permit(id))?;
+        let stream = stream_to_set_up(&title, named.stream, spec.0, &self.permit(id))?;
         if self.is_to_ask(id) {
             return Ok(Next::Authorize(named.title));
         }
