@@ -95,7 +95,9 @@ fn a_crowd_whose_disk_slows_in_the_middle_breaks_no_rule() {
     assert!(outcome.highest_slowdown > 0.5, "{}", outcome.highest_slowdown);
     let [before, meanwhile, after] =
         [(0.0, 6.0), (8.0, 26.0), (26.0, 120.0)].map(|(from, to)| between(&admitted, from, to));
-    assert!(before > 10 && after > 10 && meanwhile * 4 < before, "{admitted:?}");
+    assert_eq!((outcome.checked_late, outcome.stalls), (0, 0), "{outcome}");
+    // While it is slow, viewers come in whom others or the beginnings in memory let start.
+    assert!(before > 10 && after > 5 && meanwhile < before, "{admitted:?}");
 }
 
 #[test]
