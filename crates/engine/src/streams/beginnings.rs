@@ -62,9 +62,13 @@ impl RecentTitles {
 impl Streams {
     /// The part of its title that a piece of a stream is of.
     pub(super) fn part_of(&self, stream: &Stream, piece: u32) -> TitlePart {
+        let disk = usize::from(stream.layout.disk.0);
         match stream.is_of_beginning(piece) {
             false => TitlePart::Rest,
-            true if self.recent.is_popular(stream.layout.title) => TitlePart::PopularBeginning,
+            // Where nobody starts from memory, what is used again is what counts.
+            true if self.bookings.gathers(disk) && self.recent.is_popular(stream.layout.title) => {
+                TitlePart::PopularBeginning
+            }
             true => TitlePart::Beginning,
         }
     }
