@@ -124,13 +124,21 @@ impl CertificateFiles {
     /// Uses other files from now on, of which this is the certificate.
     pub fn replace(&self, files: &TlsFiles, certificate: ServerCertificate) {
         let mut last = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        last.files = files.clone();
         // A change since `certificate` was read is seen at the next look.
-        *last = ReadFiles {
-            files: files.clone(),
-            certificate,
-            versions: [None, None],
-            looked: Instant::now(),
-        };
+        (last.versions, last.looked) = ([None, None], Instant::now());
+        self.take(&mut last, certificate);
+    }
+
+    // Files that were written again with the same certificate replace nothing.
+    fn take(&self, last: &mut ReadFiles, certificate: ServerCertificate) {
+        let is_other = last.certificate.key.cert != certificate.key.cert;
+        let expires = time(certificate.expiry);
+        last.certificate = certificate;
+        if is_other {
+            let file = &last.files.certificate;
+            (self.tell)(CertificateEvent::Replaced { file, expires });
+        }
     }
 
     /// When the certificate expires, in seconds since 1970.
@@ -173,12 +181,7 @@ impl CertificateFiles {
         }
         last.versions = versions;
         match last.files.read() {
-            Ok(certificate) => {
-                let expires = time(certificate.expiry);
-                last.certificate = certificate;
-                let file = &last.files.certificate;
-                (self.tell)(CertificateEvent::Replaced { file, expires });
-            }
+            Ok(certificate) => self.take(&mut last, certificate),
             Err(why) => {
                 let file = &last.files.certificate;
                 (self.tell)(CertificateEvent::NotUsable { file, why: &why });

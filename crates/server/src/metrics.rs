@@ -277,6 +277,7 @@ impl Scrape {
         out.family("disk_thread_delay", help, unit, "store", &delays, ConstCounter::new)?;
         self.scrubs(&names, out)?;
         self.write_failures(&names, out)?;
+        self.space(&names, out)?;
         self.kernel_counters(&names, out)?;
         let pairs = names.iter().zip(disks);
         let observed: Vec<(&str, u64)> = pairs
@@ -292,6 +293,19 @@ impl Scrape {
         let failed: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(failed).collect();
         let help = "1 while nothing more is written to the store, after a write that failed";
         out.family("disk_write_failed", help, None, "store", &failed, gauge)
+    }
+
+    fn space(&self, names: &[String], out: &mut Out<'_, '_>) -> fmt::Result {
+        let infos: Vec<_> = self.0.content.stores.iter().map(|it| it.store.info()).collect();
+        let of = |chunks: fn(&store::StoreInfo) -> u64| -> Vec<(&str, u64)> {
+            let bytes = infos.iter().map(|info| chunks(info) * info.chunk.0);
+            names.iter().map(String::as_str).zip(bytes).collect()
+        };
+        let unit = Some(&Unit::Bytes);
+        let help = "Space of the store for titles";
+        out.family("disk_data", help, unit, "store", &of(|info| info.data_chunks), gauge)?;
+        let help = "Space of the store that no title has";
+        out.family("disk_free", help, unit, "store", &of(|info| info.free_chunks), gauge)
     }
 
     fn kernel_counters(&self, names: &[String], out: &mut Out<'_, '_>) -> fmt::Result {

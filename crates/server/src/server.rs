@@ -65,6 +65,7 @@ use device::{MemoryLimits, Pool};
 use engine::{DiskNumber, Engine, EngineConfig};
 use http_service::TlsFiles;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -116,9 +117,15 @@ impl Server {
         config.access_log.as_deref().map_or(Ok(()), Log::check)?;
         config.uploads.as_deref().map_or(Ok(()), admin::check_uploads)?;
         let mut missing = Vec::new();
+        let mut found = BTreeMap::new();
         for path in &config.stores {
             match Store::peek(path).map_err(|error| NotOpened::of(path, &error)) {
-                Ok(_) => {}
+                Ok(store) => {
+                    if let Some(other) = found.insert(store.uuid, path) {
+                        let why = opening::copy_of(&other.display().to_string());
+                        return Err(opening::not_served(path, why));
+                    }
+                }
                 Err(NotOpened::Refused(reason)) => return Err(reason),
                 Err(NotOpened::Lost(reason)) => missing.push(MissingStore::lost(path, reason)),
             }

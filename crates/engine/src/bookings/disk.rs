@@ -265,12 +265,12 @@ impl Disk {
         self.drops_in_vain < MAX_SEARCHES && self.dropped < MAX_DROPPED
     }
 
-    /// It was tried for a candidate to win memory from read-ahead.
+    /// Takes note that it was tried for a candidate to win memory from read-ahead.
     pub(crate) fn searched_memory(&mut self, was_won: bool) {
         self.drops_in_vain += u32::from(!was_won);
     }
 
-    /// So many reads were dropped.
+    /// Takes note of reads that were dropped.
     pub(crate) fn has_dropped(&mut self, reads: u64) {
         self.dropped += reads;
     }

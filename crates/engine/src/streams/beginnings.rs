@@ -13,7 +13,8 @@
 //! (`resident`). Read-ahead is worth little where all streams are on time without it, so the
 //! beginnings have precedence over it, by the evaluation that decides on newcomers, with less
 //! memory instead of more streams. They have none over anything that is decided: what does not fit
-//! beside them is decided with all memory, and what that leaves is kept again from the next slot on.
+//! beside them is decided with all memory, and what that leaves is kept again from the next slot
+//! on.
 //!
 //! A title's beginning counts as one that viewers come back to from the second viewer on, also if
 //! it was driven out in between. That is remembered of the latest titles, as by the list `A1out`
@@ -30,7 +31,7 @@ use units::{Moment, SlotIndex};
 /// The titles for which viewers have come lately.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentTitles {
-    /// Of each title when its last viewer came, and whether another one came before.
+    /// When the last viewer of each title came, and whether another one came before.
     titles: BTreeMap<TitleKey, (u64, bool)>,
     /// The titles, the one whose last viewer came first is the first.
     by_age: BTreeMap<u64, TitleKey>,

@@ -213,6 +213,6 @@ impl Streams {
 /// Read-ahead that is kept first when memory is short: what is due within 4 s of 500 ms slots.
 pub(super) const KEEP_SLOTS: u64 = 8;
 
-/// Read-ahead that is kept at first: what is due within 32 s. The less is dropped, the more of their
-/// lead those who have it keep.
+/// Read-ahead that is kept at first: what is due within 32 s. The less is dropped, the more of
+/// their lead those who have it keep.
 const FEW_SLOTS: u64 = 8 * KEEP_SLOTS;

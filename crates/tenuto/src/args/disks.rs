@@ -12,10 +12,11 @@ use units::{BitRate, ByteCount, parse_duration};
 pub(crate) struct CalibrateArgs {
     /// The store, block device or file to measure.
     pub(crate) device: PathBuf,
-    /// Approximate time for all measurements.
+    /// Approximate time of the first part, of reads one by one.
     ///
-    /// A slow disk needs a minute or two, so that its worst placements occur often; every
-    /// measurement is made at least once, however short the time.
+    /// The long run behind it takes 2.7 times as long. A slow disk needs a minute or two, so that
+    /// its worst placements occur often; every measurement is made at least once, however short
+    /// the time.
     #[arg(long, default_value = "15s", value_parser = parse_duration)]
     pub(crate) time: Duration,
     #[command(flatten)]

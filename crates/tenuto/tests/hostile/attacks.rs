@@ -119,10 +119,12 @@ fn a_copy_of_a_served_store_is_never_mistaken_for_it() {
     let dir = with_words();
     fs::copy(dir.path("a.store"), dir.path("b.store")).unwrap();
     let hint = "\nhint: run `tenuto relabel STORE --new-identity` on the copy\n";
-    let run = dir.run("serve a.store b.store --listen 127.0.0.1:0");
-    assert_eq!(run.code, Some(1), "{}", run.err);
-    assert!(run.err.contains("b.store cannot be served: it has the identity of a.store"));
-    assert!(run.err.ends_with(hint), "{}", run.err);
+    for end in ["--listen 127.0.0.1:0", "--check-config"] {
+        let run = dir.run(&format!("serve a.store b.store {end}"));
+        assert_eq!(run.code, Some(1), "{}", run.err);
+        assert!(run.err.contains("b.store cannot be served: it has the identity of a.store"));
+        assert!(run.err.ends_with(hint), "{}", run.err);
+    }
 
     let server = dir.serve("");
     let asked = ["ls b.store", "rm b.store words", "ingest b.store words.txt --as file --title x"];
