@@ -2,14 +2,17 @@
 //! collector of OpenTelemetry gets the same lines.
 //!
 //! Logging never blocks: a thread of its own writes, and lines that do not fit its queue are
-//! dropped. The number of dropped lines is logged.
+//! dropped, as are those that the file does not take. The number of dropped lines is logged.
+
+mod line_writer;
 
 use crate::telemetry::{Telemetry, TraceContext};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use serde_json::{Value, json};
+use line_writer::LineWriter;
+use serde_json::Value;
 use std::fs::{self, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -23,6 +26,8 @@ pub(crate) struct Log {
     // `None` where no log is configured.
     lines: Option<Sender<LogEntry>>,
     dropped: Arc<AtomicU64>,
+    /// For people: lines cannot be written any more.
+    notes: Receiver<String>,
     telemetry: Telemetry,
 }
 
@@ -33,8 +38,12 @@ enum LogEntry {
     GoOnIn(LogFile),
 }
 
-/// A file or stream that lines are written to.
-pub(crate) type LogFile = Box<dyn Write + Send>;
+/// A file or stream that lines are appended to.
+pub(crate) struct LogFile {
+    out: Box<dyn Write + Send>,
+    /// `None`: a stream.
+    path: Option<PathBuf>,
+}
 
 impl Log {
     /// Starts a log that appends to a file or writes to the standard error stream (`-`); without a
@@ -44,24 +53,27 @@ impl Log {
         telemetry: Telemetry,
     ) -> Result<(Self, Option<JoinHandle<()>>), Reason> {
         let dropped = Arc::new(AtomicU64::new(0));
-        let Some(path) = path else { return Ok((Self { lines: None, dropped, telemetry }, None)) };
-        let out = Self::open(path)?;
+        let (noted, notes) = bounded(NOTES);
+        let Some(path) = path else {
+            return Ok((Self { lines: None, dropped, notes, telemetry }, None));
+        };
+        let writer = LineWriter::new(Self::open(path)?, Arc::clone(&dropped), noted);
         let (lines, queue) = bounded(QUEUE);
-        let counter = Arc::clone(&dropped);
         let thread = thread::Builder::new()
             .name("log".to_owned())
-            .spawn(move || write_lines(&queue, out, &counter))
+            .spawn(move || write_lines(&queue, writer))
             .map_err(|error| error.reason().about("cannot start a thread"))?;
-        Ok((Self { lines: Some(lines), dropped, telemetry }, Some(thread)))
+        Ok((Self { lines: Some(lines), dropped, notes, telemetry }, Some(thread)))
     }
 
     /// Opens a file to append to, or the standard error stream (`-`).
     pub(crate) fn open(path: &Path) -> Result<LogFile, Reason> {
         if path == Path::new("-") {
-            return Ok(Box::new(io::stderr()));
+            return Ok(LogFile { out: Box::new(io::stderr()), path: None });
         }
         let file = OpenOptions::new().create(true).append(true).open(path);
-        Ok(Box::new(file.map_err(|error| not_opened(path, &error))?))
+        let file = file.map_err(|error| not_opened(path, &error))?;
+        Ok(LogFile { out: Box::new(file), path: Some(path.to_owned()) })
     }
 
     /// Whether a file could be opened, as far as that can be told without making it.
@@ -91,6 +103,11 @@ impl Log {
         }
     }
 
+    /// What people are to know of the log since the last call.
+    pub(crate) fn take_notes(&self) -> Vec<String> {
+        self.notes.try_iter().collect()
+    }
+
     /// Adds a line. `fields` makes its object, and is called only where there is a log or a
     /// collector.
     pub(crate) fn line(&self, fields: impl FnOnce() -> Value) {
@@ -118,30 +135,23 @@ fn not_opened(path: &Path, error: &io::Error) -> Reason {
     Reason::new(error.to_string(), "name a file that tenuto may write to").about(about)
 }
 
-fn write_lines(queue: &Receiver<LogEntry>, out: LogFile, dropped: &AtomicU64) {
-    let mut out = BufWriter::new(out);
+fn write_lines(queue: &Receiver<LogEntry>, mut lines: LineWriter) {
     while let Ok(first) = queue.recv() {
-        let mut ok = Ok(());
         // Bounded, so that lines reach the file also while more of them keep coming.
         for entry in std::iter::once(first).chain(queue.try_iter().take(QUEUE)) {
             match entry {
-                LogEntry::Line(line) => ok = ok.and_then(|()| writeln!(out, "{line}")),
-                LogEntry::GoOnIn(other) => {
-                    ok = ok.and_then(|()| out.flush());
-                    out = BufWriter::new(other);
-                }
+                LogEntry::Line(line) => lines.push(&line),
+                LogEntry::GoOnIn(file) => lines.go_on_in(file),
             }
         }
-        let dropped = dropped.swap(0, Ordering::Relaxed);
-        if dropped > 0 {
-            ok = ok.and_then(|()| {
-                writeln!(out, "{}", json!({ "event": "log-lines-dropped", "lines": dropped }))
-            });
-        }
-        // A full disk or a closed terminal must not stop the server; these lines are lost.
-        let _ = ok.and_then(|()| out.flush());
+        lines.write();
     }
+    lines.push_lost();
+    lines.write();
 }
 
 /// Lines that wait to be written: some seconds of a blocked disk at thousands of requests a second.
 const QUEUE: usize = 8192;
+
+/// Notes that wait to be shown: each is about a time of its own in which nothing can be written.
+const NOTES: usize = 8;

@@ -377,7 +377,8 @@ impl Shared {
 
     /// The lines for people that have not been shown.
     pub(crate) fn take_notices(&self) -> Vec<String> {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+        let mut notices = self.notices.lock().unwrap_or_else(PoisonError::into_inner);
+        notices.drain(..).chain(self.log.take_notes()).collect()
     }
 
     /// Tells of each store once that nothing more is written to it.

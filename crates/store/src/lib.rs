@@ -79,7 +79,7 @@ pub use record::{
 pub use recording_file::{RecordingFile, RecordingLook};
 pub use recording_load::RecordingLoad;
 pub use recording_reader::{RecordingReader, RecordingSnapshot, time_of_look};
-pub use repair::{RepairReport, repair};
+pub use repair::{NotCopied, RepairReport, repair};
 pub use scrub::ScrubStep;
 pub use space::{Growth, TrackSpace};
 pub use trim::TrimReport;

@@ -26,14 +26,25 @@ use units::Hinted;
 pub struct RepairReport {
     /// Damage that is repaired.
     pub repaired: Vec<Finding>,
-    /// Damage that no copy could repair, and titles that could not be copied.
+    /// Damage that no copy could repair.
     pub left: Vec<Finding>,
     /// The titles that were missing and are copied.
     pub copied: Vec<TitleRecord>,
+    /// The titles that are still missing. The store itself is no worse than without the repair.
+    pub not_copied: Vec<NotCopied>,
     /// Number of checked titles.
     pub titles: u64,
     /// Bytes of the store that were read.
     pub bytes_read: u64,
+}
+
+/// A title that the store does not have, and of which it gets no copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCopied {
+    /// Name of the title.
+    pub title: String,
+    /// Why not, in words: its copy is damaged, or the store is full.
+    pub text: String,
 }
 
 /// Reads all titles of a store, repairs those that are damaged, and copies those that only the
@@ -75,11 +86,9 @@ pub fn repair(
         match copy(target, &[source], &title, &mut seen) {
             Ok(copied) => report.copied.push(copied),
             Err(StoreError::Cancelled) => return Err(StoreError::Cancelled),
-            Err(error) => report.left.push(Finding {
-                kind: FindingKind::Data,
-                title: Some(title.name.clone()),
-                text: format!("it is missing, and cannot be copied: {}", error.one_line()),
-            }),
+            Err(error) => {
+                report.not_copied.push(NotCopied { title: title.name, text: error.one_line() });
+            }
         }
     }
     Ok(report)

@@ -82,9 +82,11 @@ fn an_empty_store_gets_all_titles_as_they_are() {
     let small = formatted(&PowerCutDevice::new(ByteCount(1_703_936)));
     put(&small, "filler", &[vec![0; 500_000]]).unwrap();
     let report = repaired(&small, &store);
-    assert_eq!(report.copied.len() + report.left.len(), 4, "{report:?}");
-    assert!(report.left.iter().all(|it| it.text.contains("the store is full")), "{report:?}");
-    assert!(!report.left.is_empty() && !report.copied.is_empty(), "{report:?}");
+    let missing = &report.not_copied;
+    assert_eq!(report.copied.len() + missing.len(), 4, "{report:?}");
+    assert!(missing.iter().all(|it| it.text.contains("the store is full")), "{report:?}");
+    assert!(!missing.is_empty() && !report.copied.is_empty(), "{report:?}");
+    assert_eq!(report.left, [], "no damage");
 }
 
 #[test]
@@ -100,4 +102,11 @@ fn damage_that_both_have_or_that_has_no_copy_is_told() {
     let report = repaired(&store, &other);
     assert_eq!((&report.repaired[..], report.left.len()), (&[][..], 1), "{report:?}");
     assert!(report.left[0].text.contains("damaged data in title 'one'"), "{report:?}");
+
+    // A store that never had the title has no damage by that.
+    let new = formatted(&PowerCutDevice::new(ByteCount::mib(4)));
+    let report = repaired(&new, &store);
+    assert_eq!((&report.left[..], report.copied.len()), (&[][..], 2), "{report:?}");
+    let missing = &report.not_copied[..];
+    assert!(matches!(missing, [it] if it.title == "one" && it.text.contains("damaged data")));
 }

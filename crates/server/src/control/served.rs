@@ -452,6 +452,10 @@ impl StoreOwner for ServedStore {
     }
 
     fn stop(&self, grace: Duration) -> Result<(), wire::Failure> {
+        if !self.shared.stopping.load(Ordering::Relaxed) {
+            self.shared
+                .notice("stopping, as it was asked to: no new viewer is admitted".to_owned());
+        }
         self.core.send(Event::Stop { grace });
         Ok(())
     }

@@ -105,28 +105,7 @@ impl Core {
     fn session_ended(&mut self, id: SessionId, summary: &SessionSummary) {
         self.shared.session_ended(summary);
         self.trace_end(id, Some(summary), None);
-        let open = self.sessions.get(&id);
-        let name = open.map(|open| open.session.name.clone());
-        let trace = open.and_then(|open| open.session.trace).map(|trace| trace.context());
-        let permit = open.map(|open| open.session.permit.clone()).unwrap_or_default();
-        self.shared.log.line_of(trace, || {
-            json!({
-                "event": if summary.is_fill { "fill-ended" } else { "session-ended" },
-                "session": id.0,
-                "title": name,
-                "subject": permit.subject(),
-                "token_id": permit.token_id(),
-                "deadlines_met": summary.deadlines_met,
-                "deadline_misses": summary.deadline_misses,
-                "worst_lateness": summary.worst_lateness.as_secs_f64(),
-                "guaranteed_slack": summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
-                "observed_slack": summary.observed_slack.map(|slack| slack.as_secs_f64()),
-                "guarantee_violations": { "disk": summary.violations_by_disk, "scheduler": summary.violations_by_scheduler },
-                "delivered": summary.delivered,
-                "priority": summary.priority.word(),
-                "cut_short": summary.cut_short.map(CutShort::word),
-            })
-        });
+        self.log_end(id, summary, summary.cut_short.map(CutShort::word));
         if let Some(why) = summary.cut_short {
             self.show_cut_short(id, why);
         }

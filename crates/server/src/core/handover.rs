@@ -45,7 +45,7 @@ impl Core {
     /// changes any more.
     pub(super) fn hand_over(&mut self) {
         let Some(HandingOver { to, .. }) = self.handing_over.take() else {
-            return self.trace_all_ends(|_| false);
+            return self.tell_all_ends(|_| false);
         };
         let mut fingerprints = Fingerprints::default();
         let states = self.engine.handed_sessions();
@@ -78,7 +78,7 @@ impl Core {
         let sessions: Vec<SessionRecord> = records.collect();
         let going_on: HashSet<SessionId> =
             sessions.iter().map(|record| record.state.session).collect();
-        self.trace_all_ends(|session| going_on.contains(&session));
+        self.tell_all_ends(|session| going_on.contains(&session));
         let disks = self.engine.status(self.clock.now()).disks.into_iter().enumerate();
         let (mut draining, mut told_drained) = (Vec::new(), Vec::new());
         for (number, _) in disks.filter(|(_, disk)| disk.draining) {

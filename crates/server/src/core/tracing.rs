@@ -1,4 +1,5 @@
-//! Spans of sessions, as a collector gets them. Nothing is decided here, and nothing waits.
+//! Spans of sessions, as a collector gets them, and the log's lines for their ends. Nothing is
+//! decided here, and nothing waits.
 //!
 //! ```text
 //!   session ├── admission ──┬── start-up ──┬───── plays ──┬── seek ──┬───── plays ─────┤
@@ -15,7 +16,7 @@ use crate::messages::{AdmissionError, PlayRequest};
 use crate::sessions::PlayerSession;
 use crate::telemetry::SessionTrace;
 use engine::{CutShort, Priority, RequestId, SessionId, SessionSummary};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::{Duration, SystemTime};
 
 /// What is known of a viewer who asks.
@@ -157,17 +158,47 @@ impl Core {
     }
 
     /// The server ends, and these sessions do not go on in another one.
-    pub(super) fn trace_all_ends(&self, goes_on: impl Fn(SessionId) -> bool) {
-        if !self.shared.telemetry.is_on() {
-            return;
-        }
+    pub(super) fn tell_all_ends(&self, goes_on: impl Fn(SessionId) -> bool) {
         let now = self.clock.now();
         for id in self.sessions.keys().copied().filter(|id| !goes_on(*id)) {
             let status = self.engine.session(now, id);
-            self.trace_end(id, status.as_ref().map(|it| &it.summary), Some("server-stopped"));
+            let summary = status.as_ref().map(|it| &it.summary);
+            self.trace_end(id, summary, Some(SERVER_STOPPED));
+            if let Some(summary) = summary {
+                self.log_end(id, summary, Some(SERVER_STOPPED));
+            }
         }
     }
+
+    /// The log's line for a session that is over. `why`: the cause, where it did not end by itself.
+    pub(super) fn log_end(&self, id: SessionId, summary: &SessionSummary, why: Option<&str>) {
+        let open = self.sessions.get(&id);
+        let name = open.map(|open| open.session.name.clone());
+        let trace = open.and_then(|open| open.session.trace).map(|trace| trace.context());
+        let permit = open.map(|open| open.session.permit.clone()).unwrap_or_default();
+        self.shared.log.line_of(trace, || {
+            json!({
+                "event": if summary.is_fill { "fill-ended" } else { "session-ended" },
+                "session": id.0,
+                "title": name,
+                "subject": permit.subject(),
+                "token_id": permit.token_id(),
+                "deadlines_met": summary.deadlines_met,
+                "deadline_misses": summary.deadline_misses,
+                "worst_lateness": summary.worst_lateness.as_secs_f64(),
+                "guaranteed_slack": summary.guaranteed_slack.map(|slack| slack.as_secs_f64()),
+                "observed_slack": summary.observed_slack.map(|slack| slack.as_secs_f64()),
+                "guarantee_violations": { "disk": summary.violations_by_disk, "scheduler": summary.violations_by_scheduler },
+                "delivered": summary.delivered,
+                "priority": summary.priority.word(),
+                "cut_short": why,
+            })
+        });
+    }
 }
+
+/// Why a session has ended that the end of its server has cut short.
+const SERVER_STOPPED: &str = "server-stopped";
 
 /// The word for the acceptance of a session.
 fn decision(session: &PlayerSession) -> &'static str {

@@ -280,6 +280,7 @@ mod tests {
             (json!({ "method": "GET", "target": "/", "status": 200, "aborted": "left" }), "WARN"),
             (json!({ "event": "decision", "verdict": "refused" }), "WARN"),
             (json!({ "event": "session-ended", "cut_short": "overload" }), "WARN"),
+            (json!({ "event": "session-ended", "cut_short": "server-stopped" }), "WARN"),
             (json!({ "event": "disk-lost" }), "ERROR"),
             (json!({ "event": "webhook-failed" }), "ERROR"),
         ] {

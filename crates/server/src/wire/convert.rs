@@ -226,9 +226,16 @@ impl From<&store::RepairReport> for RepairReport {
             repaired: all(&report.repaired),
             left: all(&report.left),
             copied: report.copied.iter().map(ListedTitle::from).collect(),
+            not_copied: report.not_copied.iter().map(NotCopied::from).collect(),
             titles: report.titles,
             bytes_read: report.bytes_read,
         }
+    }
+}
+
+impl From<&store::NotCopied> for NotCopied {
+    fn from(store::NotCopied { title, text }: &store::NotCopied) -> Self {
+        Self { title: title.clone(), text: text.clone() }
     }
 }
 

@@ -404,14 +404,25 @@ pub struct IngestedFile {
 pub struct RepairReport {
     /// Damage that is repaired.
     pub repaired: Vec<Finding>,
-    /// Damage that no copy could repair, and titles that could not be copied.
+    /// Damage that no copy could repair.
     pub left: Vec<Finding>,
     /// The titles that were missing and are copied.
     pub copied: Vec<ListedTitle>,
+    /// The titles that are still missing.
+    pub not_copied: Vec<NotCopied>,
     /// Number of checked titles.
     pub titles: u64,
     /// Bytes of the store that were read.
     pub bytes_read: u64,
+}
+
+/// A title that a store does not have, and of which a repair has made no copy there.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotCopied {
+    /// Name of the title.
+    pub title: String,
+    /// Why not, in words.
+    pub text: String,
 }
 
 /// The result of a recording (`record`).

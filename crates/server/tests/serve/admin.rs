@@ -240,6 +240,8 @@ fn every_operation_answers_as_the_document_says() {
 
     // A server that is drained admits nobody, and ends.
     assert_eq!(api.ask("POST", "/api/v1/stop", JSON, br#"{"seconds":9}"#).status, 204);
+    let notices = api.serving.server.take_notices();
+    assert!(notices.iter().any(|line| line.starts_with("stopping, as it was")), "{notices:?}");
     assert_eq!(api.uploads(), 0);
 }
 

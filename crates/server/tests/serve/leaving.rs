@@ -69,3 +69,24 @@ fn newcomers_take_the_places_of_viewers_who_hang_up() {
     });
     eventually("a viewer has a place", || begin(&serving).is_some());
 }
+
+#[test]
+fn viewers_who_play_when_the_server_stops_are_in_the_log() {
+    let fixture = TestStore::with(&[&media().film]);
+    let log = fixture.directory.join("stopped.log");
+    let serving = fixture.serve_with(|config| config.access_log = Some(log.clone()));
+    let players: Vec<Client> = (0..3).filter_map(|_| begin(&serving)).collect();
+    // One has left before.
+    let mut client = serving.client();
+    let left = session_of(client.get(MASTER).text());
+    assert_eq!(client.request("DELETE", &left, &[]).status, 204);
+    eventually("three play", || serving.status("/sessions") == 3);
+    drop(serving);
+    drop(players);
+    let log = std::fs::read_to_string(&log).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let ended = lines.filter(|line| line["event"] == "session-ended");
+    let mut why: Vec<String> = ended.map(|line| line["cut_short"].to_string()).collect();
+    why.sort();
+    assert_eq!(why, [r#""server-stopped""#, r#""server-stopped""#, r#""server-stopped""#, "null"]);
+}

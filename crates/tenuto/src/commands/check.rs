@@ -225,6 +225,9 @@ fn page_of_several(report: &Report) -> String {
         for title in &report.copied {
             text += &format!("{store}: copied: '{}' ({})\n", title.name, ByteCount(title.bytes));
         }
+        for wire::NotCopied { title, text: why } in &report.not_copied {
+            text += &format!("{store}: not copied: '{title}': {why}\n");
+        }
         for finding in &report.left {
             text += &format!("{store}: {}", line("damage", finding));
         }

@@ -83,6 +83,8 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<(), Failure> {
         server.take_notices().iter().for_each(|line| out::note(line));
         std::thread::sleep(LOOK_FOR_SIGNALS);
     }
+    // A request may have ended the server since the last look.
+    server.take_notices().iter().for_each(|line| out::note(line));
     if stop.load(Ordering::Relaxed) {
         out::note("stopping: no new viewer is admitted; a second signal ends the server at once");
     }

@@ -148,9 +148,19 @@ fn copies_repair_each_other_served_or_not() {
     let run = dir.run("check a.store --replica b.store --repair");
     assert_eq!(run.code, Some(4), "{}", run.out);
     assert!(run.out.contains("a.store: damage: data of 'film': damaged data"), "{}", run.out);
-    assert!(run.out.contains("b.store: damage: data of 'film': it is missing"), "{}", run.out);
-    let verdict = "a.store: 1 piece of damage that no copy repairs in 1 title";
-    assert!(run.out.contains(verdict), "{}", run.out);
+    // A store that never had the title is no worse than before.
+    assert!(run.out.contains("b.store: not copied: 'film': damaged data"), "{}", run.out);
+    assert!(!run.out.contains("b.store: damage"), "{}", run.out);
+    for verdict in [
+        "a.store: 1 piece of damage that no copy repairs in 1 title",
+        "b.store: nothing to repair in 0 titles",
+    ] {
+        assert!(run.out.contains(verdict), "{verdict}: {}", run.out);
+    }
+    for (store, found) in [("a.store", 1), ("b.store", 0)] {
+        let scrub = &dir.json(&format!("info {store}"))["scrub"];
+        assert_eq!(scrub["last_damage"], json!(found), "{store}: {scrub}");
+    }
     assert_eq!(server.stop(), Some(0));
     dir.ok("rm a.store film");
     dir.ok("ingest a.store film.mkv");
