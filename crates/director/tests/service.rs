@@ -387,11 +387,13 @@ fn a_cache_is_sent_to_a_node_with_the_content_of_its_address() {
     }
     let counters = cluster.json("/status")["counters"].clone();
     let of = |outcome: &str| counters["cache_requests"][outcome].as_u64().expect("a count");
-    assert_eq!((of("no-title"), counters["cache_retries"].as_u64()), (1, Some(40)), "{counters}");
+    // Once or more often, until the director had heard of the title.
+    let unknown = of("no-title");
+    assert!(unknown >= 1 && counters["cache_retries"].as_u64() == Some(40), "{counters}");
     assert!(of("no-copy") >= 2 && of("sent") > 90 && of("not-allowed") == 0, "{counters}");
     let metrics = cluster.get("/metrics");
-    let line = "tenuto_director_cache_requests_total{outcome=\"no-title\"} 1\n";
-    assert!(metrics.contains(line), "{metrics}");
+    let line = format!("tenuto_director_cache_requests_total{{outcome=\"no-title\"}} {unknown}\n");
+    assert!(metrics.contains(&line), "{metrics}");
     assert!(metrics.contains("tenuto_director_cache_retries_total 40\n"), "{metrics}");
     assert!(nodes.iter().all(|node| node.asked() == 0), "nothing is reserved for a cache");
 }
