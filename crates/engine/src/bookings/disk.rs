@@ -99,14 +99,15 @@ pub(crate) struct KeptBeginnings {
     /// The first slot in which more may be kept.
     pub(crate) not_before: SlotIndex,
     /// Candidates of this slot that did not fit with all memory either.
-    pub(crate) in_vain: u32,
+    pub(crate) refused: u32,
 }
 
 impl KeptBeginnings {
-    /// Whether a candidate of this slot may have been evaluated with all memory in vain; counts it.
-    pub(crate) fn may_be_in_vain(&mut self) -> bool {
-        self.in_vain += 1;
-        self.in_vain <= MAX_SEARCHES
+    /// Whether it is kept on after a candidate that did not fit with all memory either; counts
+    /// those.
+    pub(crate) fn outlasts_refusal(&mut self) -> bool {
+        self.refused += 1;
+        self.refused <= MAX_SEARCHES
     }
 
     /// Whether it is tried in this slot to keep more.
@@ -240,6 +241,12 @@ impl Disk {
         self.memory + self.beginnings.bytes
     }
 
+    /// Keeps memory that no stream holds from streams, for beginnings.
+    pub(crate) fn keep_beginnings(&mut self, bytes: u64) {
+        self.memory -= bytes;
+        self.beginnings.bytes += bytes;
+    }
+
     /// So much of what is kept for beginnings is for streams again.
     pub(crate) fn give_back_beginnings(&mut self, bytes: u64) {
         self.beginnings.bytes -= bytes;
@@ -342,7 +349,7 @@ impl Disk {
         self.batch_len = 0;
         (self.searches, self.last_search) = (0, None);
         (self.drops_in_vain, self.dropped) = (0, 0);
-        self.beginnings.in_vain = 0;
+        self.beginnings.refused = 0;
         self.next_release = [None; 2];
         self.starts.slot_begins(slot);
         // A disk that has nothing to read is idle, not silent.

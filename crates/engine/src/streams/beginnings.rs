@@ -26,7 +26,7 @@ use crate::bookings::evaluate::{Approval, Shortfall};
 use crate::buffers::{POPULAR_PART, TitlePart};
 use crate::stream::Stream;
 use std::collections::BTreeMap;
-use units::{Moment, SlotIndex};
+use units::Moment;
 
 /// The titles for which viewers have come lately.
 #[derive(Clone, Debug, Default)]
@@ -42,11 +42,8 @@ impl RecentTitles {
     /// A viewer has come for a title.
     pub(super) fn note(&mut self, title: TitleKey) {
         self.viewers += 1;
-        let before = self.titles.insert(title, (self.viewers, false));
-        if let Some((age, _)) = before {
-            self.titles.insert(title, (self.viewers, true));
-            self.by_age.remove(&age);
-        }
+        let before = self.titles.get(&title).and_then(|(age, _)| self.by_age.remove(age));
+        self.titles.insert(title, (self.viewers, before.is_some()));
         self.by_age.insert(self.viewers, title);
         if self.titles.len() > MOST_TITLES
             && let Some((_, oldest)) = self.by_age.pop_first()
@@ -100,7 +97,7 @@ impl Streams {
                 self.adopt(approval);
             }
             // Each attempt is an evaluation or three, so they are few.
-            None => beginnings.not_before = SlotIndex(slot.0 + AGAIN_SLOTS),
+            None => beginnings.not_before = slot + AGAIN_SLOTS,
         }
     }
 
@@ -144,17 +141,17 @@ impl Streams {
         self.give_back_beginnings(disk);
         let result = evaluate(self);
         let state = &mut self.bookings.disks[disk];
-        // Nothing was read in between. Many refusals of a slot are not evaluated twice each.
-        if result.is_err() && state.beginnings.may_be_in_vain() {
-            state.memory -= kept;
-            state.beginnings.bytes = kept;
+        // Nothing was read in between, so that it can be kept as it was. After many refusals in a
+        // slot it is not, and those that follow are evaluated once each.
+        if result.is_err() && state.beginnings.outlasts_refusal() {
+            state.keep_beginnings(kept);
         }
         result
     }
 }
 
-/// The titles of which it is remembered that a viewer came. Of each one whose beginning could be in
-/// memory: a quarter of 16 GiB has 1,000 beginnings of 4 MiB.
+/// Number of titles that are remembered, more than those whose beginnings are in memory: a quarter
+/// of 16 GiB has 1,000 beginnings of 4 MiB.
 const MOST_TITLES: usize = 4096;
 
 /// The steps in which memory is kept: parts of a disk's share.

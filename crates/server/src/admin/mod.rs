@@ -39,7 +39,7 @@ use crate::running_writes::{WriteGuard, WriteKind};
 use crate::shared::Shared;
 use crate::wire;
 use download::DownloadRules;
-use ingests::{ApiIngests, IngestState};
+use ingests::{ApiIngests, IngestState, ListedIngest};
 use operations::{ApiAction, DownloadedTitle};
 use serde::Serialize;
 use std::io;
@@ -287,11 +287,7 @@ impl AdminApi {
         let file = uploads.reserve(body.length)?;
         let ingest = self.ingests.begin(call.name(0), call.name(1), None, Some(body.length));
         let file = UploadDirectory::receive(file, &body, ingest.state());
-        let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()));
-        let answer =
-            file.and_then(|file| self.ingest(call, store, &file, (ingest.state(), writes)));
-        ingest.end(&answer);
-        answer
+        self.end_ingest(call, store, file, ingest, writes)
     }
 
     /// Downloads the file of an address, and ingests it when all of it is there. The webhook is
@@ -315,6 +311,18 @@ impl AdminApi {
         }
         let rules = DownloadRules { prefixes, patience: self.config.send_timeout, most };
         let file = download::download(address, &rules, uploads, ingest.state());
+        self.end_ingest(call, store, file, ingest, writes)
+    }
+
+    /// Ingests what has come of a file, and keeps the answer for those who ask for it later.
+    fn end_ingest(
+        &self,
+        call: &ApiCall,
+        store: &ServedStore,
+        file: Result<UploadedFile<'_>, Problem>,
+        ingest: ListedIngest<'_>,
+        writes: Vec<WriteGuard>,
+    ) -> Result<Response, Problem> {
         let file = file.inspect_err(|why| store.tell_not_ingested(call.name(1), why.failure()));
         let answer =
             file.and_then(|file| self.ingest(call, store, &file, (ingest.state(), writes)));
