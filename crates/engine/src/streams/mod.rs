@@ -77,8 +77,8 @@ pub(super) struct Streams {
     last_vain_repeat: Option<Moment>,
     /// Sessions whose next piece may have come into memory during this call. Empty between calls.
     pub(super) to_serve: Vec<SessionId>,
-    /// When delivery opens of streams that must not open before. Some may have gone since.
-    openings: BTreeSet<Moment>,
+    /// When delivery may open of streams that must not open before. Some may have gone since.
+    openings: BTreeSet<(Moment, StreamId)>,
     /// Followers that have ended during this call, with their feeds. Empty between calls.
     leaving: Vec<(StreamId, StreamId)>,
     /// Not taken by the owner yet.

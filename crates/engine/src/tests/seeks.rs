@@ -321,6 +321,30 @@ fn a_seek_waits_for_a_start_within_the_start_up_time_or_is_refused_with_a_time()
     );
 }
 
+#[test]
+fn a_seek_that_is_granted_for_later_gets_nothing_before_then() {
+    let mut fixture = Fixture::new(config(2, 1000));
+    let viewer = fixture.admit(1).unwrap();
+    // All that it needs to start with again is in memory before it seeks back.
+    fixture.want(viewer, 0..12);
+    fixture.pass(6000);
+    fixture.want(viewer, 30..31);
+    fixture.pass(2000);
+    let _newcomer = fixture.admit(2).unwrap();
+    fixture.pass(1000);
+    fixture.log.clear();
+    fixture.want(viewer, 0..12);
+    let said = fixture.take_log("");
+    // The newcomer still has to start, so this one waits.
+    let granted = "Readmitted { request: RequestId(3), tracks: [0], wait: 500ms } for 1";
+    assert!(said.iter().any(|text| text == granted), "{said:?}");
+    assert!(!said.iter().any(|text| text.starts_with("deliver")), "{said:?}");
+    fixture.pass(499);
+    assert_eq!(fixture.take_log("deliver"), [""; 0]);
+    fixture.pass(1);
+    assert_ne!(fixture.take_log("deliver"), [""; 0], "at its time it gets what is in memory");
+}
+
 /// A title in two renditions: track 0 has a piece for every 500 ms, track 1 one for every 2 s.
 fn ladder(title: u64) -> Arc<Layout> {
     let mut layout = Arc::into_inner(layout(title)).expect("made just now");
