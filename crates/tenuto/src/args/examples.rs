@@ -106,6 +106,7 @@ mod tests {
         ("cluster forget --cluster http://e1:1 --cluster-name a", "NODE is missing"),
         ("cluster forget n1 --titles --cluster http://e1:1 --cluster-name a", "contradict"),
         ("cluster upgrade --run true --timeout 0s", "'0s' is no time at all"),
+        ("play http://a/t/b --timeout 0s", "'0s' is no time at all"),
         ("director --cluster e1:2379", "'e1:2379' begins neither with http:// nor with https://"),
         ("director --cluster http://e1", "'http://e1' has no port; that of etcd is 2379"),
         ("director --rtsp 8554", "'8554' is not an address such as 127.0.0.1:8080"),

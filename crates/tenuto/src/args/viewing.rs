@@ -474,6 +474,12 @@ pub(crate) struct PlayArgs {
     /// Media that a player buffers at most.
     #[arg(long, default_value = "30s", value_parser = parse_duration)]
     pub(crate) buffer: Duration,
+    /// Time without a byte after which a request has failed.
+    ///
+    /// A viewer whose node is silent for so long goes on at another one, if there is one. Players
+    /// wait for 10 to 30 s; the default shows a slow disk as a stall and not as an error.
+    #[arg(long, default_value = "30s", value_parser = some_time)]
+    pub(crate) timeout: Duration,
     #[command(flatten)]
     pub(crate) switching: SwitchingArgs,
     /// Play from this time of the title.

@@ -95,6 +95,7 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         switching: args.switching.switching,
         save: args.save.clone(),
         retry: args.retry,
+        patience: args.timeout,
         trust: args.tls.trust()?,
         identity: args.tls.identity()?,
         ..defaults
