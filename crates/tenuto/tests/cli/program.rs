@@ -178,10 +178,15 @@ pub(crate) struct Served {
 impl Served {
     /// Sends SIGTERM and gives the exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
-        assert!(sent.success(), "the server is still there to be stopped");
+        self.signal("-TERM");
         self.child.wait().expect("it ends").code()
+    }
+
+    /// Sends a signal that is named as `kill` names it.
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([name, &id]).status().expect("kill runs");
+        assert!(sent.success(), "the server is still there");
     }
 }
 

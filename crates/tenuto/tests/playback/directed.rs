@@ -15,43 +15,84 @@ use std::time::{Duration, Instant};
 use testkit::etcd::TestEtcd;
 
 /// Longer than all buffers, so that half of it is fetched after the loss.
-const FILM: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=24 -f lavfi -i sine=440:d=24 \
+const FILM: &str = "-f lavfi -i testsrc2=s=320x180:r=25:d=36 -f lavfi -i sine=440:d=36 \
                     -c:v libx264 -preset veryfast -b:v 400k -g 50 -c:a aac -b:a 64k -shortest";
 const PLAYERS: [(&str, &str); 3] =
     [("hls", "master.m3u8"), ("dash", "manifest.mpd"), ("shaka", "manifest.mpd")];
 
 #[test]
 fn players_go_on_at_another_node_when_theirs_is_killed() {
+    // SIGKILL: nothing of it can say goodbye.
+    go_on_at_another_node("", |node| {
+        drop(node);
+        None
+    });
+}
+
+#[test]
+fn players_go_on_at_another_node_when_theirs_falls_silent() {
+    // As behind a link that is cut: no connection ends, and no answer comes. By their defaults, the
+    // players stood still for 24, 82 and 6 s.
+    go_on_at_another_node(IMPATIENT, |node| {
+        node.signal("-STOP");
+        Some(node)
+    });
+}
+
+/// The settings of players that go on before their buffers are empty, as the guide has them.
+const IMPATIENT: &str = r"
+settings.hls = {
+  maxBufferLength: 12, maxMaxBufferLength: 12,
+  fragLoadPolicy: { default: {
+    maxTimeToFirstByteMs: 4000, maxLoadTimeMs: 20000,
+    timeoutRetry: { maxNumRetry: 0, retryDelayMs: 0, maxRetryDelayMs: 0 },
+    errorRetry: { maxNumRetry: 1, retryDelayMs: 1000, maxRetryDelayMs: 1000 },
+  } },
+};
+settings.dash = {
+  buffer: { bufferTimeDefault: 12, bufferTimeAtTopQuality: 12, bufferTimeAtTopQualityLongForm: 12 },
+  fragmentRequestTimeout: 4000, retryAttempts: { MediaSegment: 0 },
+};
+settings.shaka = {
+  bufferingGoal: 12,
+  retryParameters: { connectionTimeout: 4000, stallTimeout: 4000, timeout: 20000, maxAttempts: 2 },
+};
+";
+
+/// The players are at the first of two nodes when that is lost. `settings` are theirs; `lose` keeps
+/// what is not to end.
+fn go_on_at_another_node(settings: &str, lose: impl Fn(Served) -> Option<Served>) {
     let (dir, etcd) = (TestDir::new(), TestEtcd::new());
     let of_cluster = cluster(&dir, &etcd, FILM);
     // The first has more free, so that a director sends the first viewers there.
-    let disks = [("n1", "ssd-sata"), ("n2", "st39183w")];
+    // Shaka leaves a node by its host alone, whatever the port.
+    let disks = [("n1", "127.0.0.1", "ssd-sata"), ("n2", "127.0.0.2", "st39183w")];
     let mut nodes: Vec<Option<Served>> = Vec::new();
-    for (name, disk) in disks {
+    for (name, host, disk) in disks {
         dir.ok(&format!("format {name}.store --size 64MiB"));
         dir.ok(&format!("ingest {name}.store film.mp4"));
         let port = free_port();
         let own = format!(
             "{name}.store --as-disk {disk} --segment 2s --node {name} \
-             --node-address http://127.0.0.1:{port}"
+             --node-address http://{host}:{port}"
         );
-        let line = format!("serve {own} --listen 127.0.0.1:{port} {of_cluster}");
+        let line = format!("serve {own} --listen {host}:{port} {of_cluster}");
         nodes.push(Some(start(&dir, &line)));
     }
     let director = start(&dir, &format!("director --listen 127.0.0.1:0 {of_cluster}"));
     await_ready(&director, &["n1", "n2"]);
-    let mut playing = 0;
-    let said = in_chromium(&dir, &page_of(&director), &mut |request| {
+    let (mut playing, mut silent) = (0, None);
+    let said = in_chromium(&dir, &page_of(&director, settings), &mut |request| {
         playing += usize::from(request.contains("/playing"));
         if playing == PLAYERS.len()
             && let Some(lost) = nodes[0].take()
         {
             let sessions = json(&lost, "/sessions");
             assert_eq!(sessions["total"], PLAYERS.len(), "all are at the first node: {sessions}");
-            // SIGKILL: nothing of it can say goodbye.
-            drop(lost);
+            silent = lose(lost);
         }
     });
+    drop(silent);
     // How long they stood still is told and not judged: other programs may have the processor.
     #[expect(clippy::print_stdout, reason = "the figure of a test, with --nocapture")]
     {
@@ -61,7 +102,7 @@ fn players_go_on_at_another_node_when_theirs_is_killed() {
         assert!(line.starts_with(&format!("{player}: ended, errors [],")), "{said}");
     }
     assert_eq!(said.lines().count(), PLAYERS.len(), "{said}");
-    let second = nodes[1].as_ref().expect("not killed");
+    let second = nodes[1].as_ref().expect("not lost");
     assert_eq!(json(second, "/status")["admitted"], PLAYERS.len());
 }
 
@@ -101,7 +142,7 @@ fn players_make_room_at_their_node_and_go_on_at_another() {
     let mut playing = 0;
     // Of each title, how many were admitted, and the refusal of the next.
     let mut refused = Vec::new();
-    let said = in_chromium(&dir, &page_of(&director), &mut |request| {
+    let said = in_chromium(&dir, &page_of(&director, ""), &mut |request| {
         playing += usize::from(request.contains("/playing"));
         if playing != PLAYERS.len() || !refused.is_empty() {
             return;
@@ -146,7 +187,7 @@ fn players_make_room_at_their_node_and_go_on_at_another() {
 }
 
 /// A page on which each player plays the film through this director.
-fn page_of(director: &Served) -> String {
+fn page_of(director: &Served, settings: &str) -> String {
     let mut rows = String::new();
     for (player, manifest) in PLAYERS {
         let url = director.url(&format!("/t/film/{manifest}"));
@@ -154,7 +195,7 @@ fn page_of(director: &Served) -> String {
     }
     let scripts: String =
         SCRIPTS.iter().map(|(name, _)| format!("<script src=\"/{name}\"></script>")).collect();
-    PAGE.replace("SCRIPTS", &scripts).replace("ROWS", &rows)
+    PAGE.replace("SCRIPTS", &scripts).replace("ROWS", &rows).replace("SETTINGS", settings)
 }
 
 /// Two seconds of pictures, as many as the players must show.
@@ -356,8 +397,8 @@ fn await_that(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Each player keeps 6 s, and asks every 2 s where it should be, not every 30 s, so that a test is
-/// short. The server gets a request when one has played for 3 s.
+/// Each player keeps 6 s if nothing else is set, and asks every 2 s where it should be, not every
+/// 30 s, so that a test is short. The server gets a request when one has played for 3 s.
 const PAGE: &str = r#"<!doctype html><meta charset="utf-8"><div id="stage"></div>
 SCRIPTS
 <script>
@@ -371,17 +412,22 @@ class OftenSteered extends Hls.DefaultConfig.loader {
     super.load(context, config, { ...callbacks, onSuccess });
   }
 }
+const settings = {
+  hls: { maxBufferLength: 6, maxMaxBufferLength: 6 },
+  dash: { buffer: { bufferTimeDefault: 6, bufferTimeAtTopQuality: 6, bufferTimeAtTopQualityLongForm: 6 } },
+  shaka: { bufferingGoal: 6 },
+};
+SETTINGS
 const players = {
   hls(video, url, fatal) {
-    const hls = new Hls({ maxBufferLength: 6, maxMaxBufferLength: 6, loader: OftenSteered });
+    const hls = new Hls({ ...settings.hls, loader: OftenSteered });
     hls.on(Hls.Events.ERROR, (_, data) => { if (data.fatal) fatal(data.details); });
     hls.loadSource(url);
     hls.attachMedia(video);
   },
   dash(video, url, fatal) {
     const player = dashjs.MediaPlayer().create();
-    const buffer = { bufferTimeDefault: 6, bufferTimeAtTopQuality: 6, bufferTimeAtTopQualityLongForm: 6 };
-    player.updateSettings({ streaming: { buffer } });
+    player.updateSettings({ streaming: settings.dash });
     // It tells of each segment that it did not get, and goes on elsewhere.
     player.on(dashjs.MediaPlayer.events.PLAYBACK_ERROR, event => fatal(event.error.message));
     player.initialize(video, url, false);
@@ -389,7 +435,7 @@ const players = {
   },
   shaka(video, url, fatal) {
     const player = new shaka.Player();
-    player.configure({ streaming: { bufferingGoal: 6, failureCallback: () => player.retryStreaming(0.1) } });
+    player.configure({ streaming: { ...settings.shaka, failureCallback: () => player.retryStreaming(0.1) } });
     player.getNetworkingEngine().registerResponseFilter((type, response) => {
       if (type !== shaka.net.NetworkingEngine.RequestType.CONTENT_STEERING) return;
       const list = JSON.parse(new TextDecoder().decode(response.data));
