@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   footage ─ bucket ─ etcd × 3 ─ nodes × 5 ─ directors × 2 ─ copies as the directors order
-//!     then for each of: a node, the leader of etcd, a director, the server of the bucket while new
-//!     titles are copied from it, a node in order, a node that is drained
+//!     then for each of: a node, the link of a node, the leader of etcd, a director, the server of
+//!     the bucket while new titles are copied from it, a node in order, a node that is drained
 //!       play ───────────────── crowd ──────────────▶ report
 //!            loss ─▶ newcomers by the other director ▶ report ─▶ table, started again
 //! ```
@@ -69,6 +69,9 @@ pub(crate) fn run(root: &Path) -> Result<bool, Problem> {
         parts.keep_free(&demo, parts::KEEP_FREE)?;
     }
     let mut losses = vec![Loss::Node, Loss::EtcdLeader, Loss::Director];
+    if demo.network.has_links() {
+        losses.insert(1, Loss::Link);
+    }
     if parts.has_gateway() {
         losses.push(Loss::Gateway);
     } else {
@@ -118,6 +121,8 @@ pub(crate) enum Loss {
     /// A full house.
     Nothing,
     Node,
+    /// The link of a node, whose viewers and directors hear nothing more of it.
+    Link,
     EtcdLeader,
     Director,
     /// The server of the bucket, while nodes copy from it.
@@ -133,6 +138,7 @@ impl Loss {
         match self {
             Self::Nothing => "full",
             Self::Node => "node",
+            Self::Link => "link",
             Self::EtcdLeader => "etcd",
             Self::Director => "director",
             Self::Gateway => "bucket",
@@ -145,6 +151,7 @@ impl Loss {
         match self {
             Self::Nothing => "a full house, nothing lost",
             Self::Node => "node n1 killed",
+            Self::Link => "link of a node cut",
             Self::EtcdLeader => "leader of etcd killed",
             Self::Director => "director killed",
             Self::Gateway => "bucket's server killed",
@@ -286,6 +293,8 @@ impl ClusterDemo {
                 thread.join().map_err(|_| "a thread panicked".to_owned())?
             };
             let (crowd, rtsp, newcomers) = (join(played)?, join(rtsp)?, join(late)?);
+            // Before the nodes are asked what they have counted.
+            parts.mend_link(self)?;
             let counted = parts.counted().since(&before);
             Ok(LossRound { loss: loss.words(), crowd, rtsp, newcomers, counted })
         })
@@ -311,8 +320,14 @@ impl ClusterDemo {
         // Media that a viewer has when its node is lost.
         let (viewers, playlist, buffer, kind) = match crowd.viewers {
             RoundViewers::Http(viewers) => (viewers, "/master.m3u8", ["--buffer", "10s"], "play"),
-            RoundViewers::Rtsp(viewers) => (viewers, "", ["--start-buffer", "5s"], "play-rtsp"),
+            RoundViewers::Rtsp(viewers) => {
+                // Silence is noticed later than an end, and the director asks the silent node, too.
+                let start = if loss == Loss::Link { "10s" } else { "5s" };
+                (viewers, "", ["--start-buffer", start], "play-rtsp")
+            }
         };
+        // In other rounds they see a connection end.
+        let timeout: &[&str] = if loss == Loss::Link { &["--timeout", "2s"] } else { &[] };
         let titles = loss.titles().into_iter();
         let titles = titles.map(|title| format!("{director}/t/{title}{playlist}"));
         let call = self
@@ -321,6 +336,7 @@ impl ClusterDemo {
             .args(["--viewers", &viewers.to_string(), "--choice", "zipf:1.0"])
             .args(["--arrivals", &crowd.arrivals, "--seed", "1"])
             .args(buffer)
+            .args(timeout)
             .args(["--duration", &format!("{}s", crowd.seconds), "--json"]);
         println!("$ {}", call.typed());
         let log = self.log(&format!("{kind}-{name}"));
@@ -376,7 +392,7 @@ const TIMES_MORE: &str = "2";
 const STORE_SIZE: &str = "320MiB";
 
 /// Playing time of all rounds together.
-const SECONDS: u64 = 125;
+const SECONDS: u64 = 150;
 
 /// Playing time of the round in which a node is drained: a quarter until all play, and time for
 /// them to leave. The long film has more.

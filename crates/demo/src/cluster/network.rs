@@ -69,6 +69,21 @@ impl ClusterNetwork {
         Some(all.join("; "))
     }
 
+    /// Whether nodes have links that can be cut.
+    pub(super) fn has_links(&self) -> bool {
+        self.links.is_some()
+    }
+
+    /// Cuts the link of a node: nothing comes through, and nobody is told.
+    pub(super) fn cut(&self, number: usize) -> Result<(), Problem> {
+        self.ip(&format!("link set {BRIDGE}{number} down"))
+    }
+
+    /// Mends the link of a node.
+    pub(super) fn mend(&self, number: usize) -> Result<(), Problem> {
+        self.ip(&format!("link set {BRIDGE}{number} up"))
+    }
+
     fn add_node(&self, number: usize) -> Result<(), Problem> {
         let (place, port) = (namespace(number), format!("{BRIDGE}{number}"));
         let address = self.address(FIRST_NODE + number);

@@ -75,6 +75,8 @@ pub(super) struct Parts {
     gone: ClusterCounts,
     /// The number of the node that is drained.
     pub(super) drained: Option<usize>,
+    /// The number of the node whose link is cut.
+    cut_off: Option<usize>,
     /// Per cent of each node that directors keep for viewers who lose theirs.
     keep_free: u64,
 }
@@ -94,6 +96,7 @@ impl Parts {
             titles: TITLES.len(),
             gone: ClusterCounts::default(),
             drained: None,
+            cut_off: None,
             keep_free: KEEP_FREE,
         };
         for number in 1..=MEMBERS {
@@ -270,6 +273,7 @@ impl Parts {
             Loss::EtcdLeader => leader(demo).ok_or("etcd has no leader")?,
             Loss::Node | Loss::Director | Loss::Gateway => 1,
             Loss::NodeInOrder => 2,
+            Loss::Link => self.fullest().ok_or("no node runs")?,
             Loss::Drained => return self.drain(demo),
             Loss::Nothing => return Ok("nothing is lost".to_owned()),
         };
@@ -296,6 +300,12 @@ impl Parts {
                 let words = if words.is_empty() { "nothing was copied" } else { &words };
                 Ok(format!("SIGKILL to the server of the bucket while {words}"))
             }
+            Loss::Link => {
+                let viewers = viewers(self.nodes[number - 1].as_ref().ok_or("it does not run")?);
+                demo.network.cut(number)?;
+                self.cut_off = Some(number);
+                Ok(format!("the link of n{number} is cut, with {viewers} viewers"))
+            }
             Loss::Nothing | Loss::Node | Loss::NodeInOrder | Loss::Drained => {
                 let node = self.nodes[number - 1].take().ok_or("it does not run")?;
                 let viewers = viewers(&node);
@@ -309,6 +319,20 @@ impl Parts {
                 Ok(format!("SIGTERM to n{number} with {viewers} viewers, which has ended"))
             }
         }
+    }
+
+    /// The number of the node that most viewers are at.
+    fn fullest(&self) -> Option<usize> {
+        let nodes = (1..).zip(&self.nodes);
+        nodes.max_by_key(|(_, node)| node.as_ref().map(viewers)).map(|(number, _)| number)
+    }
+
+    /// Mends a link that was cut, and waits until its node answers.
+    pub(super) fn mend_link(&mut self, demo: &ClusterDemo) -> Result<(), Problem> {
+        let Some(number) = self.cut_off.take() else { return Ok(()) };
+        demo.network.mend(number)?;
+        let node = self.nodes[number - 1].as_ref().ok_or("it does not run")?;
+        wait(demo, "the node answers whose link was cut", || node.get("/status").is_ok())
     }
 
     /// Takes over what a node has counted, which ends now.
