@@ -144,6 +144,8 @@ pub(crate) struct StoredCopy {
 #[derive(Debug, Default)]
 struct TitleKeys {
     by_copies: BTreeMap<Vec<StoredCopy>, TitleKey>,
+    // Those that have lost a copy and may still be played, with all copies that they had.
+    withdrawn: BTreeMap<TitleKey, Vec<StoredCopy>>,
     next: u64,
 }
 
@@ -398,8 +400,14 @@ impl Library {
     }
 
     /// Removes a copy's keys, and returns them: the titles of the engine that it was a copy of.
+    /// [`Library::forget_withdrawn`] is to follow for each, when nobody plays it any more.
     pub(crate) fn withdraw(&self, copy: StoredCopy) -> Vec<TitleKey> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).take(copy)
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).withdraw(copy)
+    }
+
+    /// Nobody plays a title that was withdrawn.
+    pub(crate) fn forget_withdrawn(&self, title: TitleKey) {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).withdrawn.remove(&title);
     }
 
     /// The names of titles of a store that have no copy in another one that `stays`.
@@ -566,16 +574,14 @@ impl TitleKeys {
         key
     }
 
-    fn take(&mut self, copy: StoredCopy) -> Vec<TitleKey> {
-        let mut taken = Vec::new();
-        self.by_copies.retain(|copies, key| {
-            let keep = !copies.contains(&copy);
-            if !keep {
-                taken.push(*key);
-            }
-            keep
-        });
-        taken
+    /// Withdraws the titles with this copy. They are named with those that lost another copy
+    /// before and may still be played: their viewers may be read from this one.
+    fn withdraw(&mut self, copy: StoredCopy) -> Vec<TitleKey> {
+        let has_it = |copies: &Vec<StoredCopy>| copies.contains(&copy);
+        let now = self.by_copies.extract_if(.., |copies, _| has_it(copies));
+        self.withdrawn.extend(now.map(|(copies, key)| (key, copies)));
+        let all = self.withdrawn.iter().filter(|(_, copies)| has_it(copies));
+        all.map(|(key, _)| *key).collect()
     }
 }
 
@@ -757,5 +763,18 @@ mod tests {
             let found = page(folder, after, search, limit);
             assert_eq!(found, expected, "{folder:?} {after:?} {search:?} {limit}");
         }
+    }
+
+    #[test]
+    fn a_title_is_withdrawn_with_each_of_its_copies_while_it_may_be_played() {
+        let [one, two] = [0, 1].map(|store| StoredCopy { store, id: TitleId(7) });
+        let mut keys = TitleKeys::default();
+        let both = keys.key(vec![one, two]);
+        assert_eq!(keys.withdraw(one), [both]);
+        // Those who came before may be read from the other copy.
+        let other = keys.key(vec![two]);
+        assert_eq!(keys.withdraw(two), [both, other]);
+        keys.withdrawn.remove(&both);
+        assert_eq!(keys.withdraw(two), [other]);
     }
 }

@@ -313,6 +313,8 @@ impl Core {
             self.shared.content.forget(title);
             if self.engine.withdraw_title(self.clock.now(), title) {
                 used.insert(title);
+            } else {
+                self.shared.content.forget_withdrawn(title);
             }
         }
         let _ = in_use.send(!used.is_empty());
@@ -325,6 +327,7 @@ impl Core {
 
     /// The last session of a withdrawn title has ended.
     pub(super) fn title_idle(&mut self, title: TitleKey) {
+        self.shared.content.forget_withdrawn(title);
         for (_, used) in &mut self.leaving {
             used.remove(&title);
         }
