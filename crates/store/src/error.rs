@@ -198,6 +198,9 @@ pub enum StoreError {
         /// The error of that write or flush.
         why: String,
     },
+    /// The disk of a served store is lost, so that nothing is written to it.
+    #[error("its disk is lost: nothing is written until it holds the store again")]
+    DiskLost,
     /// Data that does not match its checksum.
     #[error("damaged data in title '{title}', track {track}: {length} bytes at {offset}{}",
             time.map(|t| format!(" ({} into it)", show_duration(t))).unwrap_or_default())]
@@ -320,6 +323,10 @@ impl Hinted for StoreError {
                  are overwritten"
             }
             Self::Stopped { .. } => "look after the disk, then open the store again",
+            Self::DiskLost => {
+                "look after the disk: the server uses it again by itself when it holds what it held; \
+                 write into another store meanwhile"
+            }
             Self::File { source, .. } => device::room_hint(source)?,
             Self::Tool { hint, .. } => (*hint)?,
             _ => return None,
@@ -365,6 +372,7 @@ impl StoreError {
             Self::BadCalibration { .. } => "bad-calibration",
             Self::Mismatch { .. } => "mismatch",
             Self::Stopped { .. } => "stopped",
+            Self::DiskLost => "disk-lost",
             Self::DataDamaged { .. } => "data-damaged",
             Self::Refused { .. } => "refused",
             Self::NotRecorded { .. } => "not-recorded",

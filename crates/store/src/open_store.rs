@@ -59,6 +59,8 @@ pub struct Store {
     changes: AtomicU64,
     /// The reason why nothing more is written.
     stopped: OnceLock<String>,
+    /// Nothing is written for now: see [`Store::suspend_writes`].
+    suspended: AtomicBool,
 }
 
 /// The state in memory.
@@ -69,12 +71,22 @@ pub(crate) struct StoreState {
     pub(crate) free: FreeMap,
     /// Titles that are out of the catalogue and still being read.
     pub(crate) hidden: BTreeMap<TitleId, TitleRecord>,
+    /// Titles whose space is kept while they are read.
+    kept: BTreeMap<TitleId, KeptTitle>,
     /// The names of titles that are being written, and names that titles are being given.
     pub(crate) pending: BTreeSet<String>,
     /// The identifier of the next title to be written.
     pub(crate) next_id: u64,
     /// The titles of the latest changes, the last one last.
     changed: VecDeque<TitleId>,
+}
+
+/// A title whose space is kept.
+#[derive(Debug, Default)]
+struct KeptTitle {
+    readers: usize,
+    /// Its space is to be free after them.
+    is_released: bool,
 }
 
 impl StoreState {
@@ -278,8 +290,63 @@ impl Store {
         Ok(hidden.expect("found above"))
     }
 
-    /// Frees the chunks of a hidden title after its last reader.
+    /// Keeps the space of a title until [`Store::let_go`], also when it is removed and released
+    /// meanwhile. Who keeps a title and then finds it in the catalogue can read all of it. Calls
+    /// are counted.
+    pub fn keep(&self, id: TitleId) {
+        self.state_mut().kept.entry(id).or_default().readers += 1;
+    }
+
+    /// Takes one [`Store::keep`] back. The last one frees the space of a title that was released.
+    pub fn let_go(&self, id: TitleId) {
+        let mut state = self.state_mut();
+        let Some(kept) = state.kept.get_mut(&id) else { return };
+        kept.readers -= 1;
+        if kept.readers > 0 || self.is_suspended() {
+            return;
+        }
+        let is_released = state.kept.remove(&id).is_some_and(|kept| kept.is_released);
+        drop(state);
+        if is_released {
+            self.release(id);
+        }
+    }
+
+    /// Whether somebody keeps the space of a title ([`Store::keep`]).
+    pub fn is_kept(&self, id: TitleId) -> bool {
+        self.state().kept.get(&id).is_some_and(|kept| kept.readers > 0)
+    }
+
+    /// Writes nothing from now on, until [`Store::resume_writes`]: what is on the device now may be
+    /// another store, or this one as it was long ago.
+    pub fn suspend_writes(&self) {
+        self.suspended.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes again: the device was found to hold this store ([`Store::probe`]).
+    pub fn resume_writes(&self) {
+        self.suspended.store(false, Ordering::Relaxed);
+        let unread = |_: &TitleId, kept: &mut KeptTitle| kept.readers == 0;
+        let unread: Vec<_> = self.state_mut().kept.extract_if(.., unread).collect();
+        let released = unread.into_iter().filter(|(_, kept)| kept.is_released);
+        released.for_each(|(id, _)| self.release(id));
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.suspended.load(Ordering::Relaxed)
+    }
+
+    /// Frees the chunks of a hidden title after its last reader: at once, or when nobody keeps it
+    /// any more, and writes are not suspended.
     pub fn release(&self, id: TitleId) {
+        if self.is_suspended() {
+            self.state_mut().kept.entry(id).or_default().is_released = true;
+            return;
+        }
+        if let Some(kept) = self.state_mut().kept.get_mut(&id) {
+            kept.is_released = true;
+            return;
+        }
         let Some(title) = self.state().hidden.get(&id).cloned() else { return };
         // A rebuilding scan must not find the title. Its chunks belong to no other title yet.
         if let (Some(first), None) = (title.index.first(), self.stopped.get()) {
@@ -385,6 +452,7 @@ impl Store {
         let state = StoreState {
             free,
             hidden: BTreeMap::new(),
+            kept: BTreeMap::new(),
             // A recording that is sealed later keeps its name.
             pending: loaded.catalogue.recordings().map(|it| it.start.name.clone()).collect(),
             next_id: loaded.catalogue.next_id().0,
@@ -406,6 +474,7 @@ impl Store {
             state: RwLock::new(state),
             changes: AtomicU64::new(0),
             stopped: OnceLock::new(),
+            suspended: AtomicBool::new(false),
         }
     }
 
@@ -477,6 +546,7 @@ impl Store {
 
     pub(crate) fn refuse_if_stopped(&self) -> Result<(), StoreError> {
         match self.stopped.get() {
+            _ if self.is_suspended() => Err(StoreError::DiskLost),
             Some(why) => Err(StoreError::Stopped { why: why.clone() }),
             None => Ok(()),
         }

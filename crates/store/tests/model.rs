@@ -191,6 +191,40 @@ fn a_hidden_title_can_be_read_until_it_is_released() {
 }
 
 #[test]
+fn the_space_of_a_title_is_kept_while_it_is_read_and_while_nothing_is_written() {
+    let device = PowerCutDevice::new(ByteCount::mib(3));
+    let store = formatted(&device);
+    let titles = ["read", "kept", "other"].map(|name| put(&store, name, &[vec![5; 300_000]]));
+    let [read, kept, _other] = titles.map(Result::unwrap);
+    let free = || store.info().free_chunks;
+    let before = free();
+    store.keep(read.id);
+    store.keep(read.id);
+    store.hide("read").unwrap();
+    store.release(read.id);
+    store.let_go(read.id);
+    assert_eq!((free(), store.is_kept(read.id)), (before, true), "one reads on");
+    store.hide("kept").unwrap();
+    // The disk is lost: what returns in its place may be older, and must not be written over.
+    store.suspend_writes();
+    store.let_go(read.id);
+    store.release(kept.id);
+    assert_eq!(free(), before);
+    device.take_events();
+    let refused = [
+        store.hide("other").map(drop),
+        store.rename("other", "name"),
+        store.begin("new", TitleKind::File).map(drop),
+    ];
+    assert_eq!(refused.map(|result| result.unwrap_err().code()), ["disk-lost"; 3]);
+    assert_eq!(device.take_events().len(), 0, "nothing is written");
+    store.resume_writes();
+    assert_eq!(free(), before + read.chunks() + kept.chunks());
+    store.rename("other", "name").unwrap();
+    assert_eq!(get(&store, &store.title("name").unwrap()).unwrap(), [vec![5; 300_000]]);
+}
+
+#[test]
 fn tracks_are_side_by_side_in_one_extent_each_if_a_hole_holds_them() {
     let device = PowerCutDevice::new(ByteCount::mib(8));
     let store = formatted(&device);

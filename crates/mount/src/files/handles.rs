@@ -19,7 +19,9 @@ use fuser::{Errno, FileType};
 use media::{Body, TitleKind};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
-use store::{IngestReport, ReservedReadError, StoreError, TitleOwner, TitleReader, TitleRecord};
+use store::{
+    IngestReport, ReservedReadError, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord,
+};
 use units::locked;
 
 /// What the kernel may keep of a file's bytes.
@@ -61,6 +63,8 @@ pub(crate) enum OpenFile {
     Frame {
         file: Box<TitleFile>,
         body: Body,
+        /// The inode number.
+        number: u64,
     },
     /// A text that was made when it was opened.
     Text(String),
@@ -111,18 +115,23 @@ impl StoreFiles {
                 }
                 FilePlace::Frame(title, ldu) => {
                     let (file, body) = self.frame(&title, ldu)?;
+                    self.store().keep(title.id);
                     let mut state = self.state();
                     // The title may have been removed meanwhile.
-                    if self.store().record_of(title.id).is_none() {
-                        return Err(Errno::ENOENT);
+                    let is_there = self.store().record_of(title.id).is_some();
+                    if !is_there || state.nodes.path(number) != Some(path.as_str()) {
+                        drop(state);
+                        self.store().let_go(title.id);
+                        continue;
                     }
                     *state.readers.entry(title.id).or_default() += 1;
-                    let open = OpenFile::Frame { file: Box::new(file), body };
+                    let open = OpenFile::Frame { file: Box::new(file), body, number };
                     return Ok((state.add(open), Caching::Anew));
                 }
                 FilePlace::Growing(file) => {
-                    let mut state = locked(&self.state);
                     // The title that it becomes may be removed meanwhile.
+                    self.store().keep(file.id());
+                    let mut state = locked(&self.state);
                     *state.readers.entry(file.id()).or_default() += 1;
                     return Ok((state.add(OpenFile::Growing { file, number }), Caching::None));
                 }
@@ -136,8 +145,12 @@ impl StoreFiles {
                 }
                 FilePlace::Title(title) if !access.writes => {
                     let file = self.title_file(&title)?;
+                    self.store().keep(title.id);
                     let mut state = self.state();
-                    if !state.is_at(&path, title.id) {
+                    let is_it = state.nodes.path(number) == Some(path.as_str());
+                    if !is_it || !state.is_at(&path, title.id) {
+                        drop(state);
+                        self.store().let_go(title.id);
                         continue;
                     }
                     *state.readers.entry(title.id).or_default() += 1;
@@ -308,7 +321,7 @@ impl StoreFiles {
                 let look = self.looked(file)?;
                 look.read(at, most).map_err(|error| self.failed(look.name(), &error))
             }
-            OpenFile::Frame { file, body } => self.copy(&file.reader, body, at, most),
+            OpenFile::Frame { file, body, .. } => self.copy(&file.reader, body, at, most),
             OpenFile::Folder(_) => Err(Errno::EISDIR),
             OpenFile::Title { .. } | OpenFile::Draft { .. } => {
                 let draft = file.draft().expect("matched above");
@@ -450,32 +463,26 @@ impl StoreFiles {
         let Some(file) = locked(&self.state).open.remove(&handle) else { return };
         match file.as_ref() {
             OpenFile::Title { file, reserved, .. } => {
-                let id = file.reader.record().id;
-                let (is_last, is_over) = locked(&self.state).has_read(id);
-                self.reservations.closed(id, reserved, is_last);
-                if is_over {
-                    self.owner.free_hidden(id);
-                }
+                self.has_read(file.reader.record().id, reserved);
             }
             OpenFile::Frame { file, .. } => {
-                let id = file.reader.record().id;
-                let (is_last, is_over) = locked(&self.state).has_read(id);
-                self.reservations.closed(id, &HandleReservation::default(), is_last);
-                if is_over {
-                    self.owner.free_hidden(id);
-                }
+                self.has_read(file.reader.record().id, &HandleReservation::default());
             }
             OpenFile::Growing { file, .. } => {
-                let (_, is_over) = locked(&self.state).has_read(file.id());
-                if is_over {
-                    self.owner.free_hidden(file.id());
-                }
+                locked(&self.state).has_read(file.id());
+                self.store().let_go(file.id());
             }
             OpenFile::Draft { .. } | OpenFile::Text(_) | OpenFile::Folder(_) => {}
         }
         if let Some(draft) = file.draft() {
             self.draft_released(draft);
         }
+    }
+
+    fn has_read(&self, id: TitleId, reserved: &HandleReservation) {
+        let is_last = locked(&self.state).has_read(id);
+        self.reservations.closed(id, reserved, is_last);
+        self.store().let_go(id);
     }
 
     fn draft_released(&self, draft: &Arc<Draft>) {

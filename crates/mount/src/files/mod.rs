@@ -149,6 +149,7 @@ impl StoreFiles {
         }
         state.made_at = Some(changes);
         state.record(recordings.iter().map(|it| it.id), &self.owner);
+        state.unlink_moved();
         state
     }
 
@@ -162,7 +163,7 @@ impl StoreFiles {
 
     /// The path of an inode number.
     pub(crate) fn path(&self, number: u64) -> FsResult<String> {
-        locked(&self.state).nodes.path(number).map(str::to_owned).ok_or(Errno::ESTALE)
+        self.state().nodes.path(number).map(str::to_owned).ok_or(Errno::ESTALE)
     }
 
     /// The path of a name in the folder with an inode number.

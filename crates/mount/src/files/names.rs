@@ -60,14 +60,8 @@ impl StoreFiles {
         state.lengths.remove(&title.id);
         state.frames.remove(&title.id);
         state.recent.retain(|file| file.reader.record().id != title.id);
-        let is_read = state.readers.contains_key(&title.id);
-        if is_read {
-            state.leaving.insert(title.id);
-        }
         drop(state);
-        if !is_read {
-            self.owner.free_hidden(title.id);
-        }
+        self.owner.free_hidden(title.id);
     }
 
     pub(crate) fn make_folder(&self, path: &str) -> FsResult<()> {
@@ -119,6 +113,15 @@ impl StoreFiles {
         if old == new {
             return Ok(());
         }
+        locked(&self.state).renaming += 1;
+        let renamed = self.rename_now(old, new, keep);
+        let mut state = self.state();
+        state.renaming -= 1;
+        state.unlink_moved();
+        renamed
+    }
+
+    fn rename_now(&self, old: &str, new: &str, keep: bool) -> FsResult<()> {
         let (from, to) = (self.place(old)?, self.place(new));
         if keep && to.is_ok() {
             return Err(Errno::EEXIST);

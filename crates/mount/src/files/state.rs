@@ -1,13 +1,13 @@
 //! What a mounted store knows of its files: their names, inode numbers, and who has them open.
 
 use super::handles::OpenFile;
-use super::{GrowingFile, INGEST, TitleFile};
+use super::{FRAMES_ENDING, GrowingFile, INGEST, TitleFile};
 use crate::StoreMountOptions;
 use crate::draft::Draft;
 use crate::frames::Frames;
 use crate::nodes::Nodes;
 use crate::title_tree::{TitleTree, TreeEntry, TreeFile, split};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::SystemTime;
 use store::{RecordingFile, TitleId, TitleOwner};
@@ -27,8 +27,8 @@ pub(super) struct FilesState {
     pub(super) opened: u64,
     /// The files of titles that are being read, by how many.
     pub(super) readers: HashMap<TitleId, usize>,
-    /// Removed titles that are still being read.
-    pub(super) leaving: HashSet<TitleId>,
+    /// Names that are being changed through the mount.
+    pub(super) renaming: usize,
     /// The lengths of the files of media titles.
     pub(super) lengths: HashMap<TitleId, u64>,
     /// The frames of those media titles that were asked for them.
@@ -70,16 +70,42 @@ impl FilesState {
         self.opened
     }
 
-    /// One reader of a title less; returns whether it was the last one, and whether the title was
-    /// removed while it was read.
-    pub(super) fn has_read(&mut self, id: TitleId) -> (bool, bool) {
-        let Some(readers) = self.readers.get_mut(&id) else { return (false, false) };
+    /// One reader of a title less; returns whether it was the last one.
+    pub(super) fn has_read(&mut self, id: TitleId) -> bool {
+        let Some(readers) = self.readers.get_mut(&id) else { return false };
         *readers -= 1;
-        if *readers > 0 {
-            return (false, false);
+        let is_last = *readers == 0;
+        if is_last {
+            self.readers.remove(&id);
         }
-        self.readers.remove(&id);
-        (true, self.leaving.remove(&id))
+        is_last
+    }
+
+    /// A file that was removed, renamed or replaced by a command is what it was for those who have
+    /// it open: its path is that of another file, or of none. Not while the mount itself changes
+    /// names, whose files keep their numbers.
+    pub(super) fn unlink_moved(&mut self) {
+        if self.renaming > 0 {
+            return;
+        }
+        let moved = self.open.values().filter_map(|open| {
+            let (file, number, of_title) = match open.as_ref() {
+                OpenFile::Title { file, number, draft, .. } if draft.get().is_none() => {
+                    (file, *number, self.nodes.path(*number)?)
+                }
+                OpenFile::Frame { file, number, .. } => {
+                    let frames = split(self.nodes.path(*number)?).0;
+                    (file, *number, frames.strip_suffix(FRAMES_ENDING).unwrap_or(frames))
+                }
+                _ => return None,
+            };
+            let is_written = self.drafts.contains_key(of_title);
+            let is_moved = !is_written && !self.is_at(of_title, file.reader.record().id);
+            is_moved.then(|| self.nodes.path(number)).flatten().map(str::to_owned)
+        });
+        for path in moved.collect::<Vec<_>>() {
+            self.nodes.unlink(&path, None);
+        }
     }
 
     /// These titles are being recorded now, and no others.

@@ -319,3 +319,60 @@ fn a_recording_that_changes_twice_between_two_looks_is_there() {
     recorder.commit(&mut |_, _, _| IndexPart::default()).unwrap();
     assert_eq!(it.names(""), [".ingest", "camera.growing.mp4"]);
 }
+
+#[test]
+fn who_has_a_file_open_reads_it_to_its_end_whatever_commands_make_of_its_name() {
+    let it = TestFiles::new("replaced");
+    let bytes = |seed: u8| (0..4 << 20).map(|at: u32| seed ^ (at % 251) as u8).collect::<Vec<_>>();
+    let elsewhere = |change: &dyn Fn(&Store)| {
+        change(it.files.store());
+        // Whatever is free is used, so that nothing else can be read by luck.
+        let mut filled = 0;
+        while it.write(&format!("filler {filled}"), &bytes(99)).is_ok() {
+            filled += 1;
+        }
+        it.take_told();
+        filled
+    };
+    let remove = |store: &Store, name: &str| {
+        let title = store.hide(name).unwrap();
+        it.files.owner.free_hidden(title.id);
+    };
+    it.write("film", &bytes(1)).unwrap();
+    let (number, about) = it.files.look_up("film").unwrap();
+    let (handle, _) = it.files.open(number, FileAccess::default()).unwrap();
+    let read = || {
+        let file = it.files.opened(handle)?;
+        it.files.read(&file, 0, usize::try_from(about.bytes).unwrap())
+    };
+    let filled = elsewhere(&|store| remove(store, "film"));
+    assert!(filled > 0, "there was room for others");
+    assert_eq!(read().unwrap(), bytes(1));
+    // Another title gets the name: it is another file.
+    elsewhere(&|store| store.rename("filler 0", "film").unwrap());
+    let (newer, _) = it.files.look_up("film").unwrap();
+    assert_ne!(newer, number);
+    assert_eq!(
+        it.files.open(number, FileAccess::default()).unwrap_err().code(),
+        Errno::ESTALE.code()
+    );
+    let old = it.files.about_number(number).unwrap();
+    assert_eq!((old.bytes, old.links), (about.bytes, 0));
+    assert_eq!((read().unwrap(), it.read("film").unwrap()), (bytes(1), bytes(99)));
+    // A name that a command gives it is another path, too.
+    let (handle_of_newer, _) = it.files.open(newer, FileAccess::default()).unwrap();
+    it.files.store().rename("film", "film 2").unwrap();
+    let (moved, _) = it.files.look_up("film 2").unwrap();
+    assert_ne!(moved, newer);
+    it.files.release(handle_of_newer);
+    // One that the mount gives it takes the number along.
+    let (again, _) = it.files.open(moved, FileAccess::default()).unwrap();
+    it.files.rename("film 2", "film 3", false).unwrap();
+    assert_eq!(it.files.look_up("film 3").unwrap().0, moved);
+    it.files.release(again);
+    assert_eq!(read().unwrap(), bytes(1));
+    let free = || it.files.store().info().free_chunks * it.files.store().info().chunk.0;
+    let before = free();
+    it.files.release(handle);
+    assert!(free() >= before + (4 << 20), "the space is free after the last reader");
+}

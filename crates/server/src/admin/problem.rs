@@ -154,7 +154,7 @@ impl From<wire::Failure> for Problem {
         }
         let status = match failure.code.as_str() {
             "no-title" | "no-session" | "no-recording" => 404,
-            "exists" | "being-recorded" | "being-written" | "draining" => 409,
+            "exists" | "being-recorded" | "being-written" | "draining" | "disk-lost" => 409,
             "bad-name" => 400,
             "refused" | "mismatch" | "not-written" | "not-reloaded" | "not-restarted" => 422,
             "full" | "too-many-pieces" | "catalogue-full" | "too-much" => 507,

@@ -353,7 +353,7 @@ impl StoreOwner for ServedStore {
     fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
         // Hidden first, so that no new request finds the title after the core has counted its uses.
         let record = self.store().hide(title)?;
-        let in_use = self.withdraw(record.id);
+        let in_use = self.withdraw(record.id) || self.store().is_kept(record.id);
         Ok((record, in_use))
     }
 

@@ -116,6 +116,8 @@ impl Core {
     }
 
     fn disk_lost(&self, disk: DiskNumber, failed_over: u64, ended: u64) {
+        // What returns in its place may be older, and must not be written over.
+        self.shared.content.stores[usize::from(disk.0)].store.suspend_writes();
         let store = self.store_name(disk);
         self.shared.tell("disk-lost", || {
             json!({

@@ -287,7 +287,11 @@ impl Core {
             }
             Event::Restore { disk, restored } => {
                 // The probe may have ended with the server.
-                let _ = restored.send(self.engine.restore_disk(now, disk));
+                let is_restored = self.engine.restore_disk(now, disk);
+                if is_restored {
+                    self.shared.content.stores[usize::from(disk.0)].store.resume_writes();
+                }
+                let _ = restored.send(is_restored);
             }
             Event::Drain { disk, drains, done } => {
                 self.drain_disk(now, disk, drains);
