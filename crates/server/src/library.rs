@@ -202,6 +202,11 @@ impl Library {
         ))
     }
 
+    /// Whether there is a title, or a recording, of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some() || self.recording(name).is_some()
+    }
+
     /// The title of this name if it is open; `Ok(None)` where it must be opened first.
     pub(crate) fn opened(&self, name: &str) -> Result<Option<Arc<OpenTitle>>, OpenError> {
         let (key, _) = self.find(name).ok_or_else(|| self.no_title(name))?;

@@ -7,7 +7,7 @@ use crate::telemetry::Signal;
 use crate::wire;
 use device::KernelCounters;
 use director::clock::ClockDifference;
-use engine::{CutShort, DiskStatus, Priority, Resource};
+use engine::{CutShort, DiskStatus, Priority, RefusalCause, Resource};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -140,12 +140,18 @@ impl Scrape {
         let help = "Admission requests refused, by cause and by the resource that was short";
         let counter = MetricType::Counter;
         let mut family = out.0.encode_descriptor("refused", help, None, counter)?;
+        // The engine is not asked while the server is stopping.
+        let at_stop = self.0.refusals_at_stop();
         for (cause, resource, count) in counters.refused.iter() {
+            let is_of_stop = cause == RefusalCause::Server && resource.is_none();
+            let count = count + if is_of_stop { at_stop.iter().sum() } else { 0 };
             let resource = resource.map_or("none", Resource::word);
             let labels = [("cause", cause.word()), ("resource", resource)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
-        let refused = of_priority(counters.refused_by_priority);
+        let refused = of_priority(std::array::from_fn(|priority| {
+            counters.refused_by_priority[priority] + at_stop[priority]
+        }));
         let help = "Admission requests and seeks refused, by priority";
         out.family("refused_by_priority", help, None, "priority", &refused, ConstCounter::new)?;
         let help = "Sessions that went on with more of a title that is being recorded";

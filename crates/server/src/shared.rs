@@ -17,7 +17,7 @@ use crate::telemetry::{Telemetry, TraceContext};
 use crate::tls::ServerTls;
 use crate::webhook::Webhook;
 use crate::wire;
-use engine::{self, RefusalCause, Resource, SessionSummary};
+use engine::{self, Priority, RefusalCause, Resource, SessionSummary};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -68,6 +68,9 @@ pub(crate) struct Shared {
     /// Per ended session, the least time in seconds by which its reads were early.
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
+    /// Requests for admission that were refused because the server is stopping, by priority, the
+    /// lowest first.
+    pub(crate) refused_at_stop: [AtomicU64; Priority::ALL.len()],
     /// Set when a thread that serves clients has panicked: its clients wait for nothing.
     pub(crate) has_failed: AtomicBool,
     /// Set when a store that was missing at the start can be opened.
@@ -232,6 +235,7 @@ impl Shared {
             // 1 ms to half a minute.
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
+            refused_at_stop: Default::default(),
             has_failed: AtomicBool::new(false),
             store_is_back: AtomicBool::new(false),
             info,
@@ -403,11 +407,17 @@ impl Shared {
         }
     }
 
+    /// Requests that were refused because the server is stopping, by priority, the lowest first.
+    pub(crate) fn refusals_at_stop(&self) -> [u64; Priority::ALL.len()] {
+        self.refused_at_stop.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
     /// The server at this moment, for `/status`.
     pub(crate) fn status(&self) -> wire::ServerStatus {
         let snapshot = self.snapshot();
         let engine = &snapshot.engine;
         let counters = &engine.counters;
+        let at_stop = self.refusals_at_stop();
         wire::ServerStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime: self.clock.uptime().as_secs_f64(),
@@ -441,10 +451,13 @@ impl Shared {
                 title: counters.refused.of_cause(RefusalCause::Title),
                 disk_lost: counters.refused.of_cause(RefusalCause::DiskLost),
                 background: counters.refused.of_cause(RefusalCause::Background),
-                server: counters.refused.of_cause(RefusalCause::Server),
+                server: counters.refused.of_cause(RefusalCause::Server)
+                    + at_stop.iter().sum::<u64>(),
                 fills: counters.refused.of_cause(RefusalCause::Fills),
             },
-            refused_by_priority: by_priority(counters.refused_by_priority),
+            refused_by_priority: by_priority(std::array::from_fn(|priority| {
+                counters.refused_by_priority[priority] + at_stop[priority]
+            })),
             fills: wire::Fills {
                 limit: self.settings().fills,
                 active: engine.fills,

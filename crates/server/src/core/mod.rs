@@ -20,6 +20,8 @@ mod requests;
 mod sessions;
 mod tracing;
 
+pub(crate) use decisions::Applied;
+
 use crate::background_io::GuaranteedWrites;
 use crate::buffer_memory::MemoryWatch;
 use crate::clients::{ClientCounts, ClientLimit};
