@@ -9,6 +9,7 @@ use crate::access::Permit;
 use crate::auth_request::answer::AuthAnswer;
 use crate::background_io::GuaranteedWrites;
 use crate::clients::{ClientAddress, ClientLimit};
+use crate::damage::DamagedPlace;
 use crate::handover::LeftState;
 use crate::http::Response;
 use crate::layout::DeliveryFormat;
@@ -136,6 +137,8 @@ pub(crate) enum Event {
     Cancel { request: RequestId },
     /// A disk has finished a read, which the device had in `device` at least.
     ReadDone { read: ReadId, result: Result<SharedBuffer, ReadOutcome>, device: Range<Moment> },
+    /// The checksum of what was read for a session is wrong.
+    Damaged { disk: DiskNumber, title: Arc<OpenTitle>, place: DamagedPlace },
     /// A read or a write that is for no session has found that the device of a disk is gone.
     DeviceGone { disk: DiskNumber },
     /// Background work requests a permit for a read or write of `bytes`. The core sends on `grant`

@@ -2,6 +2,7 @@
 //! counting costs nothing between scrapes.
 
 use crate::auth_request::NoAnswer;
+use crate::damage::FoundBy;
 use crate::shared::Shared;
 use crate::telemetry::Signal;
 use crate::wire;
@@ -282,6 +283,7 @@ impl Scrape {
         let unit = Some(&Unit::Seconds);
         out.family("disk_thread_delay", help, unit, "store", &delays, ConstCounter::new)?;
         self.scrubs(&names, out)?;
+        self.damage(out)?;
         self.write_failures(&names, out)?;
         self.space(&names, out)?;
         self.kernel_counters(&names, out)?;
@@ -357,7 +359,27 @@ impl Scrape {
         let ended: Vec<(&str, u64)> = ended.collect();
         let help = "When the last complete scrub ended, in seconds since 1970";
         let unit = Some(&Unit::Seconds);
-        out.family("scrub_last_timestamp", help, unit, "store", &ended, gauge)
+        out.family("scrub_last_timestamp", help, unit, "store", &ended, gauge)?;
+        let period = self.0.info.scrub.map(|period| period.as_secs());
+        let due = states.iter().filter_map(|(name, scrub)| Some((*name, scrub.begun + period?)));
+        let due: Vec<(&str, u64)> = due.collect();
+        let help = "When the present scrub is to end, in seconds since 1970";
+        out.family("scrub_due_timestamp", help, unit, "store", &due, gauge)
+    }
+
+    fn damage(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let help = "Pieces of damage found, by what has found them";
+        let kind = MetricType::Counter;
+        let mut family = out.0.encode_descriptor("damage_found", help, None, kind)?;
+        for opened in &self.0.content.stores {
+            let store = opened.path.display().to_string();
+            for by in FoundBy::ALL {
+                let labels = [("store", &*store), ("by", by.word())];
+                let count = ConstCounter::new(opened.damage.count(by));
+                count.encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
     }
 
     fn http(&self, out: &mut Out<'_, '_>) -> fmt::Result {

@@ -30,6 +30,7 @@ use crate::config::MAX_HTTP_THREADS;
 use crate::control::{ControlServer, ServedStore};
 use crate::copies::{self, CopyThreads};
 use crate::core::{Core, CoreParts};
+use crate::damage::FoundDamage;
 use crate::disk_history_writer;
 use crate::disk_thread::DiskThread;
 use crate::exposure;
@@ -723,6 +724,7 @@ fn library(
         method,
         provisional: AtomicBool::new(opened.provisional),
         told_write_failure: AtomicBool::new(false),
+        damage: FoundDamage::default(),
         writes: Arc::new(RunningWrites::new(&opened.path, opened.store.info().uuid)),
     });
     let title_keys = title_keys.map(|keys| Box::new(keys) as Box<dyn KeyProvider>);
@@ -745,6 +747,7 @@ fn info(
         policy: config.policy.name(),
         survive_loss: survives_loss(config, opened),
         slot: config.slot,
+        scrub: config.scrub,
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
         missing,
     }

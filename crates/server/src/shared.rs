@@ -100,6 +100,8 @@ pub(crate) struct ServerInfo {
     pub(crate) slot: Duration,
     /// Description of the socket method.
     pub(crate) socket_method: String,
+    /// The time in which all titles are read once; `None`: they are not.
+    pub(crate) scrub: Option<Duration>,
     /// Stores of the configuration that are not served.
     pub(crate) missing: Vec<MissingStore>,
 }

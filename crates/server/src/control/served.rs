@@ -3,6 +3,7 @@
 
 use super::{Reply, Request, StoreOwner, execute};
 use crate::background_io::{EngineBackgroundIo, RecordingIo};
+use crate::damage::{FoundBy, TOLD};
 use crate::library::{OpenStore, StoredCopy};
 use crate::messages::{CoreHandle, Event};
 use crate::reload::Reloader;
@@ -103,6 +104,16 @@ impl ServedStore {
         let mut result = execute(self, request, cancel, &mut told);
         if is_ended() {
             say_who_ended(&mut result);
+        }
+        match &result {
+            Ok(Reply::Check(report)) => {
+                for (number, finding) in report.findings.iter().enumerate() {
+                    let what = (finding.title.as_deref(), &*finding.text);
+                    self.shared.damage_found(self.number, FoundBy::Check, what, number < TOLD);
+                }
+            }
+            Ok(Reply::Repaired(_)) => self.opened().damage.forget_places(),
+            _ => {}
         }
         if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
             report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));

@@ -255,6 +255,9 @@ impl Core {
                 };
                 self.engine.read_done_within(now, read, outcome, device);
             }
+            Event::Damaged { disk, title, place } => {
+                self.shared.damage_played(usize::from(disk.0), &title, place);
+            }
             Event::DeviceGone { disk } => self.engine.device_gone(now, disk),
             Event::RequestPermit { id, disk, bytes, grant } => {
                 let permit = self.engine.request_best_effort(now, disk, bytes);
