@@ -5,6 +5,7 @@ use crate::auth_request::NoAnswer;
 use crate::damage::FoundBy;
 use crate::shared::Shared;
 use crate::telemetry::Signal;
+use crate::webhook::NotTaken;
 use crate::wire;
 use device::KernelCounters;
 use director::clock::ClockDifference;
@@ -71,7 +72,9 @@ impl Collector for Scrape {
         self.reports(&mut out)?;
         self.rtsp(&mut out)?;
         self.channels(&mut out)?;
+        self.recordings(&mut out)?;
         self.readers(&mut out)?;
+        self.webhook(&mut out)?;
         self.telemetry(&mut out)?;
         self.tls(&mut out)
     }
@@ -491,7 +494,43 @@ impl Scrape {
         out.counter("channel_sent_bytes", "Bytes sent for channels", sent)?;
         let dropped = channels.dropped.load(Ordering::Relaxed);
         let help = "Datagrams of channels that the kernel did not take";
-        out.counter("channel_dropped_datagrams", help, dropped)
+        out.counter("channel_dropped_datagrams", help, dropped)?;
+        let failures = [
+            ("not-admitted", channels.not_admitted.load(Ordering::Relaxed)),
+            ("not-served", channels.not_served.load(Ordering::Relaxed)),
+        ];
+        let help = "Times that a channel that had begun could not go on";
+        out.family("channel_failures", help, None, "cause", &failures, ConstCounter::new)
+    }
+
+    fn recordings(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let recordings = &self.0.recordings;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let outcomes = [
+            ("done", of(&recordings.done)),
+            ("failed", of(&recordings.failed)),
+            ("interrupted", of(&recordings.interrupted)),
+        ];
+        let help = "Recordings by what has become of them; interrupted ones go on";
+        out.family("recordings", help, None, "outcome", &outcomes, ConstCounter::new)
+    }
+
+    fn webhook(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let Some(counters) = self.0.webhook.counters() else { return Ok(()) };
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let outcomes = [
+            ("delivered", of(&counters.delivered)),
+            ("given-up", of(&counters.given_up)),
+            ("dropped", of(&counters.dropped)),
+        ];
+        let help = "Events of the webhook, by what has become of them";
+        out.family("webhook_events", help, None, "outcome", &outcomes, ConstCounter::new)?;
+        let causes = NotTaken::ALL;
+        let failed = causes.map(|cause| (cause.word(), of(&counters.failed[cause as usize])));
+        let help = "Attempts to send an event of the webhook that failed";
+        out.family("webhook_attempts_failed", help, None, "cause", &failed, ConstCounter::new)?;
+        let help = "Events of the webhook that wait, or are being sent";
+        out.gauge("webhook_waiting", help, of(&counters.waiting))
     }
 
     fn telemetry(&self, out: &mut Out<'_, '_>) -> fmt::Result {

@@ -43,6 +43,17 @@ pub(crate) struct ReaderCounters {
     pub(crate) unmounted: AtomicU64,
 }
 
+/// What has become of recordings into the stores of a server. A part of a series is one.
+#[derive(Debug, Default)]
+pub(crate) struct RecordingCounters {
+    /// Recordings whose titles are in a catalogue.
+    pub(crate) done: AtomicU64,
+    /// Recordings that did not begin, or that an error has ended.
+    pub(crate) failed: AtomicU64,
+    /// Times that the input of one was lost, which is opened again.
+    pub(crate) interrupted: AtomicU64,
+}
+
 /// State that all threads of a server read.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -62,6 +73,7 @@ pub(crate) struct Shared {
     pub(crate) rtsp: RtspCounters,
     pub(crate) channels: ChannelCounters,
     pub(crate) readers: Arc<ReaderCounters>,
+    pub(crate) recordings: RecordingCounters,
     pub(crate) reports: ReportCounters,
     /// Seconds from admission to the first media bytes.
     pub(crate) startup: Histogram,
@@ -231,6 +243,7 @@ impl Shared {
             rtsp: RtspCounters::default(),
             channels: ChannelCounters::default(),
             readers: Arc::default(),
+            recordings: RecordingCounters::default(),
             reports: ReportCounters::default(),
             // 10 ms to 20 s.
             startup: Histogram::new(exponential_buckets(0.01, 2.0, 12)),

@@ -166,6 +166,7 @@ impl ServedStore {
         };
         if let Some(failure) = failure {
             let (error, message) = (&failure.code, &failure.message);
+            self.shared.recordings.failed.fetch_add(1, Ordering::Relaxed);
             self.shared.tell(
                 "recording-failed",
                 || json!({ "store": store, "title": title, "error": error, "message": message }),
@@ -181,6 +182,7 @@ impl ServedStore {
         }
         let store = self.path().display().to_string();
         let (title, bytes, duration) = (&title.name, title.bytes, title.duration);
+        self.shared.recordings.done.fetch_add(1, Ordering::Relaxed);
         self.shared.tell(
             "recording-done",
             || json!({ "store": store, "title": title, "bytes": bytes, "duration": duration }),
@@ -193,6 +195,7 @@ impl ServedStore {
         match event {
             wire::RecordingEvent::Part { title } => self.tell_recorded(title),
             wire::RecordingEvent::InputLost { message, wait, .. } => {
+                self.shared.recordings.interrupted.fetch_add(1, Ordering::Relaxed);
                 self.shared.tell(
                     "recording-interrupted",
                     || json!({ "store": store, "title": folder, "message": message, "wait": wait }),
