@@ -182,7 +182,7 @@ pub(crate) enum Event {
         unplayed: ClientLimit,
     },
     /// Admit no new session; end when no session is active, at the latest after `grace`.
-    Stop { grace: Duration },
+    Stop { grace: Duration, by: StopBy },
     /// End when all requests are answered, at the latest `within` this time, and send the sessions
     /// to the next server. Each thread is told by [`WorkerMessage::HandOver`].
     HandOver { within: Duration, to: Sender<LeftState> },
@@ -234,6 +234,25 @@ impl Manifest {
             Self::File => Protocol::File,
             Self::TransportFile => Protocol::TransportFile,
             Self::OverRtsp { .. } => Protocol::Rtsp,
+        }
+    }
+}
+
+/// Who has asked a server to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopBy {
+    /// Whoever runs it, mostly by a signal.
+    Signal,
+    /// An operator, over the admin API or the control socket.
+    Operator,
+}
+
+impl StopBy {
+    /// The word in the log.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Operator => "operator",
         }
     }
 }

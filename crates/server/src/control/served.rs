@@ -5,7 +5,7 @@ use super::{Reply, Request, StoreOwner, execute};
 use crate::background_io::{EngineBackgroundIo, RecordingIo};
 use crate::damage::{FoundBy, TOLD};
 use crate::library::{OpenStore, StoredCopy};
-use crate::messages::{CoreHandle, Event};
+use crate::messages::{CoreHandle, Event, StopBy};
 use crate::reload::Reloader;
 use crate::running_writes::{RunningWrites, WriteGuard, WriteKind};
 use crate::shared::Shared;
@@ -470,7 +470,7 @@ impl StoreOwner for ServedStore {
             self.shared
                 .notice("stopping, as it was asked to: no new viewer is admitted".to_owned());
         }
-        self.core.send(Event::Stop { grace });
+        self.core.send(Event::Stop { grace, by: StopBy::Operator });
         Ok(())
     }
 

@@ -311,7 +311,16 @@ impl Core {
                     handing_over.busy = handing_over.busy.saturating_sub(1);
                 }
             }
-            Event::Stop { grace } => {
+            Event::Stop { grace, by } => {
+                if self.stop_asked.is_none() {
+                    let (why, sessions, grace) =
+                        (by.word(), self.sessions.len(), grace.as_secs_f64());
+                    self.shared.log.line(|| {
+                        json!({
+                            "event": "stopping", "why": why, "sessions": sessions, "grace": grace,
+                        })
+                    });
+                }
                 self.engine.stop_admitting();
                 self.shared.stopping.store(true, Ordering::Relaxed);
                 self.stop_asked.get_or_insert(now);

@@ -119,6 +119,7 @@ fn severity(line: &Value) -> (u8, &'static str) {
     let is_refusal = line["verdict"] == "refused" || line["status"] == 503;
     let is_error = line["status"].as_u64().is_some_and(|status| status >= 500) && !is_refusal
         || event.ends_with("-failed")
+        || event == "stopped" && !line["failed"].is_null()
         || ["disk-lost", "damage-found", "guarantee-violated"].contains(&event);
     let is_warning = is_refusal
         || line.get("aborted").is_some()

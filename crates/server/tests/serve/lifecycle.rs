@@ -137,6 +137,45 @@ fn a_server_without_sessions_stops_at_once() {
 }
 
 #[test]
+fn the_log_has_the_start_and_the_end_of_a_server_and_who_asked_for_it() {
+    let fixture = TestStore::with(&[&media().film]);
+    let (log, gone) = (fixture.directory.join("log"), fixture.directory.join("gone.store"));
+    for asked_by in ["signal", "operator"] {
+        let _ = std::fs::remove_file(&log);
+        let serving = fixture.serve_with(|config| {
+            config.stores.push(gone.clone());
+            config.access_log = Some(log.clone());
+        });
+        let address = serving.server.address().to_string();
+        assert_eq!(serving.client().get("/t/film/master.m3u8").status, 200);
+        match asked_by {
+            "signal" => serving.server.stop(Duration::from_millis(1500)),
+            _ => {
+                let store = Store::peek(&fixture.path).unwrap();
+                let mut control = Client::connect(&store).unwrap().expect("a control socket");
+                control.call(&Request::Stop { seconds: 1.5 }, |_| {}).unwrap();
+            }
+        }
+        serving.server.wait().unwrap();
+        let lines = std::fs::read_to_string(&log).unwrap();
+        let lines: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let (first, last) = (&lines[0], &lines[lines.len() - 1]);
+        let expected = json!({
+            "event": "started", "version": env!("CARGO_PKG_VERSION"), "address": address,
+            "rtsp_address": null, "tls": false, "stores": [fixture.path],
+            "missing_stores": [gone], "in_place": false, "time": first["time"],
+        });
+        assert_eq!(first, &expected);
+        assert_eq!(last, &json!({ "event": "stopped", "failed": null, "time": last["time"] }));
+        let stopping: Vec<_> = lines.iter().filter(|line| line["event"] == "stopping").collect();
+        let [stopping] = stopping[..] else { panic!("{lines:?}") };
+        let told = json!([stopping["why"], stopping["sessions"], stopping["grace"]]);
+        assert_eq!(told, json!([asked_by, 1, 1.5]));
+    }
+}
+
+#[test]
 fn the_check_of_a_configuration_finds_what_a_start_would() {
     let fixture = TestStore::with(&[]);
     let file = fixture.directory.join("file");
