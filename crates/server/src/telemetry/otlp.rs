@@ -88,7 +88,9 @@ fn span(span: &SpanRecord) -> Value {
 fn log_record(LogRecord { at, line, session }: &LogRecord) -> Value {
     let none = Map::new();
     let fields = line.as_object().unwrap_or(&none);
-    let known = fields.iter().filter(|(key, value)| *key != "time" && !value.is_null());
+    // The record has these in fields of its own.
+    let is_own = |key: &str| ["time", "trace_id", "span_id"].contains(&key);
+    let known = fields.iter().filter(|(key, value)| !is_own(key) && !value.is_null());
     let (number, text) = severity(line);
     let event = line["event"].as_str();
     let body = match (event, line["method"].as_str(), line["target"].as_str()) {
