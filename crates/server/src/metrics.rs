@@ -15,6 +15,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
@@ -106,6 +107,9 @@ impl Scrape {
         out.gauge("sessions", "Sessions admitted and not ended", engine.sessions)?;
         out.gauge("sessions_active", "Sessions that hold a reservation", engine.active)?;
         if let Some(membership) = &self.0.membership {
+            let (cluster, node) = membership.names();
+            let names = Info::new([("cluster", cluster), ("node", node)]);
+            out.metric("cluster", "The cluster of the node, and its name there", None, &names)?;
             let registered = u64::from(membership.status().registered);
             let help = "Whether the lease of the node is valid, so that directors send viewers";
             out.gauge("cluster_registered", help, registered)?;
