@@ -90,7 +90,7 @@ fn no_room(
         return failed(path, size, error);
     }
     let message = format!(
-        "its file system has {} free and {} more are needed for {size}",
+        "its file system has {} free and needs {} more for {size}",
         ByteCount(free(file).unwrap_or(0)),
         ByteCount(size.0.saturating_sub(has_place)),
     );

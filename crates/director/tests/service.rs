@@ -706,6 +706,7 @@ fn what_is_shown_of_the_cluster() {
     assert_eq!([&titles[0]["ready"][0], &titles[0]["hls"]], ["n0", "/t/film/master.m3u8"]);
     let metrics = cluster.get("/metrics");
     for line in [
+        "tenuto_cluster_info{cluster=\"c\"} 1",
         "tenuto_director_admitted_total 1",
         "tenuto_director_refused_total{cause=\"full\"} 0",
         "tenuto_director_questions_total 1",

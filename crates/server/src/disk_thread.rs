@@ -12,13 +12,14 @@
 //! counted by itself ([`DiskThread::waited`]).
 
 use crate::clock::Clock;
+use crate::damage::DamagedPlace;
 use crate::library::OpenTitle;
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
 use crate::run_delay::RunDelay;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, unbounded};
 use device::{Buffer, Completion, DeviceError, Queue, SharedBuffer};
-use engine::{ReadId, ReadOutcome};
+use engine::{DiskNumber, ReadId, ReadOutcome};
 use media::CHECKSUM_SPAN;
 use serde_json::json;
 use std::collections::{HashMap, VecDeque};
@@ -80,7 +81,7 @@ impl DiskThread {
 
     /// Starts the thread of a device's queue.
     pub(crate) fn spawn(
-        name: String,
+        disk: DiskNumber,
         queue: Box<dyn Queue>,
         depth: u32,
         core: CoreHandle,
@@ -90,6 +91,7 @@ impl DiskThread {
         let (orders, incoming) = unbounded();
         let waited = Arc::new(AtomicU64::new(0));
         let reader = Reader {
+            disk,
             queue,
             depth,
             core,
@@ -103,12 +105,14 @@ impl DiskThread {
             reading: HashMap::new(),
             done: Vec::new(),
         };
+        let name = format!("disk-{}", disk.0);
         let thread = thread::Builder::new().name(name).spawn(move || reader.run(&incoming))?;
         Ok((Self { orders, waited }, thread))
     }
 }
 
 struct Reader {
+    disk: DiskNumber,
     queue: Box<dyn Queue>,
     depth: u32,
     core: CoreHandle,
@@ -251,6 +255,7 @@ impl Reader {
                 Some(place) => {
                     let what = format!("checksum wrong at byte {place} of the track; run `check`");
                     self.log_failure(&job, "damaged", &what);
+                    self.tell_damage(&job, place);
                     Err(ReadOutcome::Damaged)
                 }
             },
@@ -265,6 +270,12 @@ impl Reader {
         device: Range<Moment>,
     ) {
         self.core.send(Event::ReadDone { read, result, device });
+    }
+
+    fn tell_damage(&self, job: &ReadJob, start: u64) {
+        let track = job.title.whole.packaging.stored_track(job.track);
+        let place = DamagedPlace { title: job.title.id, track, start };
+        self.core.send(Event::Damaged { disk: self.disk, title: Arc::clone(&job.title), place });
     }
 
     fn log_failure(&self, job: &ReadJob, event: &str, error: &str) {

@@ -7,6 +7,7 @@
 //! Titles of the same name and content are copies of one title, which can be read from any of their
 //! stores. Of titles of the same name and different content, the one of the first store is served.
 
+use crate::damage::FoundDamage;
 use crate::growing::GrowingTitles;
 use crate::layout::{CopyLocation, DeliveryFormat};
 use crate::playback_params::PlaybackParams;
@@ -48,6 +49,8 @@ pub(crate) struct OpenStore {
     pub(crate) provisional: AtomicBool,
     /// Whether it was told that nothing more is written to it.
     pub(crate) told_write_failure: AtomicBool,
+    /// Damage that was found while it is served.
+    pub(crate) damage: FoundDamage,
     /// What writes new titles into it.
     pub(crate) writes: Arc<RunningWrites>,
 }
@@ -202,6 +205,11 @@ impl Library {
         Some(format!(
             "{other} and {served} have different titles of this name; players get that of {served}"
         ))
+    }
+
+    /// Whether there is a title, or a recording, of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some() || self.recording(name).is_some()
     }
 
     /// The title of this name if it is open; `Ok(None)` where it must be opened first.
@@ -691,6 +699,7 @@ mod tests {
             method: String::new(),
             provisional: AtomicBool::new(false),
             told_write_failure: AtomicBool::new(false),
+            damage: FoundDamage::default(),
             writes: Arc::new(RunningWrites::new("film.store".as_ref(), uuid::Uuid::nil())),
         }
     }

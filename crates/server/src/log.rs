@@ -114,13 +114,18 @@ impl Log {
         self.line_of(None, fields);
     }
 
-    /// Adds a line about a session, which a collector finds beside the session's span.
+    /// Adds a line about a session, with the identifiers of its span.
     pub(crate) fn line_of(&self, session: Option<TraceContext>, fields: impl FnOnce() -> Value) {
         if self.lines.is_none() && !self.telemetry.is_on() {
             return;
         }
         let (mut line, now) = (fields(), SystemTime::now());
         line["time"] = iso_date(now).into();
+        if let Some(TraceContext { trace, span, .. }) = session {
+            // As OpenTelemetry names them in logs of other formats.
+            line["trace_id"] = trace.to_string().into();
+            line["span_id"] = span.to_string().into();
+        }
         let line = Arc::new(line);
         self.telemetry.log(now, &line, session);
         let Some(lines) = &self.lines else { return };

@@ -232,6 +232,11 @@ impl Membership {
         }
     }
 
+    /// The names of the cluster and of the node.
+    pub(crate) fn names(&self) -> (String, String) {
+        (self.config.name.to_string(), self.config.node.to_string())
+    }
+
     /// Whether orders for copies are carried out.
     pub(crate) fn has_source(&self) -> bool {
         self.has_source

@@ -9,6 +9,7 @@ use crate::access::Permit;
 use crate::auth_request::answer::AuthAnswer;
 use crate::background_io::GuaranteedWrites;
 use crate::clients::{ClientAddress, ClientLimit};
+use crate::damage::DamagedPlace;
 use crate::handover::LeftState;
 use crate::http::Response;
 use crate::layout::DeliveryFormat;
@@ -136,6 +137,8 @@ pub(crate) enum Event {
     Cancel { request: RequestId },
     /// A disk has finished a read, which the device had in `device` at least.
     ReadDone { read: ReadId, result: Result<SharedBuffer, ReadOutcome>, device: Range<Moment> },
+    /// The checksum of what was read for a session is wrong.
+    Damaged { disk: DiskNumber, title: Arc<OpenTitle>, place: DamagedPlace },
     /// A read or a write that is for no session has found that the device of a disk is gone.
     DeviceGone { disk: DiskNumber },
     /// Background work requests a permit for a read or write of `bytes`. The core sends on `grant`
@@ -179,7 +182,7 @@ pub(crate) enum Event {
         unplayed: ClientLimit,
     },
     /// Admit no new session; end when no session is active, at the latest after `grace`.
-    Stop { grace: Duration },
+    Stop { grace: Duration, by: StopBy },
     /// End when all requests are answered, at the latest `within` this time, and send the sessions
     /// to the next server. Each thread is told by [`WorkerMessage::HandOver`].
     HandOver { within: Duration, to: Sender<LeftState> },
@@ -231,6 +234,25 @@ impl Manifest {
             Self::File => Protocol::File,
             Self::TransportFile => Protocol::TransportFile,
             Self::OverRtsp { .. } => Protocol::Rtsp,
+        }
+    }
+}
+
+/// Who has asked a server to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopBy {
+    /// Whoever runs it, mostly by a signal.
+    Signal,
+    /// An operator, over the admin API or the control socket.
+    Operator,
+}
+
+impl StopBy {
+    /// The word in the log.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Operator => "operator",
         }
     }
 }

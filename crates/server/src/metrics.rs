@@ -2,17 +2,20 @@
 //! counting costs nothing between scrapes.
 
 use crate::auth_request::NoAnswer;
+use crate::damage::FoundBy;
 use crate::shared::Shared;
 use crate::telemetry::Signal;
+use crate::webhook::NotTaken;
 use crate::wire;
 use device::KernelCounters;
 use director::clock::ClockDifference;
-use engine::{CutShort, DiskStatus, Priority, Resource};
+use engine::{CutShort, DiskStatus, Priority, RefusalCause, Resource};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
@@ -70,7 +73,9 @@ impl Collector for Scrape {
         self.reports(&mut out)?;
         self.rtsp(&mut out)?;
         self.channels(&mut out)?;
+        self.recordings(&mut out)?;
         self.readers(&mut out)?;
+        self.webhook(&mut out)?;
         self.telemetry(&mut out)?;
         self.tls(&mut out)
     }
@@ -102,6 +107,9 @@ impl Scrape {
         out.gauge("sessions", "Sessions admitted and not ended", engine.sessions)?;
         out.gauge("sessions_active", "Sessions that hold a reservation", engine.active)?;
         if let Some(membership) = &self.0.membership {
+            let (cluster, node) = membership.names();
+            let names = Info::new([("cluster", cluster), ("node", node)]);
+            out.metric("cluster", "The cluster of the node, and its name there", None, &names)?;
             let registered = u64::from(membership.status().registered);
             let help = "Whether the lease of the node is valid, so that directors send viewers";
             out.gauge("cluster_registered", help, registered)?;
@@ -140,12 +148,18 @@ impl Scrape {
         let help = "Admission requests refused, by cause and by the resource that was short";
         let counter = MetricType::Counter;
         let mut family = out.0.encode_descriptor("refused", help, None, counter)?;
+        // The engine is not asked while the server is stopping.
+        let at_stop = self.0.refusals_at_stop();
         for (cause, resource, count) in counters.refused.iter() {
+            let is_of_stop = cause == RefusalCause::Server && resource.is_none();
+            let count = count + if is_of_stop { at_stop.iter().sum() } else { 0 };
             let resource = resource.map_or("none", Resource::word);
             let labels = [("cause", cause.word()), ("resource", resource)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
         }
-        let refused = of_priority(counters.refused_by_priority);
+        let refused = of_priority(std::array::from_fn(|priority| {
+            counters.refused_by_priority[priority] + at_stop[priority]
+        }));
         let help = "Admission requests and seeks refused, by priority";
         out.family("refused_by_priority", help, None, "priority", &refused, ConstCounter::new)?;
         let help = "Sessions that went on with more of a title that is being recorded";
@@ -276,6 +290,7 @@ impl Scrape {
         let unit = Some(&Unit::Seconds);
         out.family("disk_thread_delay", help, unit, "store", &delays, ConstCounter::new)?;
         self.scrubs(&names, out)?;
+        self.damage(out)?;
         self.write_failures(&names, out)?;
         self.space(&names, out)?;
         self.kernel_counters(&names, out)?;
@@ -351,7 +366,27 @@ impl Scrape {
         let ended: Vec<(&str, u64)> = ended.collect();
         let help = "When the last complete scrub ended, in seconds since 1970";
         let unit = Some(&Unit::Seconds);
-        out.family("scrub_last_timestamp", help, unit, "store", &ended, gauge)
+        out.family("scrub_last_timestamp", help, unit, "store", &ended, gauge)?;
+        let period = self.0.info.scrub.map(|period| period.as_secs());
+        let due = states.iter().filter_map(|(name, scrub)| Some((*name, scrub.begun + period?)));
+        let due: Vec<(&str, u64)> = due.collect();
+        let help = "When the present scrub is to end, in seconds since 1970";
+        out.family("scrub_due_timestamp", help, unit, "store", &due, gauge)
+    }
+
+    fn damage(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let help = "Pieces of damage found, by what has found them";
+        let kind = MetricType::Counter;
+        let mut family = out.0.encode_descriptor("damage_found", help, None, kind)?;
+        for opened in &self.0.content.stores {
+            let store = opened.path.display().to_string();
+            for by in FoundBy::ALL {
+                let labels = [("store", &*store), ("by", by.word())];
+                let count = ConstCounter::new(opened.damage.count(by));
+                count.encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
     }
 
     fn http(&self, out: &mut Out<'_, '_>) -> fmt::Result {
@@ -463,7 +498,43 @@ impl Scrape {
         out.counter("channel_sent_bytes", "Bytes sent for channels", sent)?;
         let dropped = channels.dropped.load(Ordering::Relaxed);
         let help = "Datagrams of channels that the kernel did not take";
-        out.counter("channel_dropped_datagrams", help, dropped)
+        out.counter("channel_dropped_datagrams", help, dropped)?;
+        let failures = [
+            ("not-admitted", channels.not_admitted.load(Ordering::Relaxed)),
+            ("not-served", channels.not_served.load(Ordering::Relaxed)),
+        ];
+        let help = "Times that a channel that had begun could not go on";
+        out.family("channel_failures", help, None, "cause", &failures, ConstCounter::new)
+    }
+
+    fn recordings(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let recordings = &self.0.recordings;
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let outcomes = [
+            ("done", of(&recordings.done)),
+            ("failed", of(&recordings.failed)),
+            ("interrupted", of(&recordings.interrupted)),
+        ];
+        let help = "Recordings by what has become of them; interrupted ones go on";
+        out.family("recordings", help, None, "outcome", &outcomes, ConstCounter::new)
+    }
+
+    fn webhook(&self, out: &mut Out<'_, '_>) -> fmt::Result {
+        let Some(counters) = self.0.webhook.counters() else { return Ok(()) };
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let outcomes = [
+            ("delivered", of(&counters.delivered)),
+            ("given-up", of(&counters.given_up)),
+            ("dropped", of(&counters.dropped)),
+        ];
+        let help = "Events of the webhook, by what has become of them";
+        out.family("webhook_events", help, None, "outcome", &outcomes, ConstCounter::new)?;
+        let causes = NotTaken::ALL;
+        let failed = causes.map(|cause| (cause.word(), of(&counters.failed[cause as usize])));
+        let help = "Attempts to send an event of the webhook that failed";
+        out.family("webhook_attempts_failed", help, None, "cause", &failed, ConstCounter::new)?;
+        let help = "Events of the webhook that wait, or are being sent";
+        out.gauge("webhook_waiting", help, of(&counters.waiting))
     }
 
     fn telemetry(&self, out: &mut Out<'_, '_>) -> fmt::Result {

@@ -20,6 +20,7 @@ use crate::config::ClusterConfig;
 use crate::copy_source::CopySource;
 use crate::log::Log;
 use crate::messages::{CoreHandle, Event};
+use crate::opening::NotOpened;
 use crate::restart::Restart;
 use crate::shared::{LiveSettings, Shared};
 use crate::tls::ServerTls;
@@ -31,6 +32,7 @@ use std::fmt::{self, Debug};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use store::Store;
 use units::{Hinted, Reason};
 
 /// What becomes of a changed option in a running server.
@@ -243,6 +245,7 @@ impl Reloader {
                 "event": "configuration-reloaded",
                 "changed": report.changed,
                 "needs_restart": report.needs_restart,
+                "missing_stores": report.missing_stores,
             }),
             Err(why) => json!({ "event": "configuration-not-reloaded", "error": why.one_line() }),
         });
@@ -292,6 +295,7 @@ impl Reloader {
         wanted.check(buffer_memory(wanted.memory, known)?.size)?;
         let next = effective(current, &wanted);
         exposure::check(&next)?;
+        let missing_stores = missing_stores(current, &wanted)?;
         // All that can fail comes before the first change.
         let keys = AccessControl::read(next.tokens.as_deref())?;
         let auth = self.shared.auth.prepare(next.auth_request.as_ref())?;
@@ -312,7 +316,7 @@ impl Reloader {
             fills: next.fills.unwrap_or(0),
             unplayed: ClientLimit::new(next.max_client_unplayed, CLIENT_UNPLAYED),
         });
-        let report = report(current, &next, &wanted);
+        let report = wire::ReloadReport { missing_stores, ..report(current, &next, &wanted) };
         *current = next;
         Ok(report)
     }
@@ -325,7 +329,31 @@ fn report(before: &ServerConfig, now: &ServerConfig, wanted: &ServerConfig) -> w
         let pairs = one.iter().zip(other).filter(|(one, other)| one.value != other.value);
         pairs.map(|(one, _)| one.name.to_owned()).collect()
     };
-    wire::ReloadReport { changed: differ(&before, &now), needs_restart: differ(&now, &wanted) }
+    wire::ReloadReport {
+        changed: differ(&before, &now),
+        needs_restart: differ(&now, &wanted),
+        missing_stores: Vec::new(),
+    }
+}
+
+/// The new stores of a configuration that the next start would be without, because they are not
+/// there. One that is there and cannot be served is an error, as it would be at the start.
+fn missing_stores(
+    before: &ServerConfig,
+    wanted: &ServerConfig,
+) -> Result<Vec<wire::MissingStoreReport>, Reason> {
+    let mut missing = Vec::new();
+    for path in wanted.stores.iter().filter(|path| !before.stores.contains(path)) {
+        match Store::peek(path).map_err(|error| NotOpened::of(path, &error)) {
+            Ok(_) => {}
+            Err(NotOpened::Refused(reason)) => return Err(reason),
+            Err(NotOpened::Lost(reason)) => missing.push(wire::MissingStoreReport {
+                store: path.display().to_string(),
+                reason: reason.one_line(),
+            }),
+        }
+    }
+    Ok(missing)
 }
 
 impl Debug for Reloader {

@@ -13,6 +13,7 @@
 //! does that.
 
 use crate::background_io::EngineBackgroundIo;
+use crate::damage::{FoundBy, TOLD};
 use crate::library::OpenStore;
 use crate::messages::CoreHandle;
 use crate::shared::Shared;
@@ -22,7 +23,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
-use store::{BackgroundIo, Finding, ScrubPosition, ScrubResult, ScrubState, ScrubStep, StoreError};
+use store::{BackgroundIo, ScrubPosition, ScrubResult, ScrubState, ScrubStep, StoreError};
 use units::{ByteCount, Hinted};
 
 /// Ends the threads when it is dropped.
@@ -91,10 +92,9 @@ impl StoreScrub<'_> {
             left = left.saturating_sub(bytes);
             for finding in &findings {
                 unsaved.found += 1;
+                let what = (finding.title.as_deref(), &*finding.text);
+                self.shared.damage_found(self.number, FoundBy::Scrub, what, told < TOLD);
                 told += 1;
-                if told <= TOLD {
-                    self.tell(finding);
-                }
             }
             if !findings.is_empty() || saved.elapsed() >= SAVED_EACH {
                 self.save(&mut unsaved, start);
@@ -159,13 +159,6 @@ impl StoreScrub<'_> {
             }
         }
         false
-    }
-
-    fn tell(&self, finding: &Finding) {
-        let store = self.opened.path.display().to_string();
-        let (title, message) = (&finding.title, &finding.text);
-        self.shared
-            .tell("damage-found", || json!({ "store": store, "title": title, "message": message }));
     }
 
     /// Adds what was read to the state. A check may have changed that meanwhile.
@@ -240,9 +233,6 @@ const AFTER_START: Duration = Duration::from_secs(60);
 const SAVED_EACH: Duration = Duration::from_secs(60);
 /// Time between two looks at a lost disk.
 const LOOK: Duration = Duration::from_secs(1);
-/// Pieces of damage of one pass that are told one by one: a disk that fails as a whole has as many
-/// as it has titles. The number of all is told at its end.
-const TOLD: u32 = 100;
 
 #[cfg(test)]
 mod tests {

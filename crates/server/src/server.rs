@@ -30,6 +30,7 @@ use crate::config::MAX_HTTP_THREADS;
 use crate::control::{ControlServer, ServedStore};
 use crate::copies::{self, CopyThreads};
 use crate::core::{Core, CoreParts};
+use crate::damage::FoundDamage;
 use crate::disk_history_writer;
 use crate::disk_thread::DiskThread;
 use crate::exposure;
@@ -39,7 +40,7 @@ use crate::layout;
 use crate::library::{Library, OpenStore};
 use crate::log::Log;
 use crate::membership::Membership;
-use crate::messages::{CoreHandle, Event, WorkerHandle, WorkerMessage};
+use crate::messages::{CoreHandle, Event, StopBy, WorkerHandle, WorkerMessage};
 use crate::missing_stores::{self, MissingStore};
 use crate::mount_log::MountLog;
 use crate::mount_reads::MountReaders;
@@ -64,7 +65,7 @@ use crossbeam_channel::{Receiver, bounded, unbounded};
 use device::{MemoryLimits, Pool};
 use engine::{DiskNumber, Engine, EngineConfig};
 use http_service::TlsFiles;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -165,6 +166,7 @@ impl Server {
             store.device.tell(core.clone(), disk_number(number));
         }
         let mut threads = Vec::new();
+        let takes_over = before.is_some();
 
         let pool = pool(memory, &opened)?;
         let clock = before.as_ref().map_or_else(Clock::start, |before| before.clock);
@@ -220,6 +222,8 @@ impl Server {
             }
             node_records::join(membership, &config, &shared)?;
         }
+        // Before the first request has its line.
+        owners.tell_started(address, rtsp_address, takes_over);
         let parts = ServiceParts { shared, core: core.clone(), opener, api: Arc::clone(&api) };
         threads.extend(clients.begin(&config, rtsp_address, parts));
         let recalibration = owners.recalibration(&mut threads)?;
@@ -280,7 +284,7 @@ impl Server {
     /// Admits no new session, and ends the server when no session is active, at the latest after
     /// `grace`. Returns at once; a further call may shorten the grace period.
     pub fn stop(&self, grace: Duration) {
-        self.core.send(Event::Stop { grace });
+        self.core.send(Event::Stop { grace, by: StopBy::Signal });
     }
 
     /// Where [`Server::reload`] reads a configuration from; the first call counts.
@@ -336,7 +340,7 @@ impl Server {
         self.core.send(Event::HandOver { within: HANDOVER_WITHIN, to });
         let left = left.recv();
         let (clock, sockets) = (self.clock, std::mem::take(&mut self.sockets));
-        self.join(FLUSHED_BEFORE_HANDOVER)?;
+        self.join(FLUSHED_BEFORE_HANDOVER, None)?;
         // A core that has ended by itself has said why.
         let left = left.unwrap_or_default();
         Ok(Handover { left, clock, sockets })
@@ -355,29 +359,25 @@ impl Server {
 
     /// Waits until the server has stopped.
     pub fn wait(mut self) -> Result<(), Reason> {
-        self.join(FLUSHED_WITHIN)
+        let log = self.reloader().shared().log.clone();
+        self.join(FLUSHED_WITHIN, Some(log))
     }
 
     fn reloader(&self) -> &Reloader {
         self.reloader.as_ref().expect("kept until the server has ended")
     }
 
-    /// `flush`: the longest time for what a collector has not got yet.
-    fn join(&mut self, flush: Duration) -> Result<(), Reason> {
+    /// `flush`: the longest time for what a collector has not got yet. `log`: where it is told that
+    /// the server has stopped, unless another takes its place.
+    fn join(&mut self, flush: Duration, log: Option<Log>) -> Result<(), Reason> {
         // Connections are not to wait for a server that does not come.
         self.sockets.clear();
         if let Some(membership) = self.membership.take() {
             membership.stop();
         }
         let mut failed = None;
-        let mut join = |thread: JoinHandle<()>| {
-            let name = thread.thread().name().unwrap_or("thread").to_owned();
-            if thread.join().is_err() {
-                failed.get_or_insert(name);
-            }
-        };
         let mut threads = std::mem::take(&mut self.threads).into_iter();
-        threads.next().into_iter().for_each(&mut join);
+        join_all(threads.next(), &mut failed);
         // Control commands work until the core has ended; those that still run are cancelled.
         self.control.clear();
         self.title_owners.clear();
@@ -388,7 +388,13 @@ impl Server {
         self.recalibration = None;
         self.scrubbing = None;
         self.copies = None;
-        threads.for_each(join);
+        // The log's, if there is one, ends with the last handle to it.
+        let last = threads.next_back();
+        join_all(threads, &mut failed);
+        if let Some(log) = log {
+            log.line(|| json!({ "event": "stopped", "failed": failed }));
+        }
+        join_all(last, &mut failed);
         if let Some(telemetry) = self.telemetry.take() {
             telemetry.wait(flush);
         }
@@ -405,7 +411,18 @@ impl Drop for Server {
             // `wait` takes the threads: a server that was waited for has ended already.
             self.stop(Duration::ZERO);
             // `wait` reports failures; a dropped server has no one to report to.
-            let _ = self.join(FLUSHED_WITHIN);
+            let log = self.reloader().shared().log.clone();
+            let _ = self.join(FLUSHED_WITHIN, Some(log));
+        }
+    }
+}
+
+/// Waits for the ends of threads. `failed`: the name of the first that has panicked.
+fn join_all(threads: impl IntoIterator<Item = JoinHandle<()>>, failed: &mut Option<String>) {
+    for thread in threads {
+        let name = thread.thread().name().unwrap_or("thread").to_owned();
+        if thread.join().is_err() {
+            failed.get_or_insert(name);
         }
     }
 }
@@ -590,11 +607,11 @@ fn disks(
             .queue(depth, pool)
             .map_err(|e| e.reason().about("cannot queue reads"))?;
         methods.push(queue.method());
-        let name = format!("disk-{number}");
+        let number = disk_number(number);
         let core = core.clone();
         let log = (log.clone(), store.path.display().to_string());
         let (disk, thread) =
-            DiskThread::spawn(name, queue, depth, core, clock, log).map_err(no_thread)?;
+            DiskThread::spawn(number, queue, depth, core, clock, log).map_err(no_thread)?;
         disks.push(disk);
         threads.push(thread);
     }
@@ -723,6 +740,7 @@ fn library(
         method,
         provisional: AtomicBool::new(opened.provisional),
         told_write_failure: AtomicBool::new(false),
+        damage: FoundDamage::default(),
         writes: Arc::new(RunningWrites::new(&opened.path, opened.store.info().uuid)),
     });
     let title_keys = title_keys.map(|keys| Box::new(keys) as Box<dyn KeyProvider>);
@@ -745,6 +763,7 @@ fn info(
         policy: config.policy.name(),
         survive_loss: survives_loss(config, opened),
         slot: config.slot,
+        scrub: config.scrub,
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
         missing,
     }
@@ -812,6 +831,25 @@ impl OwnerParts {
             core: core.clone(),
             reloader: Arc::new(reloader),
         }
+    }
+
+    /// Logs that the server is about to accept connections.
+    fn tell_started(&self, http: SocketAddr, rtsp: Option<SocketAddr>, takes_over: bool) {
+        let shared = &self.shared;
+        shared.log.line(|| {
+            let stores = shared.content.stores.iter().map(|opened| opened.path.display());
+            let missing = shared.info.missing.iter().map(|store| store.path.display());
+            json!({
+                "event": "started",
+                "version": env!("CARGO_PKG_VERSION"),
+                "address": http.to_string(),
+                "rtsp_address": rtsp.map(|address| address.to_string()),
+                "tls": shared.tls.is_some(),
+                "stores": stores.map(|path| path.to_string()).collect::<Vec<_>>(),
+                "missing_stores": missing.map(|path| path.to_string()).collect::<Vec<_>>(),
+                "in_place": takes_over,
+            })
+        });
     }
 
     fn stores(&self) -> Vec<ServedStore> {

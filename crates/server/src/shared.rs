@@ -17,7 +17,7 @@ use crate::telemetry::{Telemetry, TraceContext};
 use crate::tls::ServerTls;
 use crate::webhook::Webhook;
 use crate::wire;
-use engine::{self, RefusalCause, Resource, SessionSummary};
+use engine::{self, Priority, RefusalCause, Resource, SessionSummary};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -43,6 +43,17 @@ pub(crate) struct ReaderCounters {
     pub(crate) unmounted: AtomicU64,
 }
 
+/// What has become of recordings into the stores of a server. A part of a series is one.
+#[derive(Debug, Default)]
+pub(crate) struct RecordingCounters {
+    /// Recordings whose titles are in a catalogue.
+    pub(crate) done: AtomicU64,
+    /// Recordings that did not begin, or that an error has ended.
+    pub(crate) failed: AtomicU64,
+    /// Times that the input of one was lost, which is opened again.
+    pub(crate) interrupted: AtomicU64,
+}
+
 /// State that all threads of a server read.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -62,12 +73,16 @@ pub(crate) struct Shared {
     pub(crate) rtsp: RtspCounters,
     pub(crate) channels: ChannelCounters,
     pub(crate) readers: Arc<ReaderCounters>,
+    pub(crate) recordings: RecordingCounters,
     pub(crate) reports: ReportCounters,
     /// Seconds from admission to the first media bytes.
     pub(crate) startup: Histogram,
     /// Per ended session, the least time in seconds by which its reads were early.
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
+    /// Requests for admission that were refused because the server is stopping, by priority, the
+    /// lowest first.
+    pub(crate) refused_at_stop: [AtomicU64; Priority::ALL.len()],
     /// Set when a thread that serves clients has panicked: its clients wait for nothing.
     pub(crate) has_failed: AtomicBool,
     /// Set when a store that was missing at the start can be opened.
@@ -97,6 +112,8 @@ pub(crate) struct ServerInfo {
     pub(crate) slot: Duration,
     /// Description of the socket method.
     pub(crate) socket_method: String,
+    /// The time in which all titles are read once; `None`: they are not.
+    pub(crate) scrub: Option<Duration>,
     /// Stores of the configuration that are not served.
     pub(crate) missing: Vec<MissingStore>,
 }
@@ -226,12 +243,14 @@ impl Shared {
             rtsp: RtspCounters::default(),
             channels: ChannelCounters::default(),
             readers: Arc::default(),
+            recordings: RecordingCounters::default(),
             reports: ReportCounters::default(),
             // 10 ms to 20 s.
             startup: Histogram::new(exponential_buckets(0.01, 2.0, 12)),
             // 1 ms to half a minute.
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
+            refused_at_stop: Default::default(),
             has_failed: AtomicBool::new(false),
             store_is_back: AtomicBool::new(false),
             info,
@@ -403,11 +422,17 @@ impl Shared {
         }
     }
 
+    /// Requests that were refused because the server is stopping, by priority, the lowest first.
+    pub(crate) fn refusals_at_stop(&self) -> [u64; Priority::ALL.len()] {
+        self.refused_at_stop.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
     /// The server at this moment, for `/status`.
     pub(crate) fn status(&self) -> wire::ServerStatus {
         let snapshot = self.snapshot();
         let engine = &snapshot.engine;
         let counters = &engine.counters;
+        let at_stop = self.refusals_at_stop();
         wire::ServerStatus {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime: self.clock.uptime().as_secs_f64(),
@@ -441,10 +466,13 @@ impl Shared {
                 title: counters.refused.of_cause(RefusalCause::Title),
                 disk_lost: counters.refused.of_cause(RefusalCause::DiskLost),
                 background: counters.refused.of_cause(RefusalCause::Background),
-                server: counters.refused.of_cause(RefusalCause::Server),
+                server: counters.refused.of_cause(RefusalCause::Server)
+                    + at_stop.iter().sum::<u64>(),
                 fills: counters.refused.of_cause(RefusalCause::Fills),
             },
-            refused_by_priority: by_priority(counters.refused_by_priority),
+            refused_by_priority: by_priority(std::array::from_fn(|priority| {
+                counters.refused_by_priority[priority] + at_stop[priority]
+            })),
             fills: wire::Fills {
                 limit: self.settings().fills,
                 active: engine.fills,

@@ -32,7 +32,49 @@ use uuid::Uuid;
 #[derive(Debug, Default)]
 pub(crate) struct Webhook {
     events: Option<Sender<Value>>,
-    dropped: Arc<AtomicU64>,
+    counters: Arc<WebhookCounters>,
+}
+
+/// Why an attempt to send an event has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotTaken {
+    /// The answer has another status than one of success.
+    Status,
+    /// There was no answer in time.
+    Timeout,
+    /// The address was not reached, or the connection broke.
+    Connection,
+}
+
+impl NotTaken {
+    /// All of them, in the order of their declaration.
+    pub(crate) const ALL: [Self; 3] = [Self::Status, Self::Timeout, Self::Connection];
+
+    /// The word in metrics.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Timeout => "timeout",
+            Self::Connection => "connection",
+        }
+    }
+}
+
+/// What has become of the events of a server.
+#[derive(Debug, Default)]
+pub(crate) struct WebhookCounters {
+    /// Events that the address has taken.
+    pub(crate) delivered: AtomicU64,
+    /// Events that it had not taken after the last attempt.
+    pub(crate) given_up: AtomicU64,
+    /// Events that did not fit the queue.
+    pub(crate) dropped: AtomicU64,
+    /// Dropped events that no later event has told of yet.
+    dropped_untold: AtomicU64,
+    /// Events that wait, or are being sent.
+    pub(crate) waiting: AtomicU64,
+    /// Failed attempts, by their cause.
+    pub(crate) failed: [AtomicU64; NotTaken::ALL.len()],
 }
 
 /// The other end of [`Webhook`], before its thread runs.
@@ -41,7 +83,7 @@ pub(crate) struct WebhookSender {
     key: Option<hmac::Key>,
     agent: Agent,
     events: Receiver<Value>,
-    dropped: Arc<AtomicU64>,
+    counters: Arc<WebhookCounters>,
 }
 
 impl Webhook {
@@ -57,15 +99,20 @@ impl Webhook {
     ) -> Result<(Self, Option<WebhookSender>), Reason> {
         let Some(target) = target else { return Ok((Self::default(), None)) };
         let (sender, events) = bounded(QUEUE);
-        let dropped = Arc::new(AtomicU64::new(0));
+        let counters = Arc::<WebhookCounters>::default();
         let other_end = WebhookSender {
             url: target.url.clone(),
             key: target.secret.as_deref().map(key).transpose()?,
             agent: agent(&target.url)?,
             events,
-            dropped: Arc::clone(&dropped),
+            counters: Arc::clone(&counters),
         };
-        Ok((Self { events: Some(sender), dropped }, Some(other_end)))
+        Ok((Self { events: Some(sender), counters }, Some(other_end)))
+    }
+
+    /// What has become of events; `None` without a target.
+    pub(crate) fn counters(&self) -> Option<&WebhookCounters> {
+        self.events.as_ref().map(|_| &*self.counters)
     }
 
     /// Sends an event of this name, with the fields of an object. Never waits: an event that does
@@ -76,8 +123,14 @@ impl Webhook {
         body["event"] = event.into();
         body["id"] = Uuid::new_v4().to_string().into();
         body["time"] = iso_date(SystemTime::now()).into();
-        if let Err(TrySendError::Full(_)) = events.try_send(body) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        // Before it is sent: the thread may be done with it at once.
+        self.counters.waiting.fetch_add(1, Ordering::Relaxed);
+        if let Err(not_sent) = events.try_send(body) {
+            self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
+            if matches!(not_sent, TrySendError::Full(_)) {
+                self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                self.counters.dropped_untold.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -89,6 +142,7 @@ impl WebhookSender {
         thread::Builder::new().name("webhook".to_owned()).spawn(move || {
             while let Ok(event) = self.events.recv() {
                 self.deliver(&event, &shared);
+                self.counters.waiting.fetch_sub(1, Ordering::Relaxed);
             }
         })?;
         Ok(())
@@ -96,7 +150,7 @@ impl WebhookSender {
 
     fn deliver(&self, event: &Value, server: &Weak<Shared>) {
         let mut body = event.clone();
-        body["dropped"] = self.dropped.swap(0, Ordering::Relaxed).into();
+        body["dropped"] = self.counters.dropped_untold.swap(0, Ordering::Relaxed).into();
         let body = body.to_string();
         let mut failed = String::new();
         for pause in PAUSES {
@@ -104,10 +158,17 @@ impl WebhookSender {
                 return;
             }
             match self.post(&body) {
-                Ok(()) => return,
-                Err(why) => failed = why,
+                Ok(()) => {
+                    self.counters.delivered.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+                Err((cause, why)) => {
+                    self.counters.failed[cause as usize].fetch_add(1, Ordering::Relaxed);
+                    failed = why;
+                }
             }
         }
+        self.counters.given_up.fetch_add(1, Ordering::Relaxed);
         if let Some(server) = server.upgrade() {
             let (what, id) = (&event["event"], &event["id"]);
             server.log.line(
@@ -116,7 +177,7 @@ impl WebhookSender {
         }
     }
 
-    fn post(&self, body: &str) -> Result<(), String> {
+    fn post(&self, body: &str) -> Result<(), (NotTaken, String)> {
         let mut request = self.agent.post(&self.url).header("Content-Type", "application/json");
         if let Some(key) = &self.key {
             let tag = hmac::sign(key, body.as_bytes());
@@ -125,8 +186,9 @@ impl WebhookSender {
         }
         match request.send(body).map(|response| response.status()) {
             Ok(status) if status.is_success() => Ok(()),
-            Ok(status) => Err(format!("answered with {status}")),
-            Err(error) => Err(error.to_string()),
+            Ok(status) => Err((NotTaken::Status, format!("answered with {status}"))),
+            Err(error @ ureq::Error::Timeout(_)) => Err((NotTaken::Timeout, error.to_string())),
+            Err(error) => Err((NotTaken::Connection, error.to_string())),
         }
     }
 }

@@ -140,7 +140,7 @@ fn check_metadata(store: &Store, report: &mut CheckReport) {
     let loaded = match log::load(Arc::clone(store.device())) {
         Ok(loaded) => loaded,
         Err(error) => {
-            report.findings.push(Finding::of_store(FindingKind::Superblock, error.to_string()));
+            report.findings.push(Finding::of_store(FindingKind::Superblock, error.finding_text()));
             return;
         }
     };

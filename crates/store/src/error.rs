@@ -153,7 +153,7 @@ pub enum StoreError {
         reason: String,
     },
     /// There is not enough space for a title.
-    #[error("the store is full: {missing} more are needed, {free} are free")]
+    #[error("the store is full: it needs {missing} more, and has {free} free")]
     Full {
         /// The additional space needed, at least.
         missing: ByteCount,
@@ -381,6 +381,15 @@ impl StoreError {
             Self::NotExported { .. } => "not-exported",
             Self::NoDiscard => "no-discard",
             Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// What is said of damage where it is one piece in a list: without the words that the store is
+    /// damaged, with which a list or an error of its own begins.
+    pub(crate) fn finding_text(&self) -> String {
+        match self {
+            Self::Damaged { what } => what.clone(),
+            other => other.one_line(),
         }
     }
 

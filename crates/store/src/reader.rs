@@ -214,12 +214,19 @@ impl<A: StoreAccess> TitleReader<A> {
             return StoreError::NoTitle { name: self.record.name.clone(), nearest: None };
         }
         let index = &self.index.tracks[usize::from(track)];
-        StoreError::DataDamaged {
-            title: self.record.name.clone(),
+        StoreError::of_damaged_data(&self.record.name, track, index, span)
+    }
+}
+
+impl StoreError {
+    /// The damage of a span of a track's data, which begins at `offset` and has a checksum.
+    pub fn of_damaged_data(title: &str, track: u16, index: &TrackIndex, offset: u64) -> Self {
+        Self::DataDamaged {
+            title: title.to_owned(),
             track,
-            offset: span,
-            length: CHECKSUM_SPAN.min(index.data_len - span),
-            time: time_at(index, span),
+            offset,
+            length: CHECKSUM_SPAN.min(index.data_len.saturating_sub(offset)),
+            time: time_at(index, offset),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     StoreError, TitleId, TitleRecord,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
-use units::{ByteCount, Hinted};
+use units::ByteCount;
 
 /// One read of a scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ pub(crate) fn read_title(
     let reader = match reader {
         Ok(reader) => reader,
         Err(error) => {
-            found.push(finding(FindingKind::Index, error.one_line()));
+            found.push(finding(FindingKind::Index, error.finding_text()));
             return tell(behind, 0, found);
         }
     };
@@ -193,7 +193,7 @@ pub(crate) fn read_title(
                 // A track that cannot be read is one finding: the scrub goes on with the others.
                 Err(error) => {
                     at.offset = track.bytes;
-                    found.push(finding(FindingKind::Data, error.one_line()));
+                    found.push(finding(FindingKind::Data, error.finding_text()));
                 }
             }
             tell(at, bytes, std::mem::take(&mut found))?;

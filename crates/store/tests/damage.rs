@@ -97,7 +97,7 @@ fn one_bit_in_an_index_or_in_data_is_found_by_title() {
         rotten[at + random.usize(..50)] ^= 1 << random.u32(..8);
         let store = Store::open_on(PowerCutDevice::from_image(rotten)).unwrap();
         let report = store.check(&CheckOptions { scrub: false }, &mut |_| {}).unwrap();
-        let text = format!("the store is damaged: the index of title '{}' does not", title.name);
+        let text = format!("the index of title '{}' does not", title.name);
         assert!(report.findings[0].text.starts_with(&text), "{:?}", report.findings);
     }
 }

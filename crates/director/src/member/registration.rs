@@ -105,6 +105,12 @@ impl Registration {
                 _ => "the lease has ended".to_owned(),
             };
             self.lose(why);
+            // Said with the loss: an etcd that does not answer is one cause, and one message.
+            if let Err(PassError::Etcd(error)) = &result
+                && !error.is_not_found()
+            {
+                self.said = Some(MemberMessage::Unreachable(error.to_string()));
+            }
         }
         let error = match &result {
             Ok(_) => None,

@@ -196,9 +196,8 @@ fn a_node_that_is_cut_off_is_not_registered_after_its_lease() {
     until(|| !node.member.is_registered());
     let message = node.says();
     assert!(matches!(message, MemberMessage::Lost(_)), "{message:?}");
-    assert!(matches!(node.says(), MemberMessage::Unreachable(_)));
     assert!(node.member.status().last_error.is_some());
-    // The lease itself is still there.
+    // The lease itself is still there. Nothing more was said of the one cause.
     member.refuse(false);
     node.is_registered_at(&member);
     assert!(node.said.is_empty());

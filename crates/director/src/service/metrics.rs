@@ -9,6 +9,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
@@ -16,14 +17,18 @@ use std::sync::Arc;
 
 /// The metrics at this moment.
 pub(super) fn metrics(state: &Arc<ServiceState>) -> HttpResponse {
-    let mut registry = Registry::with_prefix("tenuto_director");
-    registry.register_with_unit(
+    let mut registry = Registry::default();
+    // The same name as a node's, so that both are joined with other metrics in the same way.
+    let cluster = Info::new([("cluster", state.cluster.to_string())]);
+    registry.sub_registry_with_prefix("tenuto").register("cluster", "The cluster", cluster);
+    let of_director = registry.sub_registry_with_prefix("tenuto_director");
+    of_director.register_with_unit(
         "admission",
         "Time from a viewer's request to its answer",
         Unit::Seconds,
         state.counters.admission.clone(),
     );
-    registry.register_collector(Box::new(DirectorScrape(Arc::clone(state))));
+    of_director.register_collector(Box::new(DirectorScrape(Arc::clone(state))));
     let mut text = String::new();
     match encode(&mut text, &registry) {
         Ok(()) => HttpResponse::with_body(200, CONTENT_TYPE, text),

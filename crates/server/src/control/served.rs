@@ -3,8 +3,9 @@
 
 use super::{Reply, Request, StoreOwner, execute};
 use crate::background_io::{EngineBackgroundIo, RecordingIo};
+use crate::damage::{FoundBy, TOLD};
 use crate::library::{OpenStore, StoredCopy};
-use crate::messages::{CoreHandle, Event};
+use crate::messages::{CoreHandle, Event, StopBy};
 use crate::reload::Reloader;
 use crate::running_writes::{RunningWrites, WriteGuard, WriteKind};
 use crate::shared::Shared;
@@ -104,6 +105,16 @@ impl ServedStore {
         if is_ended() {
             say_who_ended(&mut result);
         }
+        match &result {
+            Ok(Reply::Check(report)) => {
+                for (number, finding) in report.findings.iter().enumerate() {
+                    let what = (finding.title.as_deref(), &*finding.text);
+                    self.shared.damage_found(self.number, FoundBy::Check, what, number < TOLD);
+                }
+            }
+            Ok(Reply::Repaired(_)) => self.opened().damage.forget_places(),
+            _ => {}
+        }
         if let (Request::Ingest { title, .. }, Ok(Reply::Ingest(report))) = (request, &result) {
             report.files.iter().for_each(|file| self.tell_ingest(title.as_deref(), file));
         }
@@ -155,6 +166,7 @@ impl ServedStore {
         };
         if let Some(failure) = failure {
             let (error, message) = (&failure.code, &failure.message);
+            self.shared.recordings.failed.fetch_add(1, Ordering::Relaxed);
             self.shared.tell(
                 "recording-failed",
                 || json!({ "store": store, "title": title, "error": error, "message": message }),
@@ -170,6 +182,7 @@ impl ServedStore {
         }
         let store = self.path().display().to_string();
         let (title, bytes, duration) = (&title.name, title.bytes, title.duration);
+        self.shared.recordings.done.fetch_add(1, Ordering::Relaxed);
         self.shared.tell(
             "recording-done",
             || json!({ "store": store, "title": title, "bytes": bytes, "duration": duration }),
@@ -182,6 +195,7 @@ impl ServedStore {
         match event {
             wire::RecordingEvent::Part { title } => self.tell_recorded(title),
             wire::RecordingEvent::InputLost { message, wait, .. } => {
+                self.shared.recordings.interrupted.fetch_add(1, Ordering::Relaxed);
                 self.shared.tell(
                     "recording-interrupted",
                     || json!({ "store": store, "title": folder, "message": message, "wait": wait }),
@@ -456,7 +470,7 @@ impl StoreOwner for ServedStore {
             self.shared
                 .notice("stopping, as it was asked to: no new viewer is admitted".to_owned());
         }
-        self.core.send(Event::Stop { grace });
+        self.core.send(Event::Stop { grace, by: StopBy::Operator });
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   admission ──────────────────────────┐
+//!   a request while the server stops ───┤
 //!   a seek that is refused ─────────────┼──▶ Shared::decided ──▶ the last 256, and the log
 //!   a session that is cut short ────────┘
 //! ```
@@ -11,11 +12,16 @@
 //! of caches that are admitted.
 
 use super::Core;
+use crate::clients::ClientAddress;
 use crate::sessions::PlayerSession;
+use crate::shared::Shared;
 use crate::telemetry::TraceContext;
 use crate::wire::ViewerDecision;
-use engine::{AdmissionDecision, CutShort, Priority, Refusal, RequestId, SessionId};
+use engine::{
+    AdmissionDecision, CutShort, Priority, Refusal, RefusalCause, RequestId, RetryAfter, SessionId,
+};
 use serde_json::json;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 impl Core {
@@ -28,7 +34,8 @@ impl Core {
         trace: Option<TraceContext>,
         answer: &AdmissionDecision,
     ) {
-        let subject = if is_fill { "fill" } else { "session" }.to_owned();
+        let what = if is_fill { Applied::Fill } else { Applied::Session };
+        let subject = what.word().to_owned();
         match answer {
             AdmissionDecision::Refused(refusal) => {
                 self.shared.decided(refused(ViewerDecision { subject, ..about }, refusal), trace);
@@ -79,6 +86,52 @@ impl Core {
             ..about
         };
         self.shared.decided(decision, trace.map(|trace| trace.context()));
+    }
+}
+
+/// What a request for admission is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// The session of a viewer.
+    Session,
+    /// A fill of a cache or of another node.
+    Fill,
+}
+
+impl Applied {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Fill => "fill",
+        }
+    }
+}
+
+impl Shared {
+    /// Counts and shows that a request for admission is refused because the server is stopping. The
+    /// engine is not asked then. A request for a title that does not exist is none.
+    pub(crate) fn refuse_at_stop(
+        &self,
+        title: &str,
+        client: Option<ClientAddress>,
+        priority: Priority,
+        what: Applied,
+    ) {
+        if !self.content.has(title) {
+            return;
+        }
+        self.refused_at_stop[priority as usize].fetch_add(1, Ordering::Relaxed);
+        let client = client.map_or_else(String::new, |client| client.to_string());
+        let refusal = Refusal {
+            cause: RefusalCause::Server,
+            resource: None,
+            retry: RetryAfter::Unknown,
+            waiting_helps: false,
+            detail: "the server is stopping".to_owned(),
+        };
+        let about = of_request(title, client, priority, 0);
+        let about = ViewerDecision { subject: what.word().to_owned(), ..about };
+        self.decided(refused(about, &refusal), None);
     }
 }
 

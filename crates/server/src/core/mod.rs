@@ -20,6 +20,8 @@ mod requests;
 mod sessions;
 mod tracing;
 
+pub(crate) use decisions::Applied;
+
 use crate::background_io::GuaranteedWrites;
 use crate::buffer_memory::MemoryWatch;
 use crate::clients::{ClientCounts, ClientLimit};
@@ -253,6 +255,9 @@ impl Core {
                 };
                 self.engine.read_done_within(now, read, outcome, device);
             }
+            Event::Damaged { disk, title, place } => {
+                self.shared.damage_played(usize::from(disk.0), &title, place);
+            }
             Event::DeviceGone { disk } => self.engine.device_gone(now, disk),
             Event::RequestPermit { id, disk, bytes, grant } => {
                 let permit = self.engine.request_best_effort(now, disk, bytes);
@@ -310,7 +315,16 @@ impl Core {
                     handing_over.busy = handing_over.busy.saturating_sub(1);
                 }
             }
-            Event::Stop { grace } => {
+            Event::Stop { grace, by } => {
+                if self.stop_asked.is_none() {
+                    let (why, sessions, grace) =
+                        (by.word(), self.sessions.len(), grace.as_secs_f64());
+                    self.shared.log.line(|| {
+                        json!({
+                            "event": "stopping", "why": why, "sessions": sessions, "grace": grace,
+                        })
+                    });
+                }
                 self.engine.stop_admitting();
                 self.shared.stopping.store(true, Ordering::Relaxed);
                 self.stop_asked.get_or_insert(now);

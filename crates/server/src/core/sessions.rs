@@ -3,7 +3,7 @@
 //! waits for the end of another, in the order of arrival.
 
 use super::tracing::Applicant;
-use super::{Core, decisions};
+use super::{Applied, Core, decisions};
 use crate::clients::ClientAddress;
 use crate::library::{OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
@@ -150,6 +150,8 @@ impl Core {
         }
         // The HTTP threads refuse this, too, but the request may have been on its way.
         if self.stop_at.is_some() {
+            let what = if fill.is_some() { Applied::Fill } else { Applied::Session };
+            self.shared.refuse_at_stop(&name, Some(client), permit.priority, what);
             return Err(AdmissionError::Stopping);
         }
         let token = match fill {

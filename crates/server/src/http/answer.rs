@@ -17,6 +17,8 @@ use super::response::{Head, Response};
 use super::routes::{Route, escape};
 use super::{failover, origin, over_rtsp, parts, preflight};
 use crate::access::Permit;
+use crate::clients::ClientAddress;
+use crate::core::Applied;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Manifest, PlayRequest};
@@ -136,7 +138,7 @@ fn decide(
             if let Some(refused) = over_rtsp::refusal(shared, &name) {
                 return Ok(refused.into());
             }
-            let title = open_title(shared, &name, opened)?;
+            let title = title_to_play(shared, request, &name, opened)?;
             let start =
                 playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
             let (for_disk, permit) =
@@ -178,7 +180,7 @@ fn decide(
         }
         Route::Part { title: ref name } => {
             let part = parts::wanted(shared, request)?;
-            let title = open_title(shared, name, opened)?;
+            let title = title_to_fill(shared, request, name, opened)?;
             let (play, media) = parts::fill(shared, part, name, title)?;
             return Ok(Decision::Fill(Box::new(play), media));
         }
@@ -265,7 +267,7 @@ fn segmented(
         extend_first(shared, &session, opened)?;
         return Ok(session_listing(shared, &session, manifest).into());
     }
-    let title = title_or_recording(shared, &name, opened)?;
+    let title = title_or_recording(shared, request, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
     if manifest == Manifest::HlsTransport {
         let packaging = &presentation.packaging;
@@ -501,7 +503,7 @@ fn progressive(
         let media = MediaResource::file(title, part, &tracks, body);
         return Ok(media_of_session(request, session, media));
     }
-    let title = open_title(shared, &name, opened)?;
+    let title = title_to_play(shared, request, &name, opened)?;
     let presentation = find_presentation(request, &title)?;
     clear_file(&name, &presentation.packaging)?;
     if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
@@ -554,7 +556,7 @@ fn transport_file(
         return Ok(media_of_session(request, session, media));
     }
     let rate = asked.ok_or_else(|| rate_missing(&format!("/t/{}", escape(&name))))?;
-    let title = open_title(shared, &name, opened)?;
+    let title = title_to_play(shared, request, &name, opened)?;
     let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
     let params = PlaybackParams { rate: Some(rate), ..params };
     let (presentation, lead) = at_constant_rate(&name, &title, params, &request.permit)?;
@@ -748,6 +750,7 @@ fn same_token(request: &HttpRequest) -> String {
 /// The open title of this name, or a recording of it that is running, or what to do instead.
 fn title_or_recording(
     shared: &Arc<Shared>,
+    request: &HttpRequest,
     name: &str,
     opened: Option<Arc<OpenTitle>>,
 ) -> Result<Arc<OpenTitle>, Decision> {
@@ -755,7 +758,39 @@ fn title_or_recording(
     let recording = || shared.content.recording(name).filter(|_| !is_stopping);
     match opened.is_none().then(recording).flatten() {
         Some(copy) => newest_look(shared, copy, name),
-        None => open_title(shared, name, opened),
+        None => title_to_play(shared, request, name, opened),
+    }
+}
+
+/// The open title of this name for a viewer who asks to be admitted, or what to do instead.
+pub(super) fn title_to_play(
+    shared: &Arc<Shared>,
+    request: &HttpRequest,
+    name: &str,
+    opened: Option<Arc<OpenTitle>>,
+) -> Result<Arc<OpenTitle>, Decision> {
+    count_if_stopping(shared, request, name, Applied::Session);
+    open_title(shared, name, opened)
+}
+
+/// The open title of this name for a fill, or what to do instead.
+pub(super) fn title_to_fill(
+    shared: &Arc<Shared>,
+    request: &HttpRequest,
+    name: &str,
+    opened: Option<Arc<OpenTitle>>,
+) -> Result<Arc<OpenTitle>, Decision> {
+    count_if_stopping(shared, request, name, Applied::Fill);
+    open_title(shared, name, opened)
+}
+
+/// Counts and shows a refusal of a request for admission if the server is stopping.
+fn count_if_stopping(shared: &Shared, request: &HttpRequest, name: &str, what: Applied) {
+    // HEAD begins no session.
+    if request.method == Method::Get && shared.stopping.load(Ordering::Relaxed) {
+        let client = request.viewer.or(request.peer).map(ClientAddress::of);
+        let priority = permit(request).map_or(request.permit.priority, |it| it.priority);
+        shared.refuse_at_stop(name, client, priority, what);
     }
 }
 

@@ -169,6 +169,12 @@ impl Exchange {
         }
     }
 
+    /// The exchange is of this session.
+    pub(super) fn is_of(&mut self, session: &PlayerSession) {
+        self.session = session.trace.map(|trace| trace.context());
+        self.number = Some(session.id);
+    }
+
     /// An exchange whose request could not be parsed, or was not read. The connection is closed
     /// after its response.
     pub(super) fn unparsed() -> Self {

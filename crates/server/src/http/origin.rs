@@ -25,7 +25,7 @@
 //! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
 //! are, and never more than `--origin` at a time.
 
-use super::answer::{self, Decision, clear_file, open_title};
+use super::answer::{self, Decision, clear_file, open_title, title_to_fill};
 use super::ranged::{FOR_EVER, KeptBy, MediaBody, ranged};
 use super::refusals::{bad_parameter, no_on_demand, no_transport, not_found, rate_missing};
 use super::request::HttpRequest;
@@ -66,7 +66,10 @@ pub(super) fn answer(
     if playback_params::has_any(&request.query) {
         return Ok(whole_title_only().into());
     }
-    let title = open_title(shared, name, opened)?;
+    let title = match version.is_some() && is_media(route) {
+        true => title_to_fill(shared, request, name, opened)?,
+        false => open_title(shared, name, opened)?,
+    };
     may_be_kept(name, &title, route)?;
     match version {
         None => entry(request, name, &title, route),
@@ -79,6 +82,13 @@ pub(super) fn answer(
         }
         Some(_) => Ok(other_version(name).into()),
     }
+}
+
+/// Whether it is media that has to be read.
+fn is_media(route: &Route) -> bool {
+    use Route::{Iframe, Segment, TransportSegment};
+    is_whole_file(route)
+        || matches!(route, Iframe { .. } | Segment { .. } | TransportSegment { .. })
 }
 
 /// Whether it is a file of which players fetch ranges.

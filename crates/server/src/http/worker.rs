@@ -294,8 +294,7 @@ impl Worker {
                     if !session.permit.is_for(peer) {
                         return self.send_response(id, exchange, authorize::other_client(peer));
                     }
-                    exchange.session = session.trace.map(|trace| trace.context());
-                    exchange.number = Some(session.id);
+                    exchange.is_of(session);
                     self.note_session(id, session);
                 }
                 if let Some(report) = &request.cmcd {

@@ -424,6 +424,7 @@ impl ChannelWorker {
         if let Some(answer) = channel.answer.take() {
             let _ = answer.send(Err(ChannelError::NotAdmitted(why)));
         } else if !is_for_ever {
+            self.shared.channels.not_admitted.fetch_add(1, Ordering::Relaxed);
             // It was admitted before, and repeats: there may be room again.
             channel.state = ChannelState::Resting(Instant::now() + REST);
             return;
@@ -547,12 +548,15 @@ impl PlaybackThread for ChannelWorker {
         let is_ended = matches!(why, RequestError::SessionEnded);
         if let Some(answer) = channel.answer.take() {
             let _ = answer.send(Err(ChannelError::NotServed(why)));
-        } else if channel.repeats && !is_ended {
-            self.stop_playing(id);
-            if let Some(channel) = self.channels.get_mut(&id) {
-                channel.state = ChannelState::Resting(Instant::now() + REST);
+        } else if !is_ended {
+            self.shared.channels.not_served.fetch_add(1, Ordering::Relaxed);
+            if channel.repeats {
+                self.stop_playing(id);
+                if let Some(channel) = self.channels.get_mut(&id) {
+                    channel.state = ChannelState::Resting(Instant::now() + REST);
+                }
+                return;
             }
-            return;
         }
         self.remove(id, if is_ended { "ended" } else { "not-served" });
     }

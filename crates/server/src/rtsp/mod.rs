@@ -56,6 +56,10 @@ pub(crate) struct ChannelCounters {
     pub(crate) sent_bytes: AtomicU64,
     /// Datagrams that the kernel did not take.
     pub(crate) dropped: AtomicU64,
+    /// Times that there was no room for a channel that had begun.
+    pub(crate) not_admitted: AtomicU64,
+    /// Times that the bytes of a channel that had begun could not be had.
+    pub(crate) not_served: AtomicU64,
     /// The channels by the numbers that operators have for them, and whether each is to end: one
     /// that repeats has another session each time through, and none in between.
     numbers: Mutex<BTreeMap<SessionId, bool>>,

@@ -88,7 +88,9 @@ fn span(span: &SpanRecord) -> Value {
 fn log_record(LogRecord { at, line, session }: &LogRecord) -> Value {
     let none = Map::new();
     let fields = line.as_object().unwrap_or(&none);
-    let known = fields.iter().filter(|(key, value)| *key != "time" && !value.is_null());
+    // The record has these in fields of its own.
+    let is_own = |key: &str| ["time", "trace_id", "span_id"].contains(&key);
+    let known = fields.iter().filter(|(key, value)| !is_own(key) && !value.is_null());
     let (number, text) = severity(line);
     let event = line["event"].as_str();
     let body = match (event, line["method"].as_str(), line["target"].as_str()) {
@@ -119,6 +121,7 @@ fn severity(line: &Value) -> (u8, &'static str) {
     let is_refusal = line["verdict"] == "refused" || line["status"] == 503;
     let is_error = line["status"].as_u64().is_some_and(|status| status >= 500) && !is_refusal
         || event.ends_with("-failed")
+        || event == "stopped" && !line["failed"].is_null()
         || ["disk-lost", "damage-found", "guarantee-violated"].contains(&event);
     let is_warning = is_refusal
         || line.get("aborted").is_some()

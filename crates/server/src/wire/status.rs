@@ -278,7 +278,7 @@ pub struct FailedCopy {
 }
 
 /// A store that is not served.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingStoreReport {
     /// The path.
     pub store: String,
@@ -402,6 +402,9 @@ pub struct ReloadReport {
     pub changed: Vec<String>,
     /// The options that keep their value until the server is started again.
     pub needs_restart: Vec<String>,
+    /// New stores that are not there, so that the next start would be without them.
+    #[serde(default)]
+    pub missing_stores: Vec<MissingStoreReport>,
 }
 
 /// The sessions of a server (`/sessions`), or those of one subject, the oldest first.

@@ -3,10 +3,13 @@
 use crate::admin::{Administered, JSON};
 use crate::fixture::eventually;
 use serde_json::Value;
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::net::UdpSocket;
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
-use units::BitRate;
+use store::Store;
+use units::{BitRate, ByteCount};
 
 /// A receiver, and its port.
 fn receiver() -> (UdpSocket, u16) {
@@ -132,6 +135,29 @@ fn a_title_in_rtp_repeats_until_its_session_is_ended() {
         metrics.text().contains("tenuto_channels 0\n") && sessions(&api)["total"] == 0
     });
     assert_eq!(api.ask("DELETE", &number, "", b"").status, 404);
+}
+
+#[test]
+fn a_channel_that_comes_to_damage_ends_and_is_counted() {
+    let api = Administered::with(Duration::from_secs(20), |config| {
+        config.read_size = Some(ByteCount::kib(256));
+        let store = Store::open(&config.stores[0]).unwrap();
+        let title = store.title("film").unwrap();
+        let runs = store.runs(title.id, 0).unwrap();
+        let last = runs[0].start + title.tracks[0].bytes - 1;
+        drop(store);
+        let file = OpenOptions::new().read(true).write(true).open(&config.stores[0]).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, last).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], last).unwrap();
+    });
+    let (_receiver, port) = receiver();
+    send(&api, &format!(r#"{{"title":"film","to":"udp://127.0.0.1:{port}"}}"#));
+    let failed = "tenuto_channel_failures_total{cause=\"not-served\"} 1\n";
+    eventually("it has ended", || {
+        let metrics = api.ask("GET", "/metrics", "", b"").text().to_owned();
+        metrics.contains("tenuto_channels 0\n") && metrics.contains(failed)
+    });
 }
 
 #[test]

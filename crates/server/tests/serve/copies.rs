@@ -91,7 +91,8 @@ fn ordered_titles_are_filled_played_and_evicted() {
     assert_eq!(copies(&serving)["evicted"], 1);
     assert!(is_ready("song"));
     let metrics = serving.client().get("/metrics").text().to_owned();
-    for line in ["tenuto_copies_filled_total 2", "tenuto_copies_evicted_total 1"] {
+    let names = "tenuto_cluster_info{cluster=\"c\",node=\"n1\"} 1";
+    for line in [names, "tenuto_copies_filled_total 2", "tenuto_copies_evicted_total 1"] {
         assert!(metrics.contains(line), "{line}");
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::client::TestResponse;
 use crate::fixture::{TestServer, TestStore, eventually, media};
+use serde_json::json;
 use server::control::{Client, Request};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -82,13 +83,30 @@ fn damaged_bytes_are_never_served() {
 
     let log = fixture.directory.join("access.log");
     let serving = fixture.serve_with(|config| config.access_log = Some(log.clone()));
-    let response = fetch(&serving, "/t/film.mp4");
-    assert!(response.status == 500 || !response.whole, "{}", response.status);
+    // A read is repeated, and each viewer reads the place: it is damaged once.
+    for _ in 0..2 {
+        let response = fetch(&serving, "/t/film.mp4");
+        assert!(response.status == 500 || !response.whole, "{}", response.status);
+    }
+    let found = |by: &str| {
+        let metrics = serving.client().get("/metrics").text().to_owned();
+        let name = format!("{{store=\"{}\",by=\"{by}\"}} ", fixture.path.display());
+        let line = metrics.lines().find_map(|line| line.split_once(&name));
+        line.expect("a line for each").1.parse::<u64>().unwrap()
+    };
+    assert_eq!(["viewer", "scrub", "check"].map(found), [1, 0, 0]);
+    let mut control = Client::connect(&Store::peek(&fixture.path).unwrap()).unwrap().unwrap();
+    control.call(&Request::Check { scrub: true }, |_| {}).unwrap();
+    assert_eq!(["viewer", "scrub", "check"].map(found), [1, 0, 1]);
     drop(serving);
     let lines = std::fs::read_to_string(&log).unwrap();
     let lines: Vec<serde_json::Value> =
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.iter().any(|line| line["event"] == "damaged"), "{lines:?}");
+    let told = lines.iter().filter(|line| line["event"] == "damage-found");
+    let told: Vec<_> = told.map(|it| json!([it["by"], it["title"], it["message"]])).collect();
+    let what = "damaged data in title 'film', track 0: 65536 bytes at 65536 (40ms into it)";
+    assert_eq!(told, [json!(["viewer", "film", what]), json!(["check", "film", what])]);
     let request =
         lines.iter().find(|line| line["status"] == 307).expect("a log line for the request");
     assert_eq!(request["target"], "/t/film.mp4");

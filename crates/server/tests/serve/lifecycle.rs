@@ -107,6 +107,19 @@ fn a_stopping_server_admits_no_session_and_waits_for_the_active_ones() {
     eventually("the health check reports it", || serving.client().get("/healthz").status == 503);
     let refused = serving.client().get("/t/film.mp4");
     assert_eq!((refused.status, &*refused.error()), (503, "stopping"));
+    let master = serving.client().get("/t/film/master.m3u8?priority=low");
+    assert_eq!((master.status, &*master.error()), (503, "stopping"));
+    assert_eq!(serving.client().get("/t/no-such/master.m3u8").status, 503);
+    assert_eq!(serving.status("/refused_by_cause/server"), 2, "viewers of titles");
+    assert_eq!(serving.status("/refused_by_priority/low"), 1);
+    let metrics = serving.client().get("/metrics").text().to_owned();
+    let count = "tenuto_refused_total{cause=\"server\",resource=\"none\"} 2\n";
+    assert!(metrics.contains(count), "{metrics}");
+    let decision = &serving.client().get("/api/v1/decisions").json()["decisions"][0];
+    let expected = json!(["session", "refused", "film", "low", "server", "the server is stopping"]);
+    let fields = ["subject", "verdict", "title", "priority", "reason", "detail"];
+    assert_eq!(json!(fields.map(|field| decision[field].clone())), expected);
+    assert!(decision["client"].as_str().unwrap().starts_with("127.0.0.1"), "{decision}");
     let response = viewer.get(&path);
     assert!(response.status == 200 && response.whole, "the active session plays on: {response:?}");
     serving.server.stop(Duration::ZERO);
@@ -121,6 +134,45 @@ fn a_server_without_sessions_stops_at_once() {
     assert!(serving.server.is_running());
     serving.server.stop(Duration::from_secs(3600));
     serving.server.wait().unwrap();
+}
+
+#[test]
+fn the_log_has_the_start_and_the_end_of_a_server_and_who_asked_for_it() {
+    let fixture = TestStore::with(&[&media().film]);
+    let (log, gone) = (fixture.directory.join("log"), fixture.directory.join("gone.store"));
+    for asked_by in ["signal", "operator"] {
+        let _ = std::fs::remove_file(&log);
+        let serving = fixture.serve_with(|config| {
+            config.stores.push(gone.clone());
+            config.access_log = Some(log.clone());
+        });
+        let address = serving.server.address().to_string();
+        assert_eq!(serving.client().get("/t/film/master.m3u8").status, 200);
+        match asked_by {
+            "signal" => serving.server.stop(Duration::from_millis(1500)),
+            _ => {
+                let store = Store::peek(&fixture.path).unwrap();
+                let mut control = Client::connect(&store).unwrap().expect("a control socket");
+                control.call(&Request::Stop { seconds: 1.5 }, |_| {}).unwrap();
+            }
+        }
+        serving.server.wait().unwrap();
+        let lines = std::fs::read_to_string(&log).unwrap();
+        let lines: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let (first, last) = (&lines[0], &lines[lines.len() - 1]);
+        let expected = json!({
+            "event": "started", "version": env!("CARGO_PKG_VERSION"), "address": address,
+            "rtsp_address": null, "tls": false, "stores": [fixture.path],
+            "missing_stores": [gone], "in_place": false, "time": first["time"],
+        });
+        assert_eq!(first, &expected);
+        assert_eq!(last, &json!({ "event": "stopped", "failed": null, "time": last["time"] }));
+        let stopping: Vec<_> = lines.iter().filter(|line| line["event"] == "stopping").collect();
+        let [stopping] = stopping[..] else { panic!("{lines:?}") };
+        let told = json!([stopping["why"], stopping["sessions"], stopping["grace"]]);
+        assert_eq!(told, json!([asked_by, 1, 1.5]));
+    }
 }
 
 #[test]

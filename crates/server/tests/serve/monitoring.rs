@@ -4,7 +4,7 @@
 use crate::certificates::Authority;
 use crate::directed::cluster;
 use crate::fixture::{TestStore, media};
-use server::{OtlpTarget, TracedPart};
+use server::{OtlpTarget, TracedPart, WebhookTarget};
 use std::collections::BTreeSet;
 use testkit::etcd::TestEtcd;
 
@@ -30,7 +30,8 @@ fn exposed() -> BTreeSet<String> {
         config.tls = Some(authority.identity("server", 30));
         config.cluster = Some(cluster(&store, &member));
         let nobody = Some("http://127.0.0.1:9".to_owned());
-        config.otlp = OtlpTarget::new(nobody, TracedPart::ALL, |_| None);
+        config.otlp = OtlpTarget::new(nobody.clone(), TracedPart::ALL, |_| None);
+        config.webhook = nobody.map(|url| WebhookTarget { url, secret: None });
     });
     let metrics = authority.client(&serving).get("/metrics").text().to_owned();
     let mut exposed = BTreeSet::new();
@@ -38,6 +39,7 @@ fn exposed() -> BTreeSet<String> {
         let (name, kind) = line.split_once(' ').unwrap();
         let suffixes: &[&str] = match kind {
             "counter" => &["_total"],
+            "info" => &["_info"],
             "histogram" => &["", "_bucket", "_sum", "_count"],
             _ => &[""],
         };

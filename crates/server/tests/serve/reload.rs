@@ -78,6 +78,20 @@ fn what_may_change_changes_and_sessions_go_on() {
         config.segment = Duration::from_secs(2);
     });
     assert_eq!(kept, "listen segment");
+
+    // A store is served after the next start: what is wrong with it is told now.
+    let (none, gone) = (fixture.directory.join("log"), fixture.directory.join("gone.store"));
+    written.lock().unwrap().as_mut().unwrap().stores.push(none.clone());
+    let refused = serving.server.reload().unwrap_err();
+    assert!(refused.message.contains(&none.display().to_string()), "{refused:?}");
+    *written.lock().unwrap().as_mut().unwrap().stores.last_mut().unwrap() = gone.clone();
+    let report = serving.server.reload().unwrap();
+    assert_eq!(report.needs_restart, ["stores", "listen", "segment"]);
+    let [missing] = &report.missing_stores[..] else { panic!("{report:?}") };
+    assert_eq!(missing.store, gone.display().to_string());
+    let named =
+        missing.reason.contains("No such file") && missing.reason.contains("check the path");
+    assert!(named, "{missing:?}");
     assert_eq!(viewer.get(&segments[1]).status, 200, "the session goes on");
 }
 

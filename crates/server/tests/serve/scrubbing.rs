@@ -53,7 +53,7 @@ fn damage_is_told_and_a_start_goes_on_where_the_last_one_was() {
         message.contains("damaged data in title 'film', track 0: 65536 bytes at 0"),
         "{message}"
     );
-    assert_eq!(events[1]["title"], "film");
+    assert_eq!((&events[1]["title"], &events[1]["by"]), (&json!("film"), &json!("scrub")));
 
     let status = serving.client().get("/status").json();
     let scrub = &status["disks"][0]["scrub"];
@@ -67,6 +67,9 @@ fn damage_is_told_and_a_start_goes_on_where_the_last_one_was() {
     let metrics = metrics.text();
     let name = fixture.path.display();
     assert!(metrics.contains(&format!("tenuto_scrub_damage{{store=\"{name}\"}} 1\n")), "{metrics}");
+    let due = format!("tenuto_scrub_due_timestamp_seconds{{store=\"{name}\"}} ");
+    let due = metrics.lines().find_map(|line| line.strip_prefix(&due)).expect(&due);
+    assert!(due.parse::<u64>().unwrap() > 1_700_000_000, "{due}");
     drop(serving);
     let kept = Store::open(&fixture.path).unwrap().scrub_state().unwrap();
     assert_eq!(kept.last.map(|last| last.found), Some(1));

@@ -20,7 +20,9 @@ fn named<'a>(spans: &'a [Value], name: &str) -> Vec<&'a Value> {
 fn an_admitted_and_a_refused_viewer_are_traced_with_their_log() {
     let fixture = TestStore::with(&[&media().film]);
     let collector = Collector::start(&[]);
+    let log = fixture.directory.join("log");
     let config = ServerConfig {
+        access_log: Some(log.clone()),
         segment: Duration::from_secs(1),
         // Room for some viewers of 1.5 Mb/s.
         network: Some(BitRate(24_000_000)),
@@ -119,6 +121,14 @@ fn an_admitted_and_a_refused_viewer_are_traced_with_their_log() {
     let get = logs.iter().find(|record| record["attributes"]["target"] == master).unwrap();
     assert_eq!(get["body"]["stringValue"], format!("GET {master}"));
     assert_eq!((&get["attributes"]["status"], &get["severityText"]), (&200.into(), &"INFO".into()));
+    assert!(get["attributes"]["trace_id"].is_null(), "{get}");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let begun = lines.iter().find(|line| line["target"] == master).unwrap();
+    assert_eq!((&begun["trace_id"], &begun["span_id"]), (&trace.into(), &admitted["spanId"]));
+    assert_eq!(begun["session"], admitted["attributes"]["tenuto.session"]);
+    let refused_line = lines.iter().find(|line| line["verdict"] == "refused").unwrap();
+    assert_eq!(refused_line["trace_id"], refused["traceId"]);
 }
 
 #[test]

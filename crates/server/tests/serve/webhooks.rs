@@ -106,6 +106,26 @@ fn ingests_are_told_signed_and_again_until_they_are_taken() {
     assert_eq!(of("title"), ["song", "song", "film", "live", "gone"]);
     assert_eq!((&events[0]["id"], &events[2]["error"]), (&events[1]["id"], &"file".into()));
     assert_ne!(events[0]["id"], events[2]["id"]);
+    let expected = "tenuto_webhook_events_total{outcome=\"delivered\"} 4
+tenuto_webhook_events_total{outcome=\"given-up\"} 0
+tenuto_webhook_events_total{outcome=\"dropped\"} 0
+tenuto_webhook_attempts_failed_total{cause=\"status\"} 1
+tenuto_webhook_attempts_failed_total{cause=\"timeout\"} 0
+tenuto_webhook_attempts_failed_total{cause=\"connection\"} 0
+tenuto_webhook_waiting 0";
+    let mut found = String::new();
+    eventually("the answer to the last event is counted", || {
+        let metrics = serving.client().get("/metrics").text().to_owned();
+        let lines = metrics.lines().filter(|line| line.starts_with("tenuto_webhook_"));
+        found = lines.collect::<Vec<_>>().join("\n");
+        found.contains("_waiting 0")
+    });
+    assert_eq!(found, expected);
+    let metrics = serving.client().get("/metrics").text().to_owned();
+    for (outcome, count) in [("done", 1), ("failed", 1), ("interrupted", 0)] {
+        let line = format!("tenuto_recordings_total{{outcome=\"{outcome}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}");
+    }
     drop(serving);
 }
 

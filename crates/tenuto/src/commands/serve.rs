@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::successor::Successor;
 use crate::{config_file, limits, out};
 use serde_json::json;
-use server::wire::ReloadReport;
+use server::wire::{MissingStoreReport, ReloadReport};
 use server::{
     AuthRequestTarget, ClusterConfig, CopySource, HANDOVER_VERSION, Handover, OtlpTarget, Server,
     ServerConfig, WebhookTarget,
@@ -188,10 +188,13 @@ fn tell_reloaded(result: Result<ReloadReport, Reason>) {
         some => some.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(", "),
     };
     match result {
-        Ok(ReloadReport { changed, needs_restart }) => {
+        Ok(ReloadReport { changed, needs_restart, missing_stores }) => {
             out::note(&format!("configuration read again: {} changed", list(&changed)));
             if !needs_restart.is_empty() {
                 out::note(&format!("until the next start as before: {}", list(&needs_restart)));
+            }
+            for MissingStoreReport { reason, .. } in missing_stores {
+                out::note(&format!("the next start is without a store: {reason}"));
             }
         }
         Err(why) => out::note(&format!("nothing changed: {}", why.one_line())),

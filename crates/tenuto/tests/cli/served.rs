@@ -156,17 +156,19 @@ fn a_server_is_measured_by_its_titles() {
     assert_eq!((&none["streams"], &none["too_many"]), (&json!(0), &json!(1)), "refused: not held");
 }
 
-/// Sends SIGHUP, and waits until the log names the outcome; returns its line.
-fn reloaded(dir: &TestDir, server: &Served, lines_before: usize) -> Value {
+/// Sends SIGHUP, and waits until the log names the outcome, behind so many others; returns its
+/// line.
+fn reloaded(dir: &TestDir, server: &Served, others: usize) -> Value {
     let id = server.child.id().to_string();
     assert!(Command::new("kill").args(["-HUP", &id]).status().expect("kill runs").success());
     let start = Instant::now();
     loop {
         let log = String::from_utf8(dir.read("log")).expect("a log in UTF-8");
-        if let Some(line) = log.lines().nth(lines_before) {
+        let mut outcomes = log.lines().filter(|line| line.contains("\"event\":\"configuration-"));
+        if let Some(line) = outcomes.nth(others) {
             return serde_json::from_str(line).expect("a line of JSON");
         }
-        assert!(start.elapsed() < Duration::from_secs(30), "no line in the log: {log}");
+        assert!(start.elapsed() < Duration::from_secs(30), "no outcome in the log: {log}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

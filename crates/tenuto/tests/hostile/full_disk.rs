@@ -10,13 +10,13 @@ const ON_A_SMALL_DISK: &[(&str, i32, &str)] = &[
     (
         "$T format new --size 64MiB",
         1,
-        "has 8 MiB free and 64 MiB more are needed for 64 MiB\nhint: free some",
+        "has 8 MiB free and needs 64 MiB more for 64 MiB\nhint: free some",
     ),
     ("test ! -e new", 0, ""),
     (
         "$T format t --size 4MiB --chunk 64KiB && $T resize t 32MiB",
         1,
-        "more are needed for 32 MiB\nhint: free some, or make it smaller",
+        "more for 32 MiB\nhint: free some, or make it smaller",
     ),
     ("test $(stat -c %s t) = 4194304 && $T check t && rm t", 0, "nothing to repair"),
     ("truncate -s 64M s && $T format s", 0, "sparse: writes may find the file system full"),

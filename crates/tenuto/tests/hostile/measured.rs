@@ -12,7 +12,7 @@ const ON_MOUNTS: &[(&str, i32, &str)] = &[
     (
         "mount -t tmpfs -o size=1m none full && $M --target full",
         1,
-        "has 1 MiB free and 2 MiB more are needed",
+        "has 1 MiB free and needs 2 MiB more",
     ),
     ("test -z \"$(ls -A full)\"", 0, ""),
     // Read-only.

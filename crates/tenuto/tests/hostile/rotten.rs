@@ -72,7 +72,12 @@ fn each_region_that_rots_is_named() {
         ("a checkpoint", &CHECKPOINTS[..1], 0, "healed: checkpoint: "),
         ("both checkpoints", &CHECKPOINTS, 4, "error: the store is damaged: "),
         ("the label", &[index], 4, "damage: index of 'film': the label of title 'film' is damaged"),
-        ("the index", &[index + LABEL], 4, "damage: index of 'film': the store is damaged"),
+        (
+            "the index",
+            &[index + LABEL],
+            4,
+            "damage: index of 'film': the index of title 'film' does",
+        ),
         (
             "pictures",
             &[pictures + 5000],

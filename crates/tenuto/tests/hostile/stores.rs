@@ -17,7 +17,7 @@ fn a_full_store_says_what_is_missing_and_takes_more_in_once_there_is_room() {
     let before = holdings(&dir);
     for server in [None, Some(dir.serve(""))] {
         let line = "ingest a.store much.bin --as file --title more";
-        dir.fails(line, 1, "error: the store is full: 20 MiB more are needed, 20 MiB are free");
+        dir.fails(line, 1, "error: the store is full: it needs 20 MiB more, and has 20 MiB free");
         dir.fails(line, 1, "hint: remove titles first");
         assert_unchanged(&dir, &before, if server.is_some() { "served" } else { "not served" });
     }
@@ -91,6 +91,7 @@ fn a_store_that_vanishes_under_its_server_fails_requests_by_name_and_nothing_els
     let run = dir.run("check a.store --scrub");
     assert_eq!(run.code, Some(4), "what it served is not there any more: {}{}", run.out, run.err);
     assert!(run.err.starts_with("error: the store is damaged: "), "{}", run.err);
+    assert_eq!(run.err.matches("the store is damaged").count(), 1, "{}", run.err);
     assert_eq!(server.stop(), Some(0), "and stops well");
     file.set_len(64 << 20).unwrap();
     let run = dir.run("ls a.store");

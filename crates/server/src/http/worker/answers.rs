@@ -47,7 +47,7 @@ impl Worker {
                         return self.answer(id, exchange, *request, None);
                     }
                     if let Ok(session) = &result {
-                        exchange.session = session.trace.map(|trace| trace.context());
+                        exchange.is_of(session);
                     }
                     // The player of a director's session has a connection of its own.
                     if let Ok(session) = &result
@@ -58,9 +58,14 @@ impl Worker {
                     let response = answer::admitted(&self.shared, &title, manifest, result);
                     return self.send_response(id, exchange, negotiated(&request, response));
                 }
-                ConnectionState::Waiting(exchange, request, PendingAnswer::FailOver { title }) => {
+                ConnectionState::Waiting(
+                    mut exchange,
+                    request,
+                    PendingAnswer::FailOver { title },
+                ) => {
                     match result {
                         Ok(session) => {
+                            exchange.is_of(&session);
                             self.note_session(id, &session);
                             let title = Arc::clone(&session.title);
                             self.answer(id, exchange, *request, Some(title));
@@ -71,9 +76,12 @@ impl Worker {
                     }
                     return;
                 }
-                ConnectionState::Waiting(exchange, _, PendingAnswer::Fill { title, media }) => {
+                ConnectionState::Waiting(mut exchange, _, PendingAnswer::Fill { title, media }) => {
                     return match result {
-                        Ok(session) => self.send_body(id, exchange, *media, &session),
+                        Ok(session) => {
+                            exchange.is_of(&session);
+                            self.send_body(id, exchange, *media, &session);
+                        }
                         Err(why) => {
                             self.send_response(id, exchange, not_admitted(&title, why));
                         }

@@ -13,6 +13,7 @@ use super::dismissal::goes_on;
 use super::{AdoptedTicket, AllowedTitle, RtspConnection, RtspWorker, WaitingRequest};
 use crate::access::{CheckedToken, Denied, Permit, TokenNeed};
 use crate::clients::ClientAddress;
+use crate::core::Applied;
 use crate::http::{Response, bearer_token, escape};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
@@ -239,10 +240,14 @@ impl RtspWorker {
     /// The open title of this name, or what to do instead.
     fn title(
         &self,
+        id: ConnectionId,
         name: &str,
         opened: Option<Arc<OpenTitle>>,
     ) -> Result<Result<Arc<OpenTitle>, Next>, RtspReply> {
         if self.shared.stopping.load(Ordering::Relaxed) {
+            let client = self.connections.get(&id).map(|it| ClientAddress::of(it.peer.ip()));
+            let priority = self.permit(id).priority;
+            self.shared.refuse_at_stop(name, client, priority, Applied::Session);
             let text = "this server is stopping and admits no new session; try again later";
             return Err(RtspReply::error(503, text));
         }
@@ -280,7 +285,7 @@ impl RtspWorker {
         {
             return Err(RtspReply::error(406, "descriptions are application/sdp; accept that"));
         }
-        let title = match self.title(&named.title, opened)? {
+        let title = match self.title(id, &named.title, opened)? {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
@@ -330,7 +335,7 @@ impl RtspWorker {
         if !is_new && !matches!(self.named_session(id, request)?.state, SessionState::Ready) {
             return Err(wrong_state("a session that plays keeps its transports; pause it first"));
         }
-        let title = match self.title(&named.title, opened)? {
+        let title = match self.title(id, &named.title, opened)? {
             Ok(title) => title,
             Err(next) => return Ok(next),
         };
