@@ -153,9 +153,9 @@ pub enum StoreError {
         reason: String,
     },
     /// There is not enough space for a title.
-    #[error("the store is full: it needs {missing} more, and has {free} free")]
+    #[error("the store is full: {free} are free, {missing} too little")]
     Full {
-        /// The additional space needed, at least.
+        /// The space needed beyond what is free, at least.
         missing: ByteCount,
         /// The free space.
         free: ByteCount,

@@ -243,6 +243,10 @@ fn page_of_several(report: &Report) -> String {
         text += &format!("unlike: '{}': {}\n", unlike.title, unlike.how);
     }
     let (alike, stores) = (report.alike, report.stores.len());
+    // The others could not be opened, which is said elsewhere.
+    if stores < 2 {
+        return text;
+    }
     let titles = if alike == 1 { "title is" } else { "titles are" };
     text + &format!("{alike} {titles} alike in {stores} stores{}\n", advice(&report.unlike))
 }

@@ -297,6 +297,15 @@ fn recorded(stores: &[LibraryMember]) -> impl Iterator<Item = LeftReport> {
 }
 
 impl LibraryReport {
+    /// The titles of which a copy goes with a store that is emptied, and no other one is made.
+    fn fewer_copies(&self) -> usize {
+        let leaves = |path: &PathBuf| self.stores.iter().any(|it| it.leaves && it.store == *path);
+        let of = |step: &'static str| self.steps.iter().filter(move |it| it.step == step);
+        let is_copied = |title: &str| of("copy").any(|it| it.title == title);
+        let removed = of("remove").filter(|it| it.from.iter().any(leaves));
+        removed.filter(|it| !is_copied(&it.title)).count()
+    }
+
     fn new(stores: &[LibraryMember], plan: &LibraryPlan, copies: usize) -> Self {
         let path = |store: &usize| stores[*store].path.clone();
         let steps = plan.steps.iter().map(|step| {
@@ -481,6 +490,12 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             store.store.display()
         );
     }
+    let fewer = report.fewer_copies();
+    if fewer > 0 {
+        let lose = if fewer == 1 { "1 title loses" } else { &format!("{fewer} titles lose") };
+        let more = report.copies + 1;
+        page += &format!("{lose} a copy: with --copies {more} another one is made first\n");
+    }
     let titles = count(report.titles, "title");
     page + &match (report.done, applied) {
         (true, _) => format!("{titles}, each in at least {}\n", count(report.copies, "store")),
@@ -493,6 +508,9 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             if !report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE) =>
         {
             format!("{titles}, all that can be done is done: see above what is left\n")
+        }
+        (false, true) if report.steps.iter().any(|step| step.error.is_some()) => {
+            format!("{titles}, not all done: see above what failed, then run the command again\n")
         }
         (false, true) => format!("{titles}, not all done: run the command again\n"),
         (false, false) => {

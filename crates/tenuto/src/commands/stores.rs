@@ -333,6 +333,9 @@ pub(crate) fn rename(args: &RenameArgs) -> Result<(), Failure> {
     let RenameArgs { old, new, .. } = args;
     let request = Request::Rename { old: old.clone(), new: new.clone() };
     let several = args.stores.are_several();
+    if several {
+        refuse_if_taken(&args.stores, old, new)?;
+    }
     let mut renamed: Vec<PathBuf> = Vec::new();
     let failed = change_copies(&args.stores, &request, |store, _| {
         if !args.report.json {
@@ -352,6 +355,22 @@ pub(crate) fn rename(args: &RenameArgs) -> Result<(), Failure> {
 
 /// Changes a title in each of these stores that has it, and calls `done` with the reply of each. A
 /// library has a title in some of its stores: it is an error only if none of them has it.
+/// Refuses a rename that another title stands in the way of in any of the stores, before copies
+/// have different names.
+fn refuse_if_taken(stores: &StoresArgs, old: &str, new: &str) -> Result<(), Failure> {
+    let has = |store: &Path, title: &str| {
+        ask(store, &Request::Info { title: Some(title.to_owned()) }).is_ok()
+    };
+    let all = std::iter::once(&stores.store).chain(&stores.replica);
+    match all.into_iter().find(|store| old != new && has(store, new) && has(store, old)) {
+        Some(store) => {
+            let error = StoreError::Exists { name: new.to_owned() };
+            Err(Failure::from(error).about(store))
+        }
+        None => Ok(()),
+    }
+}
+
 fn change_copies(
     stores: &StoresArgs,
     request: &Request,

@@ -27,6 +27,13 @@ fn a_title_goes_into_several_stores_and_out_of_them() {
     let renamed = dir.ok("rename none.store film other --replica a.store --replica b.store");
     let lines = "renamed 'film' to 'other' in a.store\nrenamed 'film' to 'other' in b.store\n";
     assert_eq!(renamed, lines);
+    // One of them has a title of that name: none is renamed.
+    dir.write("words.txt", "a title of its own\n");
+    dir.ok("ingest b.store words.txt --as file --title taken");
+    let taken = "error: b.store: there is already a title 'taken'";
+    dir.fails("rename a.store other taken --replica b.store", 1, taken);
+    assert_eq!(dir.ok("ls a.store"), "other\n");
+    dir.ok("rm b.store taken");
     let renamed = dir.json("rename a.store other feature --replica none.store --replica b.store");
     let both = json!(["a.store", "b.store"]);
     assert_eq!(renamed, json!({"old": "other", "new": "feature", "stores": both}));

@@ -97,6 +97,9 @@ fn titles_leave_a_store_and_a_served_one_goes_on() {
     assert!(run.err.contains("the server has a store as 'a.store'"), "{}", run.err);
     assert_eq!(server.stop(), Some(0));
     dir.fails("library b.store --served", 2, "b.store is not served");
+    let words = dir.run("library b.store --empty c.store").out;
+    let fewer = "2 titles lose a copy: with --copies 2 another one is made first";
+    assert!(words.contains(fewer), "{words}");
 }
 
 #[test]

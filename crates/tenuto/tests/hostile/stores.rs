@@ -17,7 +17,7 @@ fn a_full_store_says_what_is_missing_and_takes_more_in_once_there_is_room() {
     let before = holdings(&dir);
     for server in [None, Some(dir.serve(""))] {
         let line = "ingest a.store much.bin --as file --title more";
-        dir.fails(line, 1, "error: the store is full: it needs 20 MiB more, and has 20 MiB free");
+        dir.fails(line, 1, "error: the store is full: 20 MiB are free, 20 MiB too little");
         dir.fails(line, 1, "hint: remove titles first");
         assert_unchanged(&dir, &before, if server.is_some() { "served" } else { "not served" });
     }
