@@ -21,7 +21,7 @@ mod dispatcher;
 mod questions;
 mod service;
 
-use crate::access::ViewerLimits;
+use crate::access::Allowance;
 use crate::clients::ClientAddress;
 use crate::config::AuthRequestTarget;
 use crate::messages::{Caller, WorkerHandle};
@@ -180,7 +180,7 @@ impl AuthRequests {
         let id = Uuid::new_v4();
         let at_once = |verdict| Some(AuthAnswer { id, verdict });
         let Some(current) = locked(&self.current).clone() else {
-            return at_once(AuthVerdict::Allowed(ViewerLimits::default()));
+            return at_once(AuthVerdict::Allowed(Allowance::default()));
         };
         let limit = current.target.timeout;
         let until = Instant::now() + patience.map_or(limit, |it| it.min(limit));

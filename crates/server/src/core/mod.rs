@@ -46,7 +46,7 @@ use handover::HandingOver;
 use requests::PendingRequest;
 use serde_json::json;
 use sessions::{OpenSession, PlayingTitle, WaitingFill};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -96,6 +96,8 @@ pub(crate) struct Core {
     // The sessions of each client that have delivered nothing, and the most of them.
     unplayed: ClientCounts,
     unplayed_limit: ClientLimit,
+    // The sessions that end at a second since 1970, the first to end first.
+    ends: BTreeSet<(u64, SessionId)>,
 }
 
 /// How far a disk is drained, as far as people were told.
@@ -163,6 +165,7 @@ impl Core {
             drain_told: Vec::new(),
             unplayed: ClientCounts::default(),
             unplayed_limit: parts.unplayed_limit,
+            ends: BTreeSet::new(),
         }
     }
 
@@ -199,6 +202,7 @@ impl Core {
             }
             self.decide_waiting_fills(now);
             self.execute_actions();
+            self.end_expired(now);
             self.notify_deferred_admissions(now);
             self.publish();
             self.dismiss_in_time(now);

@@ -448,6 +448,10 @@ pub struct SessionReport {
     /// The own name of that token, its claim `jti`; `null` without one.
     #[serde(default)]
     pub token_id: Option<String>,
+    /// When it ends, in seconds since 1970, as the service of `--auth-request` has said; `null`
+    /// without such an end.
+    #[serde(default)]
+    pub until: Option<u64>,
     /// Seconds since its admission.
     pub age: f64,
     /// Seconds until the start that was promised to its player, which waits for it; `null` once the

@@ -8,14 +8,16 @@ use crate::fixture::{TestServer, TestStore, eventually, media};
 use crate::renditions;
 use crate::rtsp::{Player, interleaved};
 use crate::tls::secured;
+use cluster::NodeId;
+use director::question::SignedText;
 use scheduler::PolicyKind;
 use serde_json::{Value, json};
 use server::access::{TokenClaims, new_key_file};
-use server::{AuthRequestTarget, ServerConfig, Unanswered};
+use server::{AuthRequestTarget, Server, ServerConfig, Unanswered};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::etcd::TestEtcd;
 
 const MASTER: &str = "/t/film/master.m3u8";
@@ -494,6 +496,95 @@ fn a_reload_asks_another_service_and_waits_for_none() {
     old.hangs(false);
 }
 
+/// Whatever an answer says, a viewer whose time is over is refused; a session ends at its time as
+/// if an operator had ended it.
+#[test]
+fn a_session_ends_when_its_answer_says() {
+    let fixture = TestStore::with(&[&media().film]);
+    let log = fixture.directory.join("access.log");
+    let service = Service::start(YES);
+    let serving = serve_with(&fixture, &service, |config| config.access_log = Some(log.clone()));
+    let mut client = serving.client();
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let until = |second: u64| {
+        service.answers(&json_answer(
+            "Cache-Control: max-age=600\r\n",
+            &format!("{{\"exp\":{second}}}"),
+        ));
+    };
+    until(now());
+    for _ in 0..2 {
+        let refused = client.get(MASTER);
+        assert_eq!((refused.status, &*refused.error()), (403, "not-authorized"));
+    }
+    assert_eq!((count(&serving, "refused"), service.asked().len()), (2, 2), "nothing is kept");
+
+    // On a machine that is too slow for two seconds the time is over before the session begins.
+    let mut wait = 2;
+    let (second, master) = loop {
+        let second = now() + wait;
+        until(second);
+        let answer = client.get(MASTER);
+        if answer.status == 200 {
+            break (second, answer);
+        }
+        wait *= 2;
+    };
+    let list = playlist_uris(master.text(), MASTER)[0].clone();
+    eventually("the session has ended", || client.get(&list).status == 410);
+    assert!(now() >= second, "not before its time");
+    assert_eq!(client.get(&list).error(), "session-ended");
+    assert_eq!(serving.client().get("/sessions").json()["total"], 0);
+    let decisions = serving.client().get("/api/v1/decisions").json();
+    let ended = &decisions["decisions"][0];
+    assert_eq!(fields(ended, &["subject", "verdict", "reason"]), ["end", "ended", "expired"]);
+    service.asked();
+    service.answers(YES);
+    assert_eq!((client.get(MASTER).status, service.asked().len()), (200, 1), "and is asked again");
+    drop(serving);
+    let lines = std::fs::read_to_string(&log).unwrap();
+    let ends = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ends = ends.filter(|event| event["event"] == "session-ended" && event["expired"] == true);
+    assert_eq!(ends.map(|event| event["cut_short"].clone()).collect::<Vec<_>>(), [Value::Null]);
+}
+
+#[test]
+fn the_end_of_a_session_goes_with_it_to_the_next_program_and_to_another_node() {
+    let etcd = TestEtcd::new();
+    let stores = [TestStore::with(&[&media().film]), TestStore::with(&[&media().film])];
+    let service = Service::start(&json_answer("", r#"{"exp":4000000000}"#));
+    let node = |store, name: &str| {
+        directed::node(store, &etcd, |config| {
+            config.auth_request = service.target();
+            config.cluster.as_mut().unwrap().node = NodeId::new(name).unwrap();
+        })
+    };
+    let (first, second) = (node(&stores[0], "n1"), node(&stores[1], "n2"));
+    let elsewhere = &*format!("n2=http://{}", second.server.address());
+    let steering = "http://d/steer/film?node=n1";
+    let question = SignedText { client: directed::VIEWER, target: MASTER, steering, elsewhere };
+    let asked = directed::ask_telling(&mut first.client(), question);
+    let master = first.client().get(asked.field("location").unwrap()).text().to_owned();
+    let variant = directed::variant_of(&master);
+    let (_, query) = variant.split_once('?').unwrap();
+    assert_eq!(second.client().get(&format!("/t/film/0/1.m4s?{query}")).status, 200);
+    let ends = |serving: &TestServer| {
+        let list = serving.client().get("/sessions").json();
+        let all = list["sessions"].as_array().unwrap().iter();
+        all.map(|session| session["until"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!([ends(&first), ends(&second)], [[4_000_000_000_u64]; 2]);
+    drop((first, second));
+
+    let config = ServerConfig { auth_request: service.target(), ..stores[0].config() };
+    let started = config.clone();
+    let serving = stores[0].serve_with(|config| *config = started);
+    assert_eq!(serving.client().get(MASTER).status, 200);
+    let handover = serving.server.hand_over().unwrap();
+    let serving = TestServer { server: Server::take_over(handover, config).unwrap() };
+    assert_eq!(ends(&serving), [4_000_000_000_u64]);
+}
+
 #[test]
 fn players_of_rtsp_are_asked_for_once_in_each_session() {
     let fixture = renditions::film();
@@ -580,7 +671,7 @@ fn an_address_that_cannot_be_asked_is_refused_at_the_start() {
         let (url, timeout) = (url.to_owned(), Duration::from_secs(1));
         let target = AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse };
         let config = ServerConfig { auth_request: Some(target), ..fixture.config() };
-        let error = units::Hinted::one_line(&server::Server::check(&config).unwrap_err());
+        let error = units::Hinted::one_line(&Server::check(&config).unwrap_err());
         assert!(error.contains(why) && error.contains("--auth-request"), "{error}");
     }
 }
