@@ -57,6 +57,7 @@ mod scrubbing;
 mod server;
 mod sessions;
 mod shared;
+mod signature;
 mod store_search;
 mod telemetry;
 mod title_keys;

@@ -16,6 +16,7 @@ use crate::access::Allowance;
 use crate::config::AuthRequestTarget;
 use crate::membership::unix_now;
 use crate::outgoing;
+use crate::signature::{SIGNATURE, SigningKey};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use units::Reason;
@@ -27,6 +28,7 @@ pub(super) struct AuthService {
     url: String,
     timeout: Duration,
     agent: Agent,
+    key: Option<SigningKey>,
 }
 
 /// An answer that can be used.
@@ -38,7 +40,8 @@ pub(super) struct ServiceAnswer {
 }
 
 impl AuthService {
-    pub(super) fn new(target: &AuthRequestTarget) -> Result<Self, Reason> {
+    /// `key`: what questions are signed with.
+    pub(super) fn new(target: &AuthRequestTarget, key: Option<SigningKey>) -> Result<Self, Reason> {
         let AuthRequestTarget { url, timeout, .. } = target;
         let bad = |why: &str| {
             let hint = "for example --auth-request https://site.example/may-play";
@@ -47,7 +50,7 @@ impl AuthService {
             Reason::new(format!("--auth-request {shown} {why}"), hint)
         };
         let agent = outgoing::agent(url, *timeout).map_err(bad)?;
-        Ok(Self { url: url.clone(), timeout: *timeout, agent })
+        Ok(Self { url: url.clone(), timeout: *timeout, agent, key })
     }
 
     /// Asks. Waits for the time limit at most.
@@ -66,7 +69,10 @@ impl AuthService {
         if limit.is_zero() {
             return Err((NoAnswer::Timeout, "no answer in time".to_owned()));
         }
-        let request = self.agent.post(&self.url).header(header::CONTENT_TYPE, JSON);
+        let mut request = self.agent.post(&self.url).header(header::CONTENT_TYPE, JSON);
+        if let Some(key) = &self.key {
+            request = request.header(SIGNATURE, key.sign(body.as_bytes()));
+        }
         let request = request.config().timeout_global(Some(limit)).build();
         let mut answer = request.send(body).map_err(|error| no_answer(&error))?;
         let (status, keep) = (answer.status(), keep(answer.headers()));
@@ -177,7 +183,10 @@ mod tests {
             (r#"{"priority":"low"}"#, Ok(low)),
             (r#"{"exp":1800000000}"#, Ok(end)),
             (r#"{"exp":1800000000.9}"#, Ok(end)),
-            (r#"{"max_height":720,"exp":1800000000}"#, Ok(Allowance { until: end.until, ..height })),
+            (
+                r#"{"max_height":720,"exp":1800000000}"#,
+                Ok(Allowance { until: end.until, ..height }),
+            ),
             ("OK", Err("its body is neither empty nor a JSON object of limits")),
             ("[]", Err("its body is neither empty nor a JSON object of limits")),
             ("null", Err("its body is neither empty nor a JSON object of limits")),

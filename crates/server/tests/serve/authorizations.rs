@@ -10,12 +10,15 @@ use crate::rtsp::{Player, interleaved};
 use crate::tls::secured;
 use cluster::NodeId;
 use director::question::SignedText;
+use ring::hmac;
 use scheduler::PolicyKind;
 use serde_json::{Value, json};
 use server::access::{TokenClaims, new_key_file};
 use server::{AuthRequestTarget, Server, ServerConfig, Unanswered};
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::etcd::TestEtcd;
@@ -34,6 +37,8 @@ struct Service {
 #[derive(Default)]
 struct ServiceState {
     asked: Vec<Value>,
+    /// The bodies of the questions, with their signatures.
+    signed: Vec<(String, Option<String>)>,
     answer: String,
     /// Whether questions are read and not answered.
     hangs: bool,
@@ -60,10 +65,11 @@ impl Service {
     /// Answers the questions of a connection, until one of them has an answer that ends it.
     fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
-        while let Some(question) = read_question(&mut stream) {
+        while let Some((body, signature)) = read_question(&mut stream) {
             let (state, changed) = &*self.state;
             let mut state = state.lock().unwrap();
-            state.asked.push(question);
+            state.asked.push(serde_json::from_str(&body).unwrap());
+            state.signed.push((body, signature));
             while state.hangs {
                 state = changed.wait(state).unwrap();
             }
@@ -96,12 +102,13 @@ impl Service {
 
     fn target(&self) -> Option<AuthRequestTarget> {
         let (url, timeout) = (self.url.clone(), Duration::from_secs(30));
-        Some(AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse })
+        Some(AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse, secret: None })
     }
 }
 
-fn read_question(stream: &mut impl BufRead) -> Option<Value> {
-    let mut length = 0;
+/// The body of a question, and its signature.
+fn read_question(stream: &mut impl BufRead) -> Option<(String, Option<String>)> {
+    let (mut length, mut signature) = (0, None);
     for number in 0.. {
         let mut line = String::new();
         stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
@@ -111,13 +118,14 @@ fn read_question(stream: &mut impl BufRead) -> Option<Value> {
         match line.trim_end().to_ascii_lowercase().split_once(": ") {
             Some(("content-length", value)) => length = value.parse().unwrap(),
             Some(("content-type", value)) => assert_eq!(value, "application/json"),
+            Some(("tenuto-signature", value)) => signature = Some(value.to_owned()),
             None if line == "\r\n" => break,
             _ => {}
         }
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).ok()?;
-    Some(serde_json::from_slice(&body).unwrap())
+    Some((String::from_utf8(body).unwrap(), signature))
 }
 
 fn json_answer(more: &str, body: &str) -> String {
@@ -317,7 +325,7 @@ fn without_a_usable_answer_a_viewer_is_refused_for_now_or_admitted_as_configured
     for unanswered in [Unanswered::Refuse, Unanswered::Allow] {
         let target = |url: &str, timeout| {
             let url = url.to_owned();
-            Some(AuthRequestTarget { url, timeout, unanswered })
+            Some(AuthRequestTarget { url, timeout, unanswered, secret: None })
         };
         let check = |case: &str, answer: &TestResponse| match unanswered {
             Unanswered::Allow => assert_eq!(answer.status, 200, "{case}"),
@@ -450,7 +458,7 @@ fn a_reload_asks_another_service_and_waits_for_none() {
         serving.server.reload().map(|report| report.changed.join(" "))
     };
     let status = || serving.client().get(MASTER).status;
-    let all = "auth-request auth-request-timeout auth-request-unanswered";
+    let all = "auth-request auth-request-timeout auth-request-unanswered auth-request-secret";
     assert_eq!(
         (status(), serving.client().get("/status").json()["authorizations"].clone()),
         (200, Value::Null)
@@ -494,6 +502,54 @@ fn a_reload_asks_another_service_and_waits_for_none() {
     drop(serving);
     assert!(waiting.read_response(true).is_none(), "the server has ended first");
     old.hangs(false);
+}
+
+/// The key is that of the webhook's signature, and so is the form.
+#[test]
+fn questions_are_signed_and_a_reload_reads_the_secret_again() {
+    let fixture = TestStore::with(&[&media().film]);
+    let service = Service::start(&json_answer("Cache-Control: max-age=600\r\n", ""));
+    let secret = fixture.directory.join("secret");
+    let write = |text: &str, mode: u32| {
+        std::fs::write(&secret, text).unwrap();
+        std::fs::set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
+    };
+    let target = || AuthRequestTarget { secret: Some(secret.clone()), ..service.target().unwrap() };
+    let config = || ServerConfig { auth_request: Some(target()), ..fixture.config() };
+    for (text, mode, why) in [
+        ("0123456789abcdef", 0o644, "it can be read by other users"),
+        ("0123456789abcde\n", 0o600, "it has fewer than 16 bytes"),
+    ] {
+        write(text, mode);
+        let error = units::Hinted::one_line(&Server::check(&config()).unwrap_err());
+        assert!(error.contains(why) && error.contains("--auth-request-secret"), "{error}");
+    }
+    write("0123456789abcdef\n", 0o600);
+    let started = config();
+    let serving = fixture.serve_with(|config| *config = started);
+    serving.server.reads_again_from({
+        let config = config();
+        move || Ok(config.clone())
+    });
+    let asked_with = |key: &str| {
+        assert_eq!(serving.client().get(MASTER).status, 200);
+        let signed = std::mem::take(&mut service.state().signed);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
+        for (body, signature) in &signed {
+            let tag = units::from_hex(signature.as_ref().unwrap().strip_prefix("sha256=").unwrap());
+            hmac::verify(&key, body.as_bytes(), &tag.unwrap()).expect("signed with the secret");
+            let question: Value = serde_json::from_str(body).unwrap();
+            let time = question["time"].as_str().expect("a time");
+            assert!(time.len() == 24 && time.ends_with('Z'), "{time}");
+        }
+        signed.len()
+    };
+    assert_eq!([asked_with("0123456789abcdef"), asked_with("0123456789abcdef")], [1, 0]);
+    assert_eq!(serving.server.reload().unwrap().changed, Vec::<String>::new());
+    assert_eq!(asked_with("0123456789abcdef"), 0, "the same secret: answers are kept");
+    write("fedcba9876543210", 0o600);
+    serving.server.reload().unwrap();
+    assert_eq!([asked_with("fedcba9876543210"), asked_with("fedcba9876543210")], [1, 0]);
 }
 
 /// Whatever an answer says, a viewer whose time is over is refused; a session ends at its time as
@@ -669,7 +725,8 @@ fn an_address_that_cannot_be_asked_is_refused_at_the_start() {
         ("http://a b/", "is no address"),
     ] {
         let (url, timeout) = (url.to_owned(), Duration::from_secs(1));
-        let target = AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse };
+        let target =
+            AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse, secret: None };
         let config = ServerConfig { auth_request: Some(target), ..fixture.config() };
         let error = units::Hinted::one_line(&Server::check(&config).unwrap_err());
         assert!(error.contains(why) && error.contains("--auth-request"), "{error}");
