@@ -236,6 +236,11 @@ impl Core {
             }
             Event::End { session } => self.engine.end(now, session),
             Event::EndListed { number } => self.engine.end(now, self.listed(number)),
+            Event::EndOfSubject { subject, answer } => {
+                let numbers = self.sessions_of(&subject);
+                numbers.iter().for_each(|number| self.engine.end(now, *number));
+                let _ = answer.send(numbers.len() as u64);
+            }
             Event::Connected { session } => self.session_connected(session),
             Event::Disconnected { session, how } => self.session_disconnected(now, session, how),
             Event::Request { caller, place, request } => {

@@ -374,17 +374,23 @@ impl Core {
             }
             (None, None) => self.engine.sessions(now, SESSIONS_LISTED),
             (None, Some(subject)) => {
-                let is_of = |open: &OpenSession| open.session.permit.subject() == Some(subject);
-                let of_subject = self.sessions.iter().filter(|(_, open)| is_of(open));
-                let mut numbers: Vec<SessionId> = of_subject.map(|(number, _)| *number).collect();
+                let mut numbers = self.sessions_of(subject);
                 total = numbers.len();
-                numbers.sort_unstable();
                 numbers.truncate(SESSIONS_LISTED);
                 numbers.into_iter().filter_map(|number| self.engine.session(now, number)).collect()
             }
         };
         let sessions = statuses.iter().filter_map(|status| self.session_report(status)).collect();
         wire::SessionList { total: total as u64, sessions }
+    }
+
+    /// The sessions that tokens of this subject began, the oldest first.
+    pub(super) fn sessions_of(&self, subject: &str) -> Vec<SessionId> {
+        let is_of = |open: &OpenSession| open.session.permit.subject() == Some(subject);
+        let of_subject = self.sessions.iter().filter(|(_, open)| is_of(open));
+        let mut numbers: Vec<SessionId> = of_subject.map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// The session that is listed with this number.

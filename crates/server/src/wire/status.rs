@@ -420,6 +420,13 @@ pub struct StartedSession {
     pub session: u64,
 }
 
+/// The sessions that an operator has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndedSessions {
+    /// How many there were.
+    pub ended: u64,
+}
+
 /// One session of a server. It does not contain the session's token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionReport {
