@@ -26,7 +26,7 @@ use crate::clients::{ClientCounts, ClientLimit};
 use crate::clock::Clock;
 use crate::disk_history_writer::{self, HistoryRecord};
 use crate::disk_thread::DiskThread;
-use crate::library::StoredCopy;
+use crate::library::{OpenStore, StoredCopy};
 use crate::messages::{
     Caller, CoreHandle, Event, PermitRequestId, RateRefusal, RequestError, WorkerHandle,
     WorkerMessage,
@@ -107,6 +107,9 @@ enum DrainStage {
     None,
     /// No session is read from it, and titles are still written to it.
     Writing,
+    /// No session is read from it, and nothing else is written to it than what files become that
+    /// wait in the folder `.ingest` of its mount.
+    Waiting,
     /// No session is read from it, and no title is written to it.
     Empty,
 }
@@ -415,10 +418,7 @@ impl Core {
             }
             let stage = match disk.draining && disk.sessions == 0 {
                 false => DrainStage::None,
-                true if opened.recordings().is_empty() && opened.writes.ingests().is_empty() => {
-                    DrainStage::Empty
-                }
-                true => DrainStage::Writing,
+                true => drain_stage(opened),
             };
             if self.drain_told[number] != stage {
                 self.drain_told[number] = stage;
@@ -498,6 +498,18 @@ impl Core {
                     },
                 ));
             }
+            DrainStage::Waiting => {
+                let paths = report.ingests.iter().filter_map(|it| it.waits_at.as_deref());
+                let (count, first) = (paths.clone().count(), paths.into_iter().next());
+                self.shared.notice(format!(
+                    "{store}: not drained yet: no session is read from it, and {files} {wait} in \
+                     its mount ('{first}'): rename each to the name that it is to have, write to \
+                     it if it is empty, or remove it",
+                    files = units::show::count(count, "file"),
+                    wait = if count == 1 { "waits" } else { "wait" },
+                    first = first.unwrap_or_default(),
+                ));
+            }
             DrainStage::Empty => {
                 let only_here = report.titles_only_here;
                 let fields = || json!({ "store": store, "titles_only_here": only_here });
@@ -566,6 +578,16 @@ impl Drop for Core {
         for worker in &self.workers {
             worker.send(WorkerMessage::Quit);
         }
+    }
+}
+
+/// How far a disk is drained that no session is read from.
+fn drain_stage(opened: &OpenStore) -> DrainStage {
+    let ingests = opened.writes.ingests();
+    match opened.recordings().is_empty() {
+        true if ingests.is_empty() => DrainStage::Empty,
+        true if ingests.iter().all(|it| it.waits_at.is_some()) => DrainStage::Waiting,
+        _ => DrainStage::Writing,
     }
 }
 
