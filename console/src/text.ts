@@ -333,7 +333,9 @@ export const text = {
     done: 'Drained: no session is read from the disk, and no title is written to it.',
     sessions: (number: number) => many(number, 'session', 'sessions'),
     recording: (title: string) => `the recording ${quoted(title)}, until it is ended`,
-    ingest: (kind: string, title: string | null) => {
+    ingest: (kind: string, title: string | null, waitsAt: string | null) => {
+      if (waitsAt !== null)
+        return `the file ${quoted(waitsAt)} of its mount, until it is renamed, written or removed`;
       const what = kind === 'copy' ? 'the copy of' : 'the ingest of';
       return title === null ? 'the repair of its store' : `${what} ${quoted(title)}`;
     },

@@ -31,6 +31,8 @@ export interface RunningWrite {
   readonly kind: string;
   /** `null` of a whole store. */
   readonly title: string | null;
+  /** Where the file that it is made of waits in a mount for its name or its bytes. */
+  readonly waitsAt: string | null;
 }
 
 /** How far the drain of a disk is. */
@@ -50,6 +52,7 @@ export async function loadDrain(uuid: string, signal: AbortSignal): Promise<Drai
     ingests: drain.list('ingests', (ingest) => ({
       kind: ingest.text('kind'),
       title: ingest.textOrNull('title'),
+      waitsAt: ingest.textOrNull('waits_at'),
     })),
     onlyHere: drain.number('titles_only_here'),
   };

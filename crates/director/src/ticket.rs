@@ -57,6 +57,9 @@ pub struct Ticket {
     /// The own name of the access token.
     #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
     pub token_id: Option<String>,
+    /// The second of Unix time at which the session ends; `None`: when the viewer leaves.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
 }
 
 /// A ticket that is not accepted.
@@ -134,6 +137,7 @@ mod tests {
             client: Some("192.0.2.7".parse().unwrap()),
             subject: Some("customer 17".to_owned()),
             token_id: None,
+            until: Some(200),
         };
         let text = ticket.sign(&secret);
         let url = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

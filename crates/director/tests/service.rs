@@ -275,6 +275,7 @@ fn ticket(title: &str) -> Ticket {
         client: None,
         subject: None,
         token_id: None,
+        until: None,
     }
 }
 

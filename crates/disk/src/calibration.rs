@@ -288,14 +288,14 @@ impl Calibration {
     /// that size.
     fn cost_of(model: &DiskModel, slot: Duration, sizes: &[ByteCount]) -> ReadCost {
         let largest = sizes.last().copied().unwrap_or(ByteCount::MIB);
-        let points: Vec<(ByteCount, Duration)> = sizes
+        let points: Vec<(f64, f64)> = sizes
             .iter()
             .copied()
             .chain([ByteCount(largest.0 * 2)])
-            .map(|size| (size, model.mean_read(size, slot)))
+            .map(|size| (float(size.0), model.mean_read_nanos(size, slot)))
             .collect();
         let none = ReadCost { r0: model.mean_rate(), t0: Duration::ZERO };
-        ReadCost::fit(&points).unwrap_or(none)
+        ReadCost::fit_nanos(&points).unwrap_or(none)
     }
 }
 
@@ -309,14 +309,20 @@ impl DiskModel {
 
     /// The mean time of a read when as many as fit in a slot are spread evenly over the disk.
     fn mean_read(&self, size: ByteCount, slot: Duration) -> Duration {
-        let mut time = self.mean_read_time(size, 1);
+        // Not zero: callers divide by it.
+        duration(self.mean_read_nanos(size, slot).max(1.0))
+    }
+
+    /// Nanoseconds of a read when as many as fit in a slot are spread evenly over the disk.
+    fn mean_read_nanos(&self, size: ByteCount, slot: Duration) -> f64 {
+        let mut count = 1;
         // With more reads in a sweep they are closer together and faster; this converges quickly.
         for _ in 0..4 {
-            let count = slot.as_nanos() / time.as_nanos().max(1);
-            time = self.mean_read_time(size, u32::try_from(count).unwrap_or(u32::MAX));
+            let time = self.mean_read_time(size, count);
+            let reads = slot.as_nanos() / time.as_nanos().max(1);
+            count = u32::try_from(reads).unwrap_or(u32::MAX);
         }
-        // Not zero: callers divide by it.
-        time.max(duration(1.0))
+        self.mean_nanos(size, count)
     }
 }
 
@@ -325,6 +331,18 @@ mod tests {
     use super::*;
     use expect_test::expect;
     use std::fmt::Write;
+
+    /// 4.4 Gb/s are 88 times 50 Mb/s: no part of a nanosecond is lost on the way there.
+    #[test]
+    fn a_rate_that_is_a_whole_number_of_streams_holds_as_many() {
+        let model = DiskModel::preset("ssd-sata").unwrap();
+        for mib in [1, 2, 4, 8] {
+            let sizes = [ByteCount::mib(mib)];
+            let record = Calibration::from_model(&model, Duration::from_secs(1), &sizes);
+            let cost = ReadCost { r0: record.r0, t0: record.t0 };
+            assert_eq!((cost.r0, cost.streams(BitRate(50_000_000))), (BitRate(4_400_000_000), 88));
+        }
+    }
 
     #[test]
     fn a_model_calibrates_by_arithmetic() {

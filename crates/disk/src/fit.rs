@@ -8,9 +8,14 @@ impl ReadCost {
     /// The straight line t = b/r0 + t0 with the least squared error through (bytes, time of a
     /// read). `None` without two different sizes, or if larger reads do not take longer.
     pub fn fit(reads: &[(ByteCount, Duration)]) -> Option<Self> {
-        let count = float(reads.len() as u64);
-        let points: Vec<(f64, f64)> =
-            reads.iter().map(|(b, t)| (float(b.0), t.as_secs_f64() * 1e9)).collect();
+        let points = reads.iter().map(|(b, t)| (float(b.0), t.as_secs_f64() * 1e9));
+        Self::fit_nanos(&points.collect::<Vec<_>>())
+    }
+
+    /// As [`ReadCost::fit`], of bytes and nanoseconds. A computed time has parts of a nanosecond,
+    /// without which a disk that holds a whole number of streams has a rate a little below theirs.
+    pub(crate) fn fit_nanos(points: &[(f64, f64)]) -> Option<Self> {
+        let count = float(points.len() as u64);
         let mean_bytes = points.iter().map(|(b, _)| b).sum::<f64>() / count;
         let mean_nanos = points.iter().map(|(_, t)| t).sum::<f64>() / count;
         let spread: f64 = points.iter().map(|(b, _)| (b - mean_bytes).powi(2)).sum();

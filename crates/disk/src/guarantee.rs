@@ -32,8 +32,13 @@ impl DiskModel {
     /// The mean time of a read of `size` bytes when `per_sweep` reads are spread evenly over the
     /// disk: mean seek, half a revolution, mean rate.
     pub fn mean_read_time(&self, size: ByteCount, per_sweep: u32) -> Duration {
+        duration(self.mean_nanos(size, per_sweep))
+    }
+
+    /// Nanoseconds of a read, on average, when `per_sweep` are spread evenly over the disk.
+    pub(crate) fn mean_nanos(&self, size: ByteCount, per_sweep: u32) -> f64 {
         let bytes = float(size.0);
-        duration(match &self.kind {
+        match &self.kind {
             Kind::Spinning(p) => {
                 let seek = p.seek.time(1.0 / f64::from(per_sweep.max(1)));
                 float(p.overhead) + seek + float(p.revolution) / 2.0 + bytes * p.mean_per_byte()
@@ -42,7 +47,7 @@ impl DiskModel {
                 let depth = f64::from(self.queue_depth(size));
                 bytes * chips.read_per_byte + float(chips.latency) / depth
             }
-        })
+        }
     }
 
     /// The queue depth at which the disk never waits for the host and, on a solid-state disk,

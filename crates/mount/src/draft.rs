@@ -12,14 +12,14 @@ use crate::MountError;
 use media::TitleKind;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use std::any::Any;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{
-    IngestOptions, IngestReport, Store, StoreError, TitleId, TitleOwner, TitleRecord, ingest,
+    IngestOptions, IngestReport, Store, StoreError, TitleId, TitleLeave, TitleOwner, TitleRecord,
+    ingest,
 };
 use units::{Reason, locked};
 
@@ -30,14 +30,12 @@ pub(crate) struct Draft {
     pub(crate) file: File,
     spool: PathBuf,
     state: Mutex<DraftState>,
-    _leave: Leave,
 }
-
-/// The leave of a store's owner to make a title of a file, which it counts as being written.
-pub(crate) type Leave = Box<dyn Any + Send + Sync>;
 
 #[derive(Debug)]
 struct DraftState {
+    /// The leave to make a title of it; `None`: it becomes none.
+    leave: Option<Box<dyn TitleLeave>>,
     /// The name of the title that it becomes.
     name: String,
     /// What it becomes.
@@ -60,7 +58,7 @@ impl Draft {
     /// An empty file in the spool directory.
     pub(crate) fn new(
         spool: &Path,
-        leave: Leave,
+        leave: Box<dyn TitleLeave>,
         name: String,
         becomes: TitleKind,
     ) -> Result<Self, MountError> {
@@ -70,7 +68,7 @@ impl Draft {
     /// A file in the spool directory for the bytes of a file title.
     pub(crate) fn of_title(
         spool: &Path,
-        leave: Leave,
+        leave: Box<dyn TitleLeave>,
         title: &TitleRecord,
     ) -> Result<Self, MountError> {
         Self::of(spool, leave, title.name.clone(), title.kind, Some(title.id))
@@ -78,7 +76,7 @@ impl Draft {
 
     fn of(
         spool: &Path,
-        leave: Leave,
+        leave: Box<dyn TitleLeave>,
         name: String,
         becomes: TitleKind,
         title: Option<TitleId>,
@@ -94,6 +92,7 @@ impl Draft {
         // For `clean`. A file system without locks has none to tell.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let state = DraftState {
+            leave: Some(leave),
             name,
             becomes,
             is_changed: false,
@@ -103,7 +102,7 @@ impl Draft {
             is_gone: false,
             failed: None,
         };
-        Ok(Self { file, spool: path, state: Mutex::new(state), _leave: leave })
+        Ok(Self { file, spool: path, state: Mutex::new(state) })
     }
 
     /// Writes bytes. A close at the same time makes a title with all of them or without.
@@ -141,10 +140,20 @@ impl Draft {
         state.is_changed && !state.is_gone
     }
 
-    /// Records that the file is closed, and waits for another name or for its bytes. Says whether
-    /// it has not waited before.
-    pub(crate) fn closed(&self) -> bool {
-        !std::mem::replace(&mut locked(&self.state).is_closed, true)
+    /// Records that the file is closed, and waits at this path for another name or for its bytes.
+    /// Says whether it has not waited before.
+    pub(crate) fn closed(&self, path: &str) -> bool {
+        let mut state = locked(&self.state);
+        state.waits(Some(path));
+        !std::mem::replace(&mut state.is_closed, true)
+    }
+
+    /// Records that the file has this path from now on.
+    pub(crate) fn moved(&self, path: &str) {
+        let state = locked(&self.state);
+        if state.is_closed {
+            state.waits(Some(path));
+        }
     }
 
     /// Whether it was closed and waits for its name or its bytes.
@@ -183,7 +192,8 @@ impl Draft {
 
     /// Records that the file is unlinked, and becomes nothing from now on.
     pub(crate) fn unlink(&self) {
-        locked(&self.state).is_gone = true;
+        let mut state = locked(&self.state);
+        (state.is_gone, state.leave) = (true, None);
     }
 
     /// Makes a title of the file; `None` where it is unlinked. A file title replaces a title of its
@@ -250,6 +260,7 @@ impl Draft {
             store.rename(&name, &state.name)?;
         }
         (state.title, state.is_changed, state.is_closed) = (Some(report.title.id), false, false);
+        state.waits(None);
         Ok(Some(report))
     }
 
@@ -267,7 +278,17 @@ impl Draft {
 
 impl DraftState {
     fn changed(&mut self) {
+        if self.is_closed {
+            self.waits(None);
+        }
         (self.is_changed, self.is_closed, self.is_tried) = (true, false, false);
+    }
+
+    /// Tells the owner of the store where the file waits.
+    fn waits(&self, path: Option<&str>) {
+        if let Some(leave) = &self.leave {
+            leave.waits(path);
+        }
     }
 }
 

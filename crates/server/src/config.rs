@@ -151,6 +151,8 @@ pub struct AuthRequestTarget {
     pub timeout: Duration,
     /// What becomes of a viewer for whom there is no answer.
     pub unanswered: Unanswered,
+    /// A file with the secret that questions are signed with; `None`: they are not signed.
+    pub secret: Option<PathBuf>,
 }
 
 /// What becomes of a viewer for whom a service gives no answer.

@@ -88,6 +88,9 @@ pub(crate) struct SessionRecord {
     /// Whose access token began it.
     #[serde(default)]
     pub(crate) owner: Option<TokenOwner>,
+    /// When it ends, in seconds since 1970.
+    #[serde(default)]
+    pub(crate) until: Option<u64>,
     /// Time since its admission.
     pub(crate) age: Duration,
     pub(crate) wait: Duration,

@@ -58,6 +58,7 @@ mod scrubbing;
 mod server;
 mod sessions;
 mod shared;
+mod signature;
 mod store_search;
 mod telemetry;
 mod telling_damage;

@@ -201,11 +201,12 @@ impl Membership {
     }
 
     fn ticket_of(&self, session: &PlayerSession, form: &str, life: Duration) -> Option<Ticket> {
+        let until = session.permit.until;
         Some(Ticket {
             session: session.token?.to_string(),
             title: session.name.clone(),
             version: session.title.version.clone(),
-            expires: unix_now() + life.as_secs(),
+            expires: (unix_now() + life.as_secs()).min(until.unwrap_or(u64::MAX)),
             form: form.to_owned(),
             part: session.presentation.params.query(),
             max_height: session.permit.max_height,
@@ -213,6 +214,7 @@ impl Membership {
             client: session.permit.client,
             subject: session.permit.subject().map(str::to_owned),
             token_id: session.permit.token_id().map(str::to_owned),
+            until,
         })
     }
 
@@ -287,6 +289,7 @@ pub(crate) fn permit_of(ticket: &Ticket) -> Permit {
         priority: priority.unwrap_or(Permit::default().priority),
         client: ticket.client,
         owner: TokenOwner::of(ticket.subject.clone(), ticket.token_id.clone()),
+        until: ticket.until,
     }
 }
 

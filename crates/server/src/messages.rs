@@ -123,6 +123,9 @@ pub(crate) enum Event {
     End { session: SessionId },
     /// An operator ends the session that is listed with this number.
     EndListed { number: SessionId },
+    /// An operator ends the sessions that tokens of this subject began. The core sends their number
+    /// on `answer`.
+    EndOfSubject { subject: String, answer: Sender<u64> },
     /// A connection carries its first request of a session.
     Connected { session: SessionId },
     /// A connection that carried requests of a session has ended, or its peer has closed its side

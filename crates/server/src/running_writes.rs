@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
-use store::{Store, StoreError};
+use store::{Store, StoreError, TitleLeave};
 use units::locked;
 use uuid::Uuid;
 
@@ -53,6 +53,8 @@ struct BegunWrite {
     since: u64,
     /// Whether an operator has ended it.
     is_ended: AtomicBool,
+    /// Where the file that is to become the title waits for its user, in the mount.
+    waits_at: Mutex<Option<String>>,
 }
 
 /// Counts work as running until it is dropped.
@@ -90,7 +92,8 @@ impl RunningWrites {
     ) -> Result<WriteGuard, StoreError> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (title, since) = (title.to_owned(), now.as_secs());
-        let write = Arc::new(BegunWrite { kind, title, since, is_ended: AtomicBool::new(false) });
+        let (is_ended, waits_at) = (AtomicBool::new(false), Mutex::default());
+        let write = Arc::new(BegunWrite { kind, title, since, is_ended, waits_at });
         let mut state = locked(&self.state);
         if state.is_draining {
             return Err(self.refusal(kind));
@@ -152,6 +155,7 @@ impl RunningWrites {
             kind: write.kind.verb().to_owned(),
             title: Some(write.title.clone()).filter(|title| !title.is_empty()),
             since: write.since,
+            waits_at: locked(&write.waits_at).clone(),
         };
         others.map(described).collect()
     }
@@ -167,6 +171,12 @@ impl WriteGuard {
     /// Whether an operator has ended it.
     pub(crate) fn is_ended(&self) -> bool {
         self.write.is_ended.load(Ordering::Relaxed)
+    }
+}
+
+impl TitleLeave for WriteGuard {
+    fn waits(&self, path: Option<&str>) {
+        *locked(&self.write.waits_at) = path.map(str::to_owned);
     }
 }
 
@@ -205,6 +215,12 @@ mod tests {
             all.ingests().into_iter().map(|it| (it.kind, it.title.unwrap_or_default())).collect()
         };
         assert_eq!(names(&all), [("ingest".to_owned(), "film".to_owned())]);
+        let waits_at = || all.ingests().into_iter().next().and_then(|it| it.waits_at);
+        assert_eq!(waits_at(), None);
+        film.waits(Some(".ingest/.film.mp4"));
+        assert_eq!(waits_at().as_deref(), Some(".ingest/.film.mp4"));
+        film.waits(None);
+        assert_eq!(waits_at(), None);
         drop(film);
         assert_eq!(names(&all), []);
         all.set_draining(false);

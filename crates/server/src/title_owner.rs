@@ -10,11 +10,10 @@ use crate::running_writes::{RunningWrites, WriteKind};
 use crossbeam_channel::bounded;
 use engine::SessionId;
 use media::{Body, TitleKind};
-use std::any::Any;
 use std::sync::Arc;
 use store::{
     BackgroundIo, RateReservations, ReserveError, ReservedRate, ReservedReader, Store, StoreAccess,
-    StoreError, TitleId, TitleOwner, TitleRecord,
+    StoreError, TitleId, TitleLeave, TitleOwner, TitleRecord,
 };
 
 /// One store of a running server, without its sessions.
@@ -62,7 +61,7 @@ impl TitleOwner for EngineTitleOwner {
         self.core.send(Event::Withdraw { copy, in_use: answer });
     }
 
-    fn begin_title(&self, name: &str) -> Result<Box<dyn Any + Send + Sync>, StoreError> {
+    fn begin_title(&self, name: &str) -> Result<Box<dyn TitleLeave>, StoreError> {
         Ok(Box::new(self.writes.begin(WriteKind::Ingest, name)?))
     }
 

@@ -12,19 +12,17 @@
 use crate::config::WebhookTarget;
 use crate::outgoing;
 use crate::shared::Shared;
+use crate::signature::{SIGNATURE, SigningKey};
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
-use http_service::is_exposed;
-use ring::hmac;
 use serde_json::{Value, json};
 use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
+use units::Reason;
 use units::show::iso_date;
-use units::{Hinted, Reason};
 use ureq::Agent;
 use uuid::Uuid;
 
@@ -80,7 +78,7 @@ pub(crate) struct WebhookCounters {
 /// The other end of [`Webhook`], before its thread runs.
 pub(crate) struct WebhookSender {
     url: String,
-    key: Option<hmac::Key>,
+    key: Option<SigningKey>,
     agent: Agent,
     events: Receiver<Value>,
     counters: Arc<WebhookCounters>,
@@ -180,9 +178,7 @@ impl WebhookSender {
     fn post(&self, body: &str) -> Result<(), (NotTaken, String)> {
         let mut request = self.agent.post(&self.url).header("Content-Type", "application/json");
         if let Some(key) = &self.key {
-            let tag = hmac::sign(key, body.as_bytes());
-            let signature = format!("sha256={}", units::to_hex(tag.as_ref()));
-            request = request.header("Tenuto-Signature", signature);
+            request = request.header(SIGNATURE, key.sign(body.as_bytes()));
         }
         match request.send(body).map(|response| response.status()) {
             Ok(status) if status.is_success() => Ok(()),
@@ -218,21 +214,8 @@ fn agent(url: &str) -> Result<Agent, Reason> {
     outgoing::agent(url, PATIENCE).map_err(bad)
 }
 
-/// The key in a file, without the line end behind it.
-fn key(path: &Path) -> Result<hmac::Key, Reason> {
-    let about = || format!("--webhook-secret {}", path.display());
-    let text = fs::read(path).map_err(|error| error.reason().about(about()))?;
-    let file = fs::metadata(path).map_err(|error| error.reason().about(about()))?;
-    if is_exposed(&file) {
-        let hint = format!("chmod 600 {}", path.display());
-        return Err(Reason::new("it can be read by other users", hint).about(about()));
-    }
-    let secret = text.trim_ascii_end();
-    if secret.len() < SHORTEST_SECRET {
-        let hint = "make one with `openssl rand -hex 32`";
-        return Err(Reason::new("it has fewer than 16 bytes", hint).about(about()));
-    }
-    Ok(hmac::Key::new(hmac::HMAC_SHA256, secret))
+fn key(path: &Path) -> Result<SigningKey, Reason> {
+    SigningKey::read("--webhook-secret", path)
 }
 
 /// Events that wait to be sent.
@@ -243,4 +226,3 @@ const PAUSES: [u64; 5] = [0, 1, 4, 16, 64];
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two looks at whether the server has ended.
 const LOOK: Duration = Duration::from_millis(250);
-const SHORTEST_SECRET: usize = 16;

@@ -68,7 +68,7 @@ pub use nearest::nearest;
 pub use open_store::Store;
 pub use owner::{
     RateReservations, ReserveError, ReservedRate, ReservedReadError, ReservedReader, SoleOwner,
-    StoreAccess, TitleOwner,
+    StoreAccess, TitleLeave, TitleOwner,
 };
 pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};

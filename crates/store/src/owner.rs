@@ -2,7 +2,6 @@
 
 use crate::{BackgroundIo, Store, StoreError, TitleId, TitleRecord, Unthrottled};
 use media::Body;
-use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -27,7 +26,7 @@ pub trait TitleOwner: StoreAccess + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Draining`]: the disk is to be taken out.
-    fn begin_title(&self, _name: &str) -> Result<Box<dyn Any + Send + Sync>, StoreError> {
+    fn begin_title(&self, _name: &str) -> Result<Box<dyn TitleLeave>, StoreError> {
         Ok(Box::new(()))
     }
 
@@ -35,6 +34,19 @@ pub trait TitleOwner: StoreAccess + fmt::Debug + Send + Sync {
     fn reservations(&self) -> Option<&dyn RateReservations> {
         None
     }
+}
+
+/// The leave of a store's owner to write a title, which counts as being written until it is
+/// dropped.
+pub trait TitleLeave: Send + Sync + fmt::Debug {
+    /// The file that is to become the title waits for its user at this path of a mount: for the
+    /// name that it is to have, or for its bytes. `None`: it waits no longer.
+    fn waits(&self, path: Option<&str>);
+}
+
+/// The leave of an owner who does not count.
+impl TitleLeave for () {
+    fn waits(&self, _: Option<&str>) {}
 }
 
 /// Reserves rates for reads of titles' files.

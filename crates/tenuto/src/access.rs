@@ -244,6 +244,10 @@ impl StoreOwner for Unserved {
         Err(not_served())
     }
 
+    fn end_sessions(&self, _: &str) -> Result<wire::EndedSessions, wire::Failure> {
+        Err(not_served())
+    }
+
     fn reload(&self) -> Result<wire::ReloadReport, wire::Failure> {
         Err(not_served())
     }

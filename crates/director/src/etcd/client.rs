@@ -203,6 +203,38 @@ impl EtcdClient {
         }
     }
 
+    /// Whether a key is directly below a prefix, which ends with `/`: no further `/` follows. The
+    /// keys of each folder below it are read once at most.
+    pub(crate) fn has_direct_key(&mut self, prefix: &str) -> Result<(bool, Stamp), EtcdError> {
+        let end = encoded(after(prefix));
+        let (mut start, mut stamp): (_, Option<Stamp>) = (prefix.as_bytes().to_vec(), None);
+        loop {
+            let mut body = json!({
+                "key": encoded(&start), "range_end": end, "limit": PAGE.to_string(),
+                "keys_only": true,
+            });
+            if let Some(stamp) = stamp {
+                body["revision"] = stamp.revision.to_string().into();
+            }
+            let page: RangeAnswer = self.ask("/v3/kv/range", &body)?;
+            let stamp = *stamp.get_or_insert(page.header.into());
+            let folder = |record: &KeyValue| {
+                let name = record.key.get(prefix.len()..)?.split(|byte| *byte == b'/').next()?;
+                let length = prefix.len() + name.len();
+                (length < record.key.len()).then(|| record.key[..length].to_vec())
+            };
+            let mut folders = page.kvs.iter().map(folder);
+            if folders.clone().any(|folder| folder.is_none()) {
+                return Ok((true, stamp));
+            }
+            match folders.next_back().flatten() {
+                // The first key behind all of the folder.
+                Some(folder) if page.more => start = [&folder[..], b"0"].concat(),
+                _ => return Ok((false, stamp)),
+            }
+        }
+    }
+
     /// Changes records if all conditions are met; returns whether they are.
     pub(crate) fn transact(
         &mut self,

@@ -116,6 +116,8 @@ pub(crate) enum Condition<'a> {
     Empty(&'a str),
     /// The record of this key is not there, or was written at this revision at the latest.
     Unchanged(&'a str, u64),
+    /// All records whose keys begin with this text were written at this revision at the latest.
+    UnchangedBelow(&'a str, u64),
 }
 
 /// A change of a record.
@@ -144,6 +146,10 @@ impl Condition<'_> {
             }),
             Self::Unchanged(key, revision) => json!({
                 "key": encoded(key), "target": "MOD",
+                "mod_revision": revision.saturating_add(1).to_string(), "result": "LESS",
+            }),
+            Self::UnchangedBelow(prefix, revision) => json!({
+                "key": encoded(prefix), "range_end": encoded(after(prefix)), "target": "MOD",
                 "mod_revision": revision.saturating_add(1).to_string(), "result": "LESS",
             }),
             Self::Empty(prefix) => json!({

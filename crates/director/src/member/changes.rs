@@ -14,7 +14,7 @@
 //! repeated. Nothing here is written per viewer.
 
 use super::MemberRecords;
-use crate::etcd::{Condition, RecordWrite};
+use crate::etcd::RecordWrite;
 use cluster::{
     ClusterChange, CopyRecord, CopyState, HeldTitles, MemberRecord, NodeDigest, NodeId, TitleGroup,
     TitleName, TitleSize,
@@ -186,23 +186,14 @@ impl PendingWrite {
         RecordWrite::of(&change, prefix, lease)
     }
 
-    /// The prefix of the keys that must not be there for this write.
+    /// The prefix of the keys that must not be there for this write, but for those of titles in a
+    /// folder of the same name: `copies/a/b/n` is of the title `a/b`.
     pub(super) fn unless(&self, prefix: &str) -> Option<String> {
         match self {
             Self::TitleGone(title) => Some(format!("{prefix}copies/{title}/")),
             _ => None,
         }
     }
-}
-
-/// The conditions of a write by the holder of `lease`.
-pub(super) fn conditions<'a>(
-    node_key: &'a str,
-    lease: u64,
-    unless: Option<&'a str>,
-) -> Vec<Condition<'a>> {
-    let held = Condition::HeldBy(node_key, lease);
-    [held].into_iter().chain(unless.map(Condition::Empty)).collect()
 }
 
 /// Time between writes of numbers of viewers: popularity changes slowly, and viewers come by the

@@ -10,7 +10,7 @@
 //! Every write has the condition that the node's key is held by the node's lease, so that a node
 //! which was away for long writes nothing over another of its name.
 
-use super::changes::{PendingWrite, WrittenRecords, conditions};
+use super::changes::{PendingWrite, WrittenRecords};
 use super::state::MemberState;
 use super::{MemberConfig, MemberMessage, MemberRecords};
 use crate::etcd::{
@@ -272,20 +272,31 @@ impl Registration {
             .map(|write| write.to_write(&prefix, &self.config.node, lease.id))
             .collect();
         let unless = batch[0].unless(&prefix);
-        let all = conditions(&self.node_key, lease.id, unless.as_deref());
+        let held = Condition::HeldBy(&self.node_key, lease.id);
+        let mut all = vec![held.clone()];
+        all.extend(unless.as_deref().map(Condition::Empty));
         let mut is_done = self.client.transact(&all, &writes)?;
+        let mut is_settled = is_done;
+        if let Some(unless) = unless.as_deref().filter(|_| !is_done) {
+            // The keys are those of another node that has the title, or of titles in its folder.
+            let (is_elsewhere, stamp) = self.client.has_direct_key(unless)?;
+            if !is_elsewhere {
+                let same = Condition::UnchangedBelow(unless, stamp.revision);
+                is_done = self.client.transact(&[held.clone(), same], &writes)?;
+            }
+            // If there are others by now, the next pass looks again.
+            is_settled = is_done || is_elsewhere;
+        }
         if is_done {
             self.state.count_write();
-        } else if unless.is_some() {
-            // Another node has the title, or the lease has ended.
-            is_done = self.client.transact(&conditions(&self.node_key, lease.id, None), &[])?;
-        }
-        if !is_done {
+        } else if unless.is_none() || !self.client.transact(&[held], &[])? {
             self.lose("the record of the node is not its own any more".to_owned());
             return Ok(false);
         }
-        let now = Instant::now();
-        batch.into_iter().for_each(|write| self.written.written(write, now));
+        if is_settled {
+            let now = Instant::now();
+            batch.into_iter().for_each(|write| self.written.written(write, now));
+        }
         Ok(true)
     }
 }

@@ -5,6 +5,7 @@ use crate::operations::ClusterRecords;
 use cluster::forgetting::{ForgetRefusal, forget_node};
 use cluster::{CapacityShare, ClusterName, NodeDisk};
 use crossbeam_channel::unbounded;
+use std::sync::atomic::{AtomicBool, Ordering};
 use testkit::etcd::{TestEtcd, TestEtcdMember};
 use units::{BitRate, ByteCount};
 
@@ -239,6 +240,54 @@ fn an_etcd_that_was_restored_gets_the_records_again() {
     assert!(matches!(node.says(), MemberMessage::Lost(_)));
     node.is_registered_at(&member);
     until(|| keys(&etcd) == ALL);
+}
+
+/// A title may have the name of a folder of others. Its record goes when nobody has a copy of it,
+/// whatever the others have.
+#[test]
+fn a_title_leaves_the_cluster_beside_titles_in_a_folder_of_its_name() {
+    let title = |name: String| TitleName::new(&name).unwrap();
+    // More than one page of keys in one folder, and keys on both sides of the others in order.
+    let inside = (0..2100).map(|number| format!("a/0/{number}"));
+    let inside: Vec<_> = inside.chain(["a/b".to_owned(), "a/z/1".to_owned()]).collect();
+    for (other, stays) in [("copies/a/0", true), ("copies/a/zz", true), ("copies/a-b/n", false)] {
+        let etcd = TestEtcd::new();
+        let member = etcd.listen();
+        let has_left = Arc::new(AtomicBool::new(false));
+        let source = {
+            let (has_left, inside) = (Arc::clone(&has_left), inside.clone());
+            move || {
+                let all = records();
+                let (copies, size) = (all.copies.values().next(), all.titles.values().next());
+                let (copies, size) = (copies.unwrap().clone(), *size.unwrap());
+                let a = (!has_left.load(Ordering::Relaxed)).then(|| "a".to_owned());
+                let names = || a.iter().chain(&inside).cloned().map(title);
+                MemberRecords {
+                    copies: names().map(|title| (title, copies.clone())).collect(),
+                    titles: names().map(|title| (title, size)).collect(),
+                    ..records()
+                }
+            }
+        };
+        let (sender, said) = unbounded();
+        let say = move |message| sender.send(message).unwrap_or(());
+        let member = Member::start(config(&[&member], 10), source, say).unwrap();
+        let node = Tested { member, said };
+        // What a node has in a group is written in the pass after that of the title.
+        let is_held =
+            |(key, value): &(String, String)| key.contains("/held/n/") && value.contains("\"a\":");
+        let has = |key: &str| {
+            let key = format!("/tenuto/c/{key}");
+            etcd.records().iter().any(|(found, _)| *found == key)
+        };
+        until(|| has("titles/a/z/1") && etcd.records().iter().any(is_held));
+        etcd.put(&format!("/tenuto/c/{other}"), r#"[{"disk":0,"state":"ready"}]"#);
+        has_left.store(true, Ordering::Relaxed);
+        until(|| !has("copies/a/n") && !etcd.records().iter().any(is_held));
+        assert_eq!((has("titles/a"), has(other)), (stays, true), "{other}");
+        assert!(has("copies/a/b/n") && has("titles/a/b") && has("titles/a/0/2099"));
+        node.member.stop();
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::names::{is_hidden_ingest, is_in_ingest, title_of, waits_at};
 use super::{FilePlace, FsResult, GrowingFile, INGEST, StoreFiles, TitleFile};
 use crate::MountError;
 use crate::about::About;
-use crate::draft::{Draft, Leave};
+use crate::draft::Draft;
 use crate::ldu_table::ldu_table;
 use crate::reserved::HandleReservation;
 use crate::title_tree::split;
@@ -20,7 +20,8 @@ use media::{Body, TitleKind};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
 use store::{
-    IngestReport, ReservedReadError, StoreError, TitleId, TitleOwner, TitleReader, TitleRecord,
+    IngestReport, ReservedReadError, StoreError, TitleId, TitleLeave, TitleOwner, TitleReader,
+    TitleRecord,
 };
 use units::locked;
 
@@ -214,7 +215,7 @@ impl StoreFiles {
     }
 
     /// The owner's leave to write a title of this name.
-    fn leave(&self, name: &str) -> FsResult<Leave> {
+    fn leave(&self, name: &str) -> FsResult<Box<dyn TitleLeave>> {
         self.owner.begin_title(name).map_err(|error| self.told(&MountError::Store(error)))
     }
 
@@ -443,8 +444,9 @@ impl StoreFiles {
     fn close(&self, draft: &Arc<Draft>, path_when_opened: &str) -> FsResult<()> {
         // It may have been renamed meanwhile; an unlinked one has no path any more.
         let path = locked(&self.state).path_of(draft).map(str::to_owned);
-        if waits_at(path.as_deref().unwrap_or(path_when_opened), draft) {
-            draft.closed();
+        let path = path.as_deref().unwrap_or(path_when_opened);
+        if waits_at(path, draft) {
+            draft.closed(path);
             return Ok(());
         }
         self.seal(draft)
@@ -488,7 +490,7 @@ impl StoreFiles {
     fn draft_released(&self, draft: &Arc<Draft>) {
         let Some(path) = locked(&self.state).path_of_unused(draft) else { return };
         if waits_at(&path, draft) {
-            if draft.closed() && !is_hidden_ingest(&path) {
+            if draft.closed(&path) && !is_hidden_ingest(&path) {
                 (self.options.tell)(&format!("{path} is empty: {WAITS_FOR_BYTES}"));
             }
             return;

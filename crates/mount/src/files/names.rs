@@ -209,6 +209,7 @@ impl StoreFiles {
             Ok((name, title.kind))
         };
         draft.rename(rename)?;
+        draft.moved(new);
         let mut state = locked(&self.state);
         state.drafts.remove(old);
         state.drafts.insert(new.to_owned(), Arc::clone(draft));

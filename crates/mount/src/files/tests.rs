@@ -3,11 +3,11 @@
 use super::handles::noted;
 use super::*;
 use media::{IndexPart, TrackDescription, TrackKind};
-use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::{
-    BackgroundIo, FormatOptions, IngestReport, SoleOwner, StoreAccess, TitleId, TitleRecorder,
+    BackgroundIo, FormatOptions, IngestReport, SoleOwner, StoreAccess, TitleId, TitleLeave,
+    TitleRecorder,
 };
 use units::{ByteCount, Timescale};
 
@@ -85,10 +85,19 @@ struct DrainedOwner {
     is_draining: Arc<AtomicBool>,
     /// The files that are to become titles.
     running: Arc<AtomicU64>,
+    /// Where the last file waits that has waited.
+    waits: Arc<Mutex<Option<String>>>,
 }
 
-/// Counts a file that is to become a title.
-struct Running(Arc<AtomicU64>);
+/// Counts a file that is to become a title, and has where it waits.
+#[derive(Debug)]
+struct Running(Arc<AtomicU64>, Arc<Mutex<Option<String>>>);
+
+impl TitleLeave for Running {
+    fn waits(&self, path: Option<&str>) {
+        *locked(&self.1) = path.map(str::to_owned);
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -111,30 +120,66 @@ impl TitleOwner for DrainedOwner {
         self.store.free_hidden(id);
     }
 
-    fn begin_title(&self, _: &str) -> Result<Box<dyn Any + Send + Sync>, StoreError> {
+    fn begin_title(&self, _: &str) -> Result<Box<dyn TitleLeave>, StoreError> {
         if self.is_draining.load(Ordering::Relaxed) {
             let (store, hint) = ("a.store".into(), "copy it elsewhere".to_owned());
             return Err(StoreError::Draining { store, hint });
         }
         self.running.fetch_add(1, Ordering::Relaxed);
-        Ok(Box::new(Running(Arc::clone(&self.running))))
+        Ok(Box::new(Running(Arc::clone(&self.running), Arc::clone(&self.waits))))
     }
+}
+
+/// What a test does to a [`DrainedOwner`], and sees of it.
+#[derive(Default)]
+struct DrainedParts {
+    is_draining: Arc<AtomicBool>,
+    running: Arc<AtomicU64>,
+    waits: Arc<Mutex<Option<String>>>,
+}
+
+/// Files of a store whose disk may be drained.
+fn drained(name: &str) -> (TestFiles, DrainedParts) {
+    let (mut it, parts) = (TestFiles::new(name), DrainedParts::default());
+    let path = it.folder.join("b.store");
+    let size = Some(ByteCount(SIZE));
+    Store::format(&path, &FormatOptions { size, ..<_>::default() }).unwrap();
+    let owner = DrainedOwner {
+        store: SoleOwner(Store::open(&path).unwrap()),
+        is_draining: Arc::clone(&parts.is_draining),
+        running: Arc::clone(&parts.running),
+        waits: Arc::clone(&parts.waits),
+    };
+    it.files = StoreFiles::new(Arc::new(owner), TestFiles::options(&it.folder, &it.told));
+    (it, parts)
+}
+
+#[test]
+fn a_file_that_waits_says_where_until_its_user_goes_on_with_it() {
+    let (it, DrainedParts { is_draining, running, waits }) = drained("waits");
+    let state = || (running.load(Ordering::Relaxed), locked(&waits).clone());
+    let at = |path: &str| (1, Some(path.to_owned()));
+    it.write(".ingest/.a.mp4", b"no film").unwrap();
+    is_draining.store(true, Ordering::Relaxed);
+    assert_eq!(state(), at(".ingest/.a.mp4"));
+    it.files.rename(".ingest/.a.mp4", ".ingest/.b.mp4", false).unwrap();
+    assert_eq!(state(), at(".ingest/.b.mp4"));
+    it.fails(it.files.rename(".ingest/.b.mp4", ".ingest/c.mp4", false), Errno::EINVAL);
+    assert_eq!(state(), at(".ingest/.b.mp4"), "it is no film, and waits on");
+    it.files.rename(".ingest/.b.mp4", "words", false).unwrap();
+    assert_eq!((it.read("words").unwrap(), state()), (b"no film".to_vec(), (0, None)));
+
+    is_draining.store(false, Ordering::Relaxed);
+    it.write(".ingest/empty.mp4", b"").unwrap();
+    is_draining.store(true, Ordering::Relaxed);
+    assert_eq!(state(), at(".ingest/empty.mp4"));
+    it.files.unlink(".ingest/empty.mp4").unwrap();
+    assert_eq!(running.load(Ordering::Relaxed), 0);
 }
 
 #[test]
 fn no_file_begins_on_a_disk_that_is_drained_and_open_ones_become_titles() {
-    let mut it = TestFiles::new("drained");
-    let (is_draining, running) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-    let path = it.folder.join("b.store");
-    let size = Some(ByteCount(SIZE));
-    Store::format(&path, &FormatOptions { size, ..<_>::default() }).unwrap();
-    let store = SoleOwner(Store::open(&path).unwrap());
-    let owner = DrainedOwner {
-        store,
-        is_draining: Arc::clone(&is_draining),
-        running: Arc::clone(&running),
-    };
-    it.files = StoreFiles::new(Arc::new(owner), TestFiles::options(&it.folder, &it.told));
+    let (it, DrainedParts { is_draining, running, .. }) = drained("drained");
     let running = || running.load(Ordering::Relaxed);
     let access = FileAccess { writes: true, truncates: true };
     let (_, _, (handle, _)) = it.files.create("open", access, false).unwrap();

@@ -88,9 +88,25 @@ pub struct ViewerLimits {
     pub priority: Option<Priority>,
 }
 
-impl ViewerLimits {
+/// What an operator's service lets a viewer do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Allowance {
+    #[serde(flatten)]
+    pub(crate) limits: ViewerLimits,
+    /// When the session ends, in seconds since 1970. Of a fraction the second before it is taken.
+    /// `None`: when its viewer leaves.
+    #[serde(default, rename = "exp", deserialize_with = "some_second_before")]
+    pub(crate) until: Option<u64>,
+}
+
+impl Allowance {
     /// The names of the fields.
-    pub(crate) const FIELDS: [&str; 2] = ["max_height", "priority"];
+    pub(crate) const FIELDS: [&str; 3] = ["max_height", "priority", "exp"];
+
+    /// Whether it has ended, at this second since 1970.
+    pub(crate) fn is_over(&self, second: u64) -> bool {
+        self.until.is_some_and(|until| until <= second)
+    }
 }
 
 /// Names of titles; one that ends with `*` is the beginning of names.
@@ -136,6 +152,8 @@ pub struct Permit {
     pub client: Option<IpAddr>,
     /// Whose token it is; `None`: there is no token, or it does not say.
     pub owner: Option<Arc<TokenOwner>>,
+    /// When the session ends, in seconds since 1970; `None`: when its viewer leaves.
+    pub until: Option<u64>,
 }
 
 impl TokenOwner {
@@ -169,12 +187,12 @@ impl Permit {
         Self { priority, ..self.clone() }
     }
 
-    /// This permit within further limits, which only take away.
+    /// This permit within what a service allows, which only takes away.
     #[must_use]
-    pub(crate) fn within(&self, limits: ViewerLimits) -> Self {
+    pub(crate) fn within(&self, Allowance { limits, until }: Allowance) -> Self {
         let heights = [self.max_height, limits.max_height];
         let max_height = heights.into_iter().flatten().min();
-        Self { max_height, ..self.lowered_to(limits.priority) }
+        Self { max_height, until, ..self.lowered_to(limits.priority) }
     }
 
     /// Whether pictures of this height may be played; sound has none (0).
@@ -279,7 +297,8 @@ impl AccessControl {
         claims.allows(access, peer)?;
         let TokenClaims { limits: ViewerLimits { max_height, priority }, ip: client, .. } = claims;
         let owner = TokenOwner::of(claims.sub, claims.jti);
-        let permit = Permit { max_height, priority: priority.unwrap_or_default(), client, owner };
+        let (priority, until) = (priority.unwrap_or_default(), None);
+        let permit = Permit { max_height, priority, client, owner, until };
         Ok(CheckedToken { permit, claims: Some(Arc::new(all)) })
     }
 
@@ -422,6 +441,10 @@ fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
 fn second_before<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let date = NumericDate::deserialize(deserializer)?.rounded(f64::floor);
     date.ok_or_else(|| D::Error::custom("a time is negative"))
+}
+
+fn some_second_before<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    second_before(deserializer).map(Some)
 }
 
 fn second_after<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {

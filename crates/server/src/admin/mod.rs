@@ -193,6 +193,7 @@ impl AdminApi {
                 Request::Sessions { session: Some(call.number(0)?), subject: None }
             }
             ApiAction::EndSession => Request::EndSession { session: call.number(0)? },
+            ApiAction::EndSessions => Request::EndSessions { subject: call.subject_to_end()? },
             ApiAction::Decisions => Request::Decisions,
             ApiAction::Disk => Request::Info { title: None },
             ApiAction::Calibrate => Request::Calibrate { seconds: call.seconds()? },
@@ -216,6 +217,7 @@ impl AdminApi {
             ApiAction::Sessions
             | ApiAction::Session
             | ApiAction::EndSession
+            | ApiAction::EndSessions
             | ApiAction::Decisions
             | ApiAction::Reload
             | ApiAction::Restart
@@ -224,6 +226,7 @@ impl AdminApi {
         };
         Ok(match self.ask(store, &request)? {
             Reply::Sessions(list) => json(200, &list),
+            Reply::SessionsEnded(ended) => json(200, &ended),
             Reply::Decisions(list) => json(200, &list),
             Reply::Session(report) => json(200, &report),
             Reply::Store(info) => json(200, &self.served_disk(store, info)),

@@ -41,6 +41,7 @@ pub(super) enum ApiAction {
     Sessions,
     Session,
     EndSession,
+    EndSessions,
     Send,
     Decisions,
     Events,
@@ -195,6 +196,18 @@ pub(super) static OPERATIONS: &[Operation] = &[
         status: 201,
         response: Some(schema_of::<wire::StartedSession>),
         errors: &[400, 403, 404, 422],
+    },
+    Operation {
+        method: Method::Delete,
+        path: "/api/v1/sessions",
+        id: "endSessions",
+        summary: "End all sessions that the tokens of one subject began; their players get 410 from then on",
+        action: ApiAction::EndSessions,
+        query: END_PARAMETERS,
+        body: RequestBody::None,
+        status: 200,
+        response: Some(schema_of::<wire::EndedSessions>),
+        errors: &[400],
     },
     Operation {
         method: Method::Get,
@@ -633,6 +646,13 @@ static SESSION_PARAMETERS: &[QueryParameter] = &[QueryParameter {
     is_required: false,
 }];
 
+static END_PARAMETERS: &[QueryParameter] = &[QueryParameter {
+    name: "subject",
+    description: "The claim `sub` of the access tokens whose sessions end",
+    schema: schema_of::<String>,
+    is_required: true,
+}];
+
 static LIST_PARAMETERS: &[QueryParameter] = &[
     QueryParameter {
         name: "limit",
@@ -843,6 +863,16 @@ impl ApiCall {
         self.text("subject")
     }
 
+    /// The subject whose sessions are to be ended.
+    pub(super) fn subject_to_end(&self) -> Result<String, Problem> {
+        self.subject().ok_or_else(|| {
+            let message =
+                "the parameter 'subject' is missing, and the sessions of all are not ended";
+            let hint = "name one, such as ?subject=customer-17; /api/v1/stop ends the server";
+            Problem::new(400, "bad-parameter", message, hint)
+        })
+    }
+
     /// The titles that are to be listed.
     pub(super) fn selection(&self) -> Result<TitleSelection, Problem> {
         let text = |key: &str| self.text(key);
@@ -950,7 +980,8 @@ mod tests {
             ("DELETE /api/v1/sessions/17", "endSession 17"),
             ("PUT /api/v1/disks/D/titles/A%2Fb%20%C3%A4", "uploadTitle d A/b ä"),
             ("PATCH /api/v1/disks/d/titles/..", "renameTitle d .."),
-            ("DELETE /api/v1/sessions", "GET, HEAD, POST, OPTIONS"),
+            ("DELETE /api/v1/sessions", "endSessions "),
+            ("PATCH /api/v1/sessions", "GET, HEAD, POST, DELETE, OPTIONS"),
             ("POST /api/v1/sessions/17", "GET, HEAD, DELETE, OPTIONS"),
             ("GET /api/v1/disks/d/calibrate", "POST, OPTIONS"),
             ("POST /api/v1/disks/d/titles/x", "downloadTitle d x"),

@@ -1,6 +1,6 @@
 //! The answer to the question whether a viewer may begin.
 
-use crate::access::ViewerLimits;
+use crate::access::Allowance;
 use crate::config::Unanswered;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ pub(crate) struct AuthAnswer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AuthVerdict {
     /// The viewer may begin, within these limits.
-    Allowed(ViewerLimits),
+    Allowed(Allowance),
     /// The viewer may not begin; the reason is for the log.
     Refused { status: u16, reason: String },
     /// The service gave no answer that can be used.

@@ -1,23 +1,24 @@
 //! What becomes of a viewer by the answer of the operator's service: counted, logged, and told.
 
 use super::answer::{AuthAnswer, AuthVerdict};
-use crate::access::ViewerLimits;
+use crate::access::Allowance;
 use crate::config::Unanswered;
 use crate::http::Response;
+use crate::membership::unix_now;
 use crate::shared::Shared;
 use serde_json::json;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The limits within which a viewer of this title may begin, or the response to one who may not.
-/// Counts and logs the decision.
-pub(crate) fn limits(
+/// How far a viewer of this title may begin, or the response to one who may not. Counts and logs
+/// the decision.
+pub(crate) fn allowance(
     shared: &Shared,
     answer: AuthAnswer,
     title: &str,
     client: IpAddr,
-) -> Result<ViewerLimits, Response> {
+) -> Result<Allowance, Response> {
     let counters = &shared.auth.counters;
     let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
     let id = answer.id.to_string();
@@ -25,10 +26,16 @@ pub(crate) fn limits(
         let client = client.to_canonical().to_string();
         json!({ "event": event, "id": id, "title": title, "client": client })
     };
-    match answer.verdict {
-        AuthVerdict::Allowed(limits) => {
+    let verdict = match answer.verdict {
+        AuthVerdict::Allowed(allowance) if allowance.is_over(unix_now()) => {
+            AuthVerdict::Refused { status: 200, reason: "its `exp` has passed".to_owned() }
+        }
+        verdict => verdict,
+    };
+    match verdict {
+        AuthVerdict::Allowed(allowance) => {
             count(&counters.allowed);
-            Ok(limits)
+            Ok(allowance)
         }
         AuthVerdict::Refused { status, reason } => {
             count(&counters.refused);
@@ -49,7 +56,7 @@ pub(crate) fn limits(
                 line
             });
             match then {
-                Unanswered::Allow => Ok(ViewerLimits::default()),
+                Unanswered::Allow => Ok(Allowance::default()),
                 Unanswered::Refuse => Err(unanswered()),
             }
         }

@@ -21,10 +21,11 @@ mod dispatcher;
 mod questions;
 mod service;
 
-use crate::access::ViewerLimits;
+use crate::access::Allowance;
 use crate::clients::ClientAddress;
 use crate::config::AuthRequestTarget;
 use crate::messages::{Caller, WorkerHandle};
+use crate::signature::SigningKey;
 use crate::telemetry::Protocol;
 use crate::wire;
 use answer::{AuthAnswer, AuthVerdict};
@@ -37,9 +38,11 @@ use serde_json::{Map, Value, json};
 use service::AuthService;
 use std::fmt;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+use units::show::iso_date;
 use units::{Hinted, Reason, locked};
 use uuid::Uuid;
 
@@ -54,6 +57,7 @@ pub(crate) struct AuthRequests {
 /// A service that is asked. Its threads end when this is dropped and all that was asked is settled.
 pub(crate) struct AuthRequester {
     target: AuthRequestTarget,
+    key: Option<SigningKey>,
     asked: Sender<Ask>,
 }
 
@@ -133,7 +137,7 @@ impl Default for AuthCounters {
 impl AuthRequests {
     /// Whether a service can be asked, as far as that is known without asking it.
     pub(crate) fn check(target: &AuthRequestTarget) -> Result<(), Reason> {
-        AuthService::new(target).map(drop)
+        AuthService::new(target, key(target)?).map(drop)
     }
 
     /// Asks nobody before [`AuthRequests::replace`]. `workers`: the threads that serve clients.
@@ -148,15 +152,18 @@ impl AuthRequests {
         target: Option<&AuthRequestTarget>,
     ) -> Result<Option<Arc<AuthRequester>>, Reason> {
         let Some(target) = target else { return Ok(None) };
-        let current = locked(&self.current).clone().filter(|it| it.target == *target);
+        // Of a file of the same name the secret may be another one now.
+        let key = key(target)?;
+        let is_same = |it: &Arc<AuthRequester>| it.target == *target && it.key == key;
+        let current = locked(&self.current).clone().filter(is_same);
         if current.is_some() {
             return Ok(current);
         }
-        let service = AuthService::new(target)?;
+        let service = AuthService::new(target, key.clone())?;
         let (workers, counters) = (self.workers.clone(), Arc::clone(&self.counters));
         let started = dispatcher::start(target, service, workers, counters);
         let asked = started.map_err(|error| error.reason().about("cannot start a thread"))?;
-        Ok(Some(Arc::new(AuthRequester { target: target.clone(), asked })))
+        Ok(Some(Arc::new(AuthRequester { target: target.clone(), key, asked })))
     }
 
     /// Asks this service from now on, or none.
@@ -180,13 +187,14 @@ impl AuthRequests {
         let id = Uuid::new_v4();
         let at_once = |verdict| Some(AuthAnswer { id, verdict });
         let Some(current) = locked(&self.current).clone() else {
-            return at_once(AuthVerdict::Allowed(ViewerLimits::default()));
+            return at_once(AuthVerdict::Allowed(Allowance::default()));
         };
         let limit = current.target.timeout;
         let until = Instant::now() + patience.map_or(limit, |it| it.min(limit));
         let mut body = viewer.body();
         let key = QuestionKey::of(digest(&SHA256, body.to_string().as_bytes()).as_ref());
         body["id"] = id.to_string().into();
+        body["time"] = iso_date(SystemTime::now()).into();
         let (client, body) = (ClientAddress::of(viewer.client), body.to_string());
         let ask = Ask { key, id, body, caller, client, until };
         match current.asked.try_send(ask) {
@@ -211,7 +219,7 @@ impl AuthRequests {
 }
 
 impl ViewerQuestion<'_> {
-    /// All that an answer may depend on: what the service is sent, but for the number.
+    /// All that an answer may depend on: what the service is sent, but for number and time.
     fn body(&self) -> Value {
         let Self { title, protocol, client, priority, user_agent, forwarded_for, claims } = self;
         let mut body = json!({
@@ -237,6 +245,12 @@ impl fmt::Debug for AuthRequester {
         // The address may have a secret.
         f.debug_struct("AuthRequester").finish_non_exhaustive()
     }
+}
+
+/// What questions are signed with.
+fn key(target: &AuthRequestTarget) -> Result<Option<SigningKey>, Reason> {
+    let read = |path: &PathBuf| SigningKey::read("--auth-request-secret", path);
+    target.secret.as_ref().map(read).transpose()
 }
 
 /// Characters of a field of the player's: more than any browser calls itself by.

@@ -6,14 +6,17 @@
 //! | 401, 403 | the viewer may not begin; the body is the reason |
 //! | any other status or body, or none in time | no answer |
 //!
-//! The limits are those of access tokens. A field with another name, and `null`, make it no answer:
-//! an operator who has misspelt a limit wants it, and not none.
+//! The limits are those of access tokens; `exp` is the end of the session. A field with another
+//! name, and `null`, make it no answer: an operator who has misspelt a limit wants it, and not
+//! none.
 
 use super::NoAnswer;
 use super::answer::AuthVerdict;
-use crate::access::ViewerLimits;
+use crate::access::Allowance;
 use crate::config::AuthRequestTarget;
+use crate::membership::unix_now;
 use crate::outgoing;
+use crate::signature::{SIGNATURE, SigningKey};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use units::Reason;
@@ -25,6 +28,7 @@ pub(super) struct AuthService {
     url: String,
     timeout: Duration,
     agent: Agent,
+    key: Option<SigningKey>,
 }
 
 /// An answer that can be used.
@@ -36,7 +40,8 @@ pub(super) struct ServiceAnswer {
 }
 
 impl AuthService {
-    pub(super) fn new(target: &AuthRequestTarget) -> Result<Self, Reason> {
+    /// `key`: what questions are signed with.
+    pub(super) fn new(target: &AuthRequestTarget, key: Option<SigningKey>) -> Result<Self, Reason> {
         let AuthRequestTarget { url, timeout, .. } = target;
         let bad = |why: &str| {
             let hint = "for example --auth-request https://site.example/may-play";
@@ -45,7 +50,7 @@ impl AuthService {
             Reason::new(format!("--auth-request {shown} {why}"), hint)
         };
         let agent = outgoing::agent(url, *timeout).map_err(bad)?;
-        Ok(Self { url: url.clone(), timeout: *timeout, agent })
+        Ok(Self { url: url.clone(), timeout: *timeout, agent, key })
     }
 
     /// Asks. Waits for the time limit at most.
@@ -64,11 +69,21 @@ impl AuthService {
         if limit.is_zero() {
             return Err((NoAnswer::Timeout, "no answer in time".to_owned()));
         }
-        let request = self.agent.post(&self.url).header(header::CONTENT_TYPE, JSON);
+        let mut request = self.agent.post(&self.url).header(header::CONTENT_TYPE, JSON);
+        if let Some(key) = &self.key {
+            request = request.header(SIGNATURE, key.sign(body.as_bytes()));
+        }
         let request = request.config().timeout_global(Some(limit)).build();
         let mut answer = request.send(body).map_err(|error| no_answer(&error))?;
         let (status, keep) = (answer.status(), keep(answer.headers()));
         let verdict = verdict(status, answer.body_mut())?;
+        // After the end of what it allows it is no answer to anybody.
+        let keep = match &verdict {
+            AuthVerdict::Allowed(Allowance { until: Some(until), .. }) => {
+                keep.min(Duration::from_secs(until.saturating_sub(unix_now())))
+            }
+            _ => keep,
+        };
         Ok(ServiceAnswer { verdict, keep })
     }
 }
@@ -91,18 +106,18 @@ fn verdict(status: StatusCode, body: &mut Body) -> Result<AuthVerdict, (NoAnswer
         }
         other => no_answer(&other),
     })?;
-    limits(&text).map(AuthVerdict::Allowed).map_err(|why| (NoAnswer::Form, why))
+    allowance(&text).map(AuthVerdict::Allowed).map_err(|why| (NoAnswer::Form, why))
 }
 
 /// The limits in the body of an answer.
-fn limits(text: &str) -> Result<ViewerLimits, String> {
+fn allowance(text: &str) -> Result<Allowance, String> {
     if text.trim().is_empty() {
-        return Ok(ViewerLimits::default());
+        return Ok(Allowance::default());
     }
     let fields: Map<String, Value> = serde_json::from_str(text)
         .map_err(|_| "its body is neither empty nor a JSON object of limits".to_owned())?;
-    if let Some(name) = fields.keys().find(|name| !ViewerLimits::FIELDS.contains(&name.as_str())) {
-        let known = ViewerLimits::FIELDS.join(" and ");
+    if let Some(name) = fields.keys().find(|name| !Allowance::FIELDS.contains(&name.as_str())) {
+        let known = Allowance::FIELDS.join(", ");
         let name: String = name.chars().take(SHOWN).collect();
         return Err(format!("its field `{}` is unknown; limits are {known}", name.escape_debug()));
     }
@@ -150,33 +165,45 @@ const LONGEST_KEPT: Duration = Duration::from_secs(3600);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::ViewerLimits;
     use engine::Priority;
 
     #[test]
     fn a_body_has_limits_or_is_no_answer() {
-        let none = ViewerLimits::default();
-        let height = ViewerLimits { max_height: Some(720), ..none };
-        let low = ViewerLimits { priority: Some(Priority::Low), ..none };
+        let none = Allowance::default();
+        let of = |limits| Allowance { limits, ..none };
+        let height = of(ViewerLimits { max_height: Some(720), ..none.limits });
+        let low = of(ViewerLimits { priority: Some(Priority::Low), ..none.limits });
+        let end = Allowance { until: Some(1_800_000_000), ..none };
         for (body, limits) in [
             ("", Ok(none)),
             (" \r\n", Ok(none)),
             ("{}", Ok(none)),
             (r#"{"max_height":720}"#, Ok(height)),
             (r#"{"priority":"low"}"#, Ok(low)),
+            (r#"{"exp":1800000000}"#, Ok(end)),
+            (r#"{"exp":1800000000.9}"#, Ok(end)),
+            (
+                r#"{"max_height":720,"exp":1800000000}"#,
+                Ok(Allowance { until: end.until, ..height }),
+            ),
             ("OK", Err("its body is neither empty nor a JSON object of limits")),
             ("[]", Err("its body is neither empty nor a JSON object of limits")),
             ("null", Err("its body is neither empty nor a JSON object of limits")),
             (r#"{"max_height":"#, Err("its body is neither empty nor a JSON object of limits")),
             (
                 r#"{"allow":false}"#,
-                Err("its field `allow` is unknown; limits are max_height and priority"),
+                Err("its field `allow` is unknown; limits are max_height, priority, exp"),
             ),
             (r#"{"max_height":null}"#, Err("its field `max_height` is null")),
+            (r#"{"exp":null}"#, Err("its field `exp` is null")),
+            (r#"{"exp":"2027-01-15"}"#, Err("its limits: ")),
+            (r#"{"exp":-1}"#, Err("its limits: ")),
             (r#"{"max_height":-1}"#, Err("its limits: ")),
             (r#"{"max_height":"720"}"#, Err("its limits: ")),
             (r#"{"priority":"first"}"#, Err("its limits: ")),
         ] {
-            match (super::limits(body), limits) {
+            match (super::allowance(body), limits) {
                 (Ok(found), Ok(wanted)) => assert_eq!(found, wanted, "{body}"),
                 (Err(found), Err(wanted)) => assert!(found.starts_with(wanted), "{body}: {found}"),
                 (found, _) => panic!("{body}: {found:?}"),

@@ -77,6 +77,9 @@ pub trait StoreOwner: StoreAccess {
 
     /// Ends a session of the server; a failure where there is none of this number.
     fn end_session(&self, session: u64) -> Result<(), wire::Failure>;
+
+    /// Ends the sessions that tokens of this subject began; a failure where the owner is no server.
+    fn end_sessions(&self, subject: &str) -> Result<wire::EndedSessions, wire::Failure>;
 }
 
 /// Executes one request. `cancel`: set when the answer is no longer waited for. `progress`: called
@@ -113,6 +116,9 @@ pub fn execute(
         Request::EndSession { session } => {
             owner.end_session(*session)?;
             return Ok(Reply::SessionEnded);
+        }
+        Request::EndSessions { subject } => {
+            return Ok(Reply::SessionsEnded(owner.end_sessions(subject)?));
         }
         Request::EndRecording { title } => {
             owner.end_recording(title)?;
@@ -288,6 +294,7 @@ fn execute_on_store(
         | Request::Status
         | Request::Sessions { .. }
         | Request::EndSession { .. }
+        | Request::EndSessions { .. }
         | Request::EndRecording { .. }
         | Request::Decisions
         | Request::Reload

@@ -170,6 +170,11 @@ pub enum Request {
         /// The session's number.
         session: u64,
     },
+    /// End the sessions of the server that tokens of this subject began.
+    EndSessions {
+        /// The subject.
+        subject: String,
+    },
     /// End a recording into the store, as its user would: what had arrived becomes a title.
     EndRecording {
         /// The title's name, or that of the folder of parts.
@@ -277,6 +282,8 @@ pub enum Reply {
     Decisions(wire::DecisionList),
     /// Reply to `EndSession`.
     SessionEnded,
+    /// Reply to `EndSessions`.
+    SessionsEnded(wire::EndedSessions),
     /// Reply to `EndRecording`.
     RecordingEnding,
     /// Reply to `Reload`.

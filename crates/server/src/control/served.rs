@@ -495,6 +495,13 @@ impl StoreOwner for ServedStore {
         self.core.send(Event::EndListed { number });
         Ok(())
     }
+
+    fn end_sessions(&self, subject: &str) -> Result<wire::EndedSessions, wire::Failure> {
+        let (answer, ended) = bounded(1);
+        self.core.send(Event::EndOfSubject { subject: subject.to_owned(), answer });
+        // A core that has ended has no sessions.
+        Ok(wire::EndedSessions { ended: ended.recv().unwrap_or_default() })
+    }
 }
 
 /// Adds to the report of a recording that an operator has ended it. Without a title there is none:

@@ -1,6 +1,7 @@
 //! Executes the engine's actions, in their order. Nothing is decided here.
 
 use super::Core;
+use super::decisions::EXPIRED;
 use crate::disk_thread::ReadJob;
 use crate::messages::RequestError;
 use crate::recovery_probe;
@@ -104,10 +105,13 @@ impl Core {
 
     fn session_ended(&mut self, id: SessionId, summary: &SessionSummary) {
         self.shared.session_ended(summary);
-        self.trace_end(id, Some(summary), None);
+        let is_expired = self.sessions.get(&id).is_some_and(|open| open.is_expired);
+        self.trace_end(id, Some(summary), is_expired.then_some(EXPIRED));
         self.log_end(id, summary, summary.cut_short.map(CutShort::word));
         if let Some(why) = summary.cut_short {
             self.show_cut_short(id, why);
+        } else if is_expired {
+            self.show_end(id, EXPIRED);
         }
         self.end_session(
             id,

@@ -68,9 +68,8 @@ impl Core {
     /// Shows why a session that plays has ended, and tells it to the webhook.
     pub(super) fn show_cut_short(&self, id: SessionId, why: CutShort) {
         let Some(open) = self.sessions.get(&id) else { return };
-        let (about, trace) = (about(&open.session), open.session.trace);
         if why != CutShort::DiskLost {
-            let (title, priority) = (about.title.clone(), about.priority.clone());
+            let ViewerDecision { title, priority, .. } = about(&open.session);
             let subject = open.session.permit.subject();
             self.shared.webhook.tell("session-preempted", || {
                 json!({
@@ -79,13 +78,19 @@ impl Core {
                 })
             });
         }
+        self.show_end(id, why.word());
+    }
+
+    /// Shows that the server has ended a session, and why.
+    pub(super) fn show_end(&self, id: SessionId, why: &str) {
+        let Some(open) = self.sessions.get(&id) else { return };
         let decision = ViewerDecision {
             subject: "end".to_owned(),
             verdict: "ended".to_owned(),
-            reason: Some(why.word().to_owned()),
-            ..about
+            reason: Some(why.to_owned()),
+            ..about(&open.session)
         };
-        self.shared.decided(decision, trace.map(|trace| trace.context()));
+        self.shared.decided(decision, open.session.trace.map(|trace| trace.context()));
     }
 }
 
@@ -190,3 +195,6 @@ fn unix_seconds(later: Duration) -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.saturating_add(later).as_secs_f64()
 }
+
+/// Why a session ends whose viewer was allowed to play until now.
+pub(super) const EXPIRED: &str = "expired";

@@ -65,6 +65,7 @@ impl Core {
                 priority: session.permit.priority,
                 bound_to: session.permit.client,
                 owner: session.permit.owner.as_deref().cloned(),
+                until: session.permit.until,
                 client: session.client.address(),
                 age: session.admitted.elapsed(),
                 wait: session.wait,
@@ -167,6 +168,7 @@ impl Core {
             priority: record.priority,
             client: record.bound_to,
             owner: record.owner.map(Arc::new),
+            until: record.until,
         };
         let format = record.format;
         let offers = presentation.offers(format);
@@ -228,6 +230,9 @@ impl Core {
         playing.name.clone_from(&session.name);
         if !session.is_fill() && !session.has_played() {
             self.unplayed.add(session.client);
+        }
+        if let Some(until) = session.permit.until {
+            self.ends.insert((until, session.id));
         }
         self.shared.sessions.insert(session);
         self.sessions.insert(session.id, OpenSession::new(Arc::clone(session)));

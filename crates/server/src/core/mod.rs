@@ -28,7 +28,7 @@ use crate::clients::{ClientCounts, ClientLimit};
 use crate::clock::Clock;
 use crate::disk_history_writer::{self, HistoryRecord};
 use crate::disk_thread::DiskThread;
-use crate::library::StoredCopy;
+use crate::library::{OpenStore, StoredCopy};
 use crate::messages::{
     Caller, CoreHandle, Event, PermitRequestId, RateRefusal, RequestError, WorkerHandle,
     WorkerMessage,
@@ -48,7 +48,7 @@ use handover::HandingOver;
 use requests::PendingRequest;
 use serde_json::json;
 use sessions::{OpenSession, PlayingTitle, WaitingFill};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -98,6 +98,8 @@ pub(crate) struct Core {
     // The sessions of each client that have delivered nothing, and the most of them.
     unplayed: ClientCounts,
     unplayed_limit: ClientLimit,
+    // The sessions that end at a second since 1970, the first to end first.
+    ends: BTreeSet<(u64, SessionId)>,
 }
 
 /// How far a disk is drained, as far as people were told.
@@ -107,6 +109,9 @@ enum DrainStage {
     None,
     /// No session is read from it, and titles are still written to it.
     Writing,
+    /// No session is read from it, and nothing else is written to it than what files become that
+    /// wait in the folder `.ingest` of its mount.
+    Waiting,
     /// No session is read from it, and no title is written to it.
     Empty,
 }
@@ -165,6 +170,7 @@ impl Core {
             drain_told: Vec::new(),
             unplayed: ClientCounts::default(),
             unplayed_limit: parts.unplayed_limit,
+            ends: BTreeSet::new(),
         }
     }
 
@@ -201,6 +207,7 @@ impl Core {
             }
             self.decide_waiting_fills(now);
             self.execute_actions();
+            self.end_expired(now);
             self.notify_deferred_admissions(now);
             self.publish();
             self.dismiss_in_time(now);
@@ -234,6 +241,11 @@ impl Core {
             }
             Event::End { session } => self.engine.end(now, session),
             Event::EndListed { number } => self.engine.end(now, self.listed(number)),
+            Event::EndOfSubject { subject, answer } => {
+                let numbers = self.sessions_of(&subject);
+                numbers.iter().for_each(|number| self.engine.end(now, *number));
+                let _ = answer.send(numbers.len() as u64);
+            }
             Event::Connected { session } => self.session_connected(session),
             Event::Disconnected { session, how } => self.session_disconnected(now, session, how),
             Event::Request { caller, place, request } => {
@@ -424,10 +436,7 @@ impl Core {
             }
             let stage = match disk.draining && disk.sessions == 0 {
                 false => DrainStage::None,
-                true if opened.recordings().is_empty() && opened.writes.ingests().is_empty() => {
-                    DrainStage::Empty
-                }
-                true => DrainStage::Writing,
+                true => drain_stage(opened),
             };
             if self.drain_told[number] != stage {
                 self.drain_told[number] = stage;
@@ -507,6 +516,18 @@ impl Core {
                     },
                 ));
             }
+            DrainStage::Waiting => {
+                let paths = report.ingests.iter().filter_map(|it| it.waits_at.as_deref());
+                let (count, first) = (paths.clone().count(), paths.into_iter().next());
+                self.shared.notice(format!(
+                    "{store}: not drained yet: no session is read from it, and {files} {wait} in \
+                     its mount ('{first}'): rename each to the name that it is to have, write to \
+                     it if it is empty, or remove it",
+                    files = units::show::count(count, "file"),
+                    wait = if count == 1 { "waits" } else { "wait" },
+                    first = first.unwrap_or_default(),
+                ));
+            }
             DrainStage::Empty => {
                 let only_here = report.titles_only_here;
                 let fields = || json!({ "store": store, "titles_only_here": only_here });
@@ -575,6 +596,16 @@ impl Drop for Core {
         for worker in &self.workers {
             worker.send(WorkerMessage::Quit);
         }
+    }
+}
+
+/// How far a disk is drained that no session is read from.
+fn drain_stage(opened: &OpenStore) -> DrainStage {
+    let ingests = opened.writes.ingests();
+    match opened.recordings().is_empty() {
+        true if ingests.is_empty() => DrainStage::Empty,
+        true if ingests.iter().all(|it| it.waits_at.is_some()) => DrainStage::Waiting,
+        _ => DrainStage::Writing,
     }
 }
 

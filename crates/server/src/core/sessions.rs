@@ -6,6 +6,7 @@ use super::tracing::Applicant;
 use super::{Applied, Core, decisions};
 use crate::clients::ClientAddress;
 use crate::library::{OpenTitle, StoredCopy};
+use crate::membership::unix_now;
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
 use crate::sessions::{PlayerSession, Token};
 use crate::telemetry::SessionTrace;
@@ -29,11 +30,13 @@ pub(super) struct OpenSession {
     connections: u32,
     /// The session's player has closed a connection as a player does that leaves.
     left: bool,
+    /// The time until which its viewer was allowed to play is over.
+    pub(super) is_expired: bool,
 }
 
 impl OpenSession {
     pub(super) fn new(session: Arc<PlayerSession>) -> Self {
-        Self { session, requests: HashSet::new(), connections: 0, left: false }
+        Self { session, requests: HashSet::new(), connections: 0, left: false, is_expired: false }
     }
 }
 
@@ -278,9 +281,29 @@ impl Core {
         }
     }
 
+    /// Ends the sessions whose viewers were allowed to play until now.
+    pub(super) fn end_expired(&mut self, now: Moment) {
+        let Some((first, _)) = self.ends.first() else { return };
+        let second = unix_now();
+        if *first > second {
+            return;
+        }
+        let later = self.ends.split_off(&(second + 1, SessionId(0)));
+        for (_, session) in std::mem::replace(&mut self.ends, later) {
+            if let Some(open) = self.sessions.get_mut(&session) {
+                open.is_expired = true;
+            }
+            self.engine.end(now, session);
+        }
+        self.execute_actions();
+    }
+
     /// Ends a session: its token becomes invalid and its pending requests are answered with `why`.
     pub(super) fn end_session(&mut self, id: SessionId, why: RequestError) {
         let Some(open) = self.sessions.remove(&id) else { return };
+        if let Some(until) = open.session.permit.until {
+            self.ends.remove(&(until, id));
+        }
         if let Some(token) = open.session.token {
             self.shared.sessions.remove(token);
         }
@@ -356,17 +379,23 @@ impl Core {
             }
             (None, None) => self.engine.sessions(now, SESSIONS_LISTED),
             (None, Some(subject)) => {
-                let is_of = |open: &OpenSession| open.session.permit.subject() == Some(subject);
-                let of_subject = self.sessions.iter().filter(|(_, open)| is_of(open));
-                let mut numbers: Vec<SessionId> = of_subject.map(|(number, _)| *number).collect();
+                let mut numbers = self.sessions_of(subject);
                 total = numbers.len();
-                numbers.sort_unstable();
                 numbers.truncate(SESSIONS_LISTED);
                 numbers.into_iter().filter_map(|number| self.engine.session(now, number)).collect()
             }
         };
         let sessions = statuses.iter().filter_map(|status| self.session_report(status)).collect();
         wire::SessionList { total: total as u64, sessions }
+    }
+
+    /// The sessions that tokens of this subject began, the oldest first.
+    pub(super) fn sessions_of(&self, subject: &str) -> Vec<SessionId> {
+        let is_of = |open: &OpenSession| open.session.permit.subject() == Some(subject);
+        let of_subject = self.sessions.iter().filter(|(_, open)| is_of(open));
+        let mut numbers: Vec<SessionId> = of_subject.map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// The session that is listed with this number.
@@ -395,6 +424,7 @@ impl Core {
             priority: summary.priority.word().to_owned(),
             subject: player.permit.subject().map(str::to_owned),
             token_id: player.permit.token_id().map(str::to_owned),
+            until: player.permit.until,
             age: player.admitted.elapsed().as_secs_f64(),
             starts_in: player.starts_in().map(|time| time.as_secs_f64()),
             position: at.map(|(position, _)| position.as_secs_f64()),

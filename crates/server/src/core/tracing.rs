@@ -176,6 +176,7 @@ impl Core {
         let name = open.map(|open| open.session.name.clone());
         let trace = open.and_then(|open| open.session.trace).map(|trace| trace.context());
         let permit = open.map(|open| open.session.permit.clone()).unwrap_or_default();
+        let is_expired = open.is_some_and(|open| open.is_expired);
         self.shared.log.line_of(trace, || {
             json!({
                 "event": if summary.is_fill { "fill-ended" } else { "session-ended" },
@@ -192,6 +193,7 @@ impl Core {
                 "delivered": summary.delivered,
                 "priority": summary.priority.word(),
                 "cut_short": why,
+                "expired": is_expired,
             })
         });
     }

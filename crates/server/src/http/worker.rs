@@ -162,8 +162,11 @@ impl Worker {
             }
             SocketEvent::Sent { connection, tag } => self.sent(connection, tag),
             SocketEvent::SendFailed { connection, error } => {
+                let open = self.connections.get(&connection);
+                // The operation goes on with a body of which all has come.
+                let is_complete = open.is_some_and(Connection::has_whole_body);
                 self.hung_up(connection);
-                if !self.goes_on_without_peer(connection, false) {
+                if !is_complete && !self.goes_on_without_peer(connection, false) {
                     self.abandon(connection, &error.to_string());
                 }
             }

@@ -81,8 +81,12 @@ pub(super) struct Lane {
     /// Whether all of the response is queued.
     is_whole: bool,
     is_finished: bool,
-    /// Whether the client has ended the stream, and this was reported.
+    /// Whether the client has ended the stream, or the connection has.
     is_lost: bool,
+    /// Whether this was reported since the last response that could not be begun.
+    is_loss_reported: bool,
+    /// Whether a response was to be begun, and could not be.
+    is_refused: bool,
     /// The tag and the end of each send, in order.
     marks: VecDeque<(u64, u64)>,
     queued: u64,
@@ -119,6 +123,8 @@ impl Lane {
             is_whole: false,
             is_finished: false,
             is_lost: false,
+            is_loss_reported: false,
+            is_refused: false,
             marks: VecDeque::new(),
             queued: 0,
             written: Rc::default(),
@@ -167,7 +173,9 @@ impl Lane {
         self.has_body && !self.body.is_end_stream()
     }
 
-    /// Whether the client has just ended the stream, or the connection has; true once. Reports it.
+    /// Whether the client has just ended the stream, or the connection has; true once. Reports it,
+    /// but not before a body that has come whole is delivered: who ends the stream behind it waits
+    /// for no answer, and may mean what was sent (RFC 9113, 8.1).
     pub(super) fn just_lost(
         &mut self,
         context: &mut Context<'_>,
@@ -177,13 +185,16 @@ impl Lane {
             LaneAnswer::Awaited(respond) => respond.poll_reset(context),
             LaneAnswer::Begun(send) => send.poll_reset(context),
         };
-        if self.is_lost || polled.is_pending() {
-            return false;
+        let is_first = !self.is_lost && polled.is_ready();
+        self.is_lost |= is_first;
+        let is_awaited = matches!(self.answer, LaneAnswer::Awaited(_)) && !self.is_refused;
+        let is_due = !(is_awaited && self.holds_whole_body());
+        if self.is_lost && is_due && !std::mem::replace(&mut self.is_loss_reported, true) {
+            let text = "the client ended the stream";
+            let error = io::Error::new(io::ErrorKind::ConnectionReset, text);
+            out.push(SocketEvent::SendFailed { connection: self.id, error });
         }
-        self.is_lost = true;
-        let error = io::Error::new(io::ErrorKind::ConnectionReset, "the client ended the stream");
-        out.push(SocketEvent::SendFailed { connection: self.id, error });
-        true
+        is_first
     }
 
     /// Queues slices. The first ones are a head.
@@ -200,8 +211,12 @@ impl Lane {
             }
             self.left = length;
             self.is_whole = length == Some(0);
-            // It fails where the client has ended the stream, which is reported.
-            let Ok(send) = respond.send_response(response, self.is_whole) else { return };
+            // It fails where the client has ended the stream, which is reported, perhaps again: the
+            // sender waits for one event or the other.
+            let Ok(send) = respond.send_response(response, self.is_whole) else {
+                (self.is_refused, self.is_loss_reported) = (true, false);
+                return;
+            };
             self.answer = LaneAnswer::Begun(send);
         }
         let payload = Payload::new(slices, &self.written);

@@ -36,6 +36,8 @@ struct Server {
     closed: Vec<ConnectionId>,
     is_over: bool,
     is_closing_lost: bool,
+    /// Whether bytes of requests are taken as they come.
+    is_wanting: bool,
 }
 
 impl Server {
@@ -54,6 +56,7 @@ impl Server {
             closed: Vec::new(),
             is_over: false,
             is_closing_lost: true,
+            is_wanting: true,
         }
     }
 
@@ -92,7 +95,9 @@ impl Server {
             HttpEvent::Lane { carrier, lane } => {
                 assert_eq!(carrier, carrier_id());
                 self.received.insert(lane, Vec::new());
-                self.want(lane);
+                if self.is_wanting {
+                    self.want(lane);
+                }
             }
             HttpEvent::Over { .. } => self.is_over = true,
             HttpEvent::Socket(SocketEvent::Received { connection, buffer, outcome }) => {
@@ -495,6 +500,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head, payload].concat()
 }
 
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
@@ -531,6 +537,56 @@ fn farewell(server: &mut Server) -> Option<u32> {
     reason
 }
 
+/// A client that ends its stream behind the last byte of a body waits for no answer, and the body
+/// counts; so does one whose thread takes the body later. Without its end a body is none.
+#[test]
+fn a_body_that_has_come_whole_is_delivered_before_the_end_of_its_stream() {
+    for reason in [NO_ERROR, CANCEL] {
+        for (ends, is_wanted) in [(END_STREAM, true), (END_STREAM, false), (0, true), (0, false)] {
+            let mut server = greeted();
+            server.is_wanting = is_wanted;
+            let frames = [
+                frame(HEADERS, END_HEADERS, 1, &GET),
+                frame(DATA, 0, 1, b"all of "),
+                frame(DATA, ends, 1, b"a body"),
+                frame(RST_STREAM, 0, 1, &reason.to_be_bytes()),
+            ];
+            server.take(&frames.concat());
+            let lane = server.lanes()[0];
+            let is_whole = ends == END_STREAM;
+            let is_held = is_whole && !is_wanted;
+            assert_eq!(server.lost.is_empty(), is_held, "{reason} {ends} {is_wanted}");
+            if is_held {
+                server.is_wanting = true;
+                server.want(lane);
+                server.advance();
+            }
+            assert_eq!(server.lost, [lane]);
+            let body = server.request(lane).split_once("\r\n\r\n").map(|(_, body)| body);
+            assert_eq!(body == Some("all of a body"), is_whole, "{reason} {ends} {is_wanted}");
+            assert_eq!(server.closed, [lane]);
+        }
+    }
+}
+
+/// The thread that answers a stream that has ended learns that nobody hears it.
+#[test]
+fn an_answer_to_a_stream_that_has_ended_fails_and_waits_for_nothing() {
+    let mut server = greeted();
+    (server.is_wanting, server.is_closing_lost) = (false, false);
+    server.take(&frame(HEADERS, END_HEADERS, 1, &GET));
+    server.take(&frame(DATA, END_STREAM, 1, b"body"));
+    server.take(&frame(RST_STREAM, 0, 1, &CANCEL.to_be_bytes()));
+    let lane = server.lanes()[0];
+    assert_eq!(server.lost, []);
+    server.send(lane, vec![head(0)], 1);
+    assert_eq!((&server.lost[..], &server.sent[..]), (&[lane][..], &[][..]), "before its body");
+    server.want(lane);
+    server.advance();
+    server.send(lane, vec![head(0)], 2);
+    assert_eq!((&server.lost[..], &server.sent[..]), (&[lane; 2][..], &[][..]), "and behind it");
+}
+
 /// A request without a body, and the end of its stream by the client.
 fn begun_and_reset(number: u32) -> [Vec<u8>; 2] {
     let stream = 2 * number + 1;
@@ -538,6 +594,8 @@ fn begun_and_reset(number: u32) -> [Vec<u8>; 2] {
     [request, frame(RST_STREAM, 0, stream, &8u32.to_be_bytes())]
 }
 
+const NO_ERROR: u32 = 0;
+const CANCEL: u32 = 8;
 const CALM: u32 = 11;
 
 #[test]

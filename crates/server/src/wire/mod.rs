@@ -107,6 +107,10 @@ pub struct RunningWrite {
     pub title: Option<String>,
     /// When it began, in Unix seconds.
     pub since: u64,
+    /// Where the file that is to become the title waits for its user, in the mount of the store: it
+    /// was closed in the folder `.ingest`, and has a hidden name or no bytes. `null`: it does not.
+    #[serde(default)]
+    pub waits_at: Option<String>,
 }
 
 /// The disks of a server (`/api/v1/disks`).

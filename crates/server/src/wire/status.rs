@@ -423,6 +423,13 @@ pub struct StartedSession {
     pub session: u64,
 }
 
+/// The sessions that an operator has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndedSessions {
+    /// How many there were.
+    pub ended: u64,
+}
+
 /// One session of a server. It does not contain the session's token.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionReport {
@@ -451,6 +458,10 @@ pub struct SessionReport {
     /// The own name of that token, its claim `jti`; `null` without one.
     #[serde(default)]
     pub token_id: Option<String>,
+    /// When it ends, in seconds since 1970, as the service of `--auth-request` has said; `null`
+    /// without such an end.
+    #[serde(default)]
+    pub until: Option<u64>,
     /// Seconds since its admission.
     pub age: f64,
     /// Seconds until the start that was promised to its player, which waits for it; `null` once the

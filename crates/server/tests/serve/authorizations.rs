@@ -8,14 +8,19 @@ use crate::fixture::{TestServer, TestStore, eventually, media};
 use crate::renditions;
 use crate::rtsp::{Player, interleaved};
 use crate::tls::secured;
+use cluster::NodeId;
+use director::question::SignedText;
+use ring::hmac;
 use scheduler::PolicyKind;
 use serde_json::{Value, json};
 use server::access::{TokenClaims, new_key_file};
-use server::{AuthRequestTarget, ServerConfig, Unanswered};
+use server::{AuthRequestTarget, Server, ServerConfig, Unanswered};
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use testkit::etcd::TestEtcd;
 
 const MASTER: &str = "/t/film/master.m3u8";
@@ -32,6 +37,8 @@ struct Service {
 #[derive(Default)]
 struct ServiceState {
     asked: Vec<Value>,
+    /// The bodies of the questions, with their signatures.
+    signed: Vec<(String, Option<String>)>,
     answer: String,
     /// Whether questions are read and not answered.
     hangs: bool,
@@ -58,10 +65,11 @@ impl Service {
     /// Answers the questions of a connection, until one of them has an answer that ends it.
     fn serve(&self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
-        while let Some(question) = read_question(&mut stream) {
+        while let Some((body, signature)) = read_question(&mut stream) {
             let (state, changed) = &*self.state;
             let mut state = state.lock().unwrap();
-            state.asked.push(question);
+            state.asked.push(serde_json::from_str(&body).unwrap());
+            state.signed.push((body, signature));
             while state.hangs {
                 state = changed.wait(state).unwrap();
             }
@@ -94,12 +102,13 @@ impl Service {
 
     fn target(&self) -> Option<AuthRequestTarget> {
         let (url, timeout) = (self.url.clone(), Duration::from_secs(30));
-        Some(AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse })
+        Some(AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse, secret: None })
     }
 }
 
-fn read_question(stream: &mut impl BufRead) -> Option<Value> {
-    let mut length = 0;
+/// The body of a question, and its signature.
+fn read_question(stream: &mut impl BufRead) -> Option<(String, Option<String>)> {
+    let (mut length, mut signature) = (0, None);
     for number in 0.. {
         let mut line = String::new();
         stream.read_line(&mut line).ok().filter(|read| *read > 0)?;
@@ -109,13 +118,14 @@ fn read_question(stream: &mut impl BufRead) -> Option<Value> {
         match line.trim_end().to_ascii_lowercase().split_once(": ") {
             Some(("content-length", value)) => length = value.parse().unwrap(),
             Some(("content-type", value)) => assert_eq!(value, "application/json"),
+            Some(("tenuto-signature", value)) => signature = Some(value.to_owned()),
             None if line == "\r\n" => break,
             _ => {}
         }
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).ok()?;
-    Some(serde_json::from_slice(&body).unwrap())
+    Some((String::from_utf8(body).unwrap(), signature))
 }
 
 fn json_answer(more: &str, body: &str) -> String {
@@ -315,7 +325,7 @@ fn without_a_usable_answer_a_viewer_is_refused_for_now_or_admitted_as_configured
     for unanswered in [Unanswered::Refuse, Unanswered::Allow] {
         let target = |url: &str, timeout| {
             let url = url.to_owned();
-            Some(AuthRequestTarget { url, timeout, unanswered })
+            Some(AuthRequestTarget { url, timeout, unanswered, secret: None })
         };
         let check = |case: &str, answer: &TestResponse| match unanswered {
             Unanswered::Allow => assert_eq!(answer.status, 200, "{case}"),
@@ -448,7 +458,7 @@ fn a_reload_asks_another_service_and_waits_for_none() {
         serving.server.reload().map(|report| report.changed.join(" "))
     };
     let status = || serving.client().get(MASTER).status;
-    let all = "auth-request auth-request-timeout auth-request-unanswered";
+    let all = "auth-request auth-request-timeout auth-request-unanswered auth-request-secret";
     assert_eq!(
         (status(), serving.client().get("/status").json()["authorizations"].clone()),
         (200, Value::Null)
@@ -492,6 +502,143 @@ fn a_reload_asks_another_service_and_waits_for_none() {
     drop(serving);
     assert!(waiting.read_response(true).is_none(), "the server has ended first");
     old.hangs(false);
+}
+
+/// The key is that of the webhook's signature, and so is the form.
+#[test]
+fn questions_are_signed_and_a_reload_reads_the_secret_again() {
+    let fixture = TestStore::with(&[&media().film]);
+    let service = Service::start(&json_answer("Cache-Control: max-age=600\r\n", ""));
+    let secret = fixture.directory.join("secret");
+    let write = |text: &str, mode: u32| {
+        std::fs::write(&secret, text).unwrap();
+        std::fs::set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
+    };
+    let target = || AuthRequestTarget { secret: Some(secret.clone()), ..service.target().unwrap() };
+    let config = || ServerConfig { auth_request: Some(target()), ..fixture.config() };
+    for (text, mode, why) in [
+        ("0123456789abcdef", 0o644, "it can be read by other users"),
+        ("0123456789abcde\n", 0o600, "it has fewer than 16 bytes"),
+    ] {
+        write(text, mode);
+        let error = units::Hinted::one_line(&Server::check(&config()).unwrap_err());
+        assert!(error.contains(why) && error.contains("--auth-request-secret"), "{error}");
+    }
+    write("0123456789abcdef\n", 0o600);
+    let started = config();
+    let serving = fixture.serve_with(|config| *config = started);
+    serving.server.reads_again_from({
+        let config = config();
+        move || Ok(config.clone())
+    });
+    let asked_with = |key: &str| {
+        assert_eq!(serving.client().get(MASTER).status, 200);
+        let signed = std::mem::take(&mut service.state().signed);
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes());
+        for (body, signature) in &signed {
+            let tag = units::from_hex(signature.as_ref().unwrap().strip_prefix("sha256=").unwrap());
+            hmac::verify(&key, body.as_bytes(), &tag.unwrap()).expect("signed with the secret");
+            let question: Value = serde_json::from_str(body).unwrap();
+            let time = question["time"].as_str().expect("a time");
+            assert!(time.len() == 24 && time.ends_with('Z'), "{time}");
+        }
+        signed.len()
+    };
+    assert_eq!([asked_with("0123456789abcdef"), asked_with("0123456789abcdef")], [1, 0]);
+    assert_eq!(serving.server.reload().unwrap().changed, Vec::<String>::new());
+    assert_eq!(asked_with("0123456789abcdef"), 0, "the same secret: answers are kept");
+    write("fedcba9876543210", 0o600);
+    serving.server.reload().unwrap();
+    assert_eq!([asked_with("fedcba9876543210"), asked_with("fedcba9876543210")], [1, 0]);
+}
+
+/// Whatever an answer says, a viewer whose time is over is refused; a session ends at its time as
+/// if an operator had ended it.
+#[test]
+fn a_session_ends_when_its_answer_says() {
+    let fixture = TestStore::with(&[&media().film]);
+    let log = fixture.directory.join("access.log");
+    let service = Service::start(YES);
+    let serving = serve_with(&fixture, &service, |config| config.access_log = Some(log.clone()));
+    let mut client = serving.client();
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let until = |second: u64| {
+        service.answers(&json_answer(
+            "Cache-Control: max-age=600\r\n",
+            &format!("{{\"exp\":{second}}}"),
+        ));
+    };
+    until(now());
+    for _ in 0..2 {
+        let refused = client.get(MASTER);
+        assert_eq!((refused.status, &*refused.error()), (403, "not-authorized"));
+    }
+    assert_eq!((count(&serving, "refused"), service.asked().len()), (2, 2), "nothing is kept");
+
+    // On a machine that is too slow for two seconds the time is over before the session begins.
+    let mut wait = 2;
+    let (second, master) = loop {
+        let second = now() + wait;
+        until(second);
+        let answer = client.get(MASTER);
+        if answer.status == 200 {
+            break (second, answer);
+        }
+        wait *= 2;
+    };
+    let list = playlist_uris(master.text(), MASTER)[0].clone();
+    eventually("the session has ended", || client.get(&list).status == 410);
+    assert!(now() >= second, "not before its time");
+    assert_eq!(client.get(&list).error(), "session-ended");
+    assert_eq!(serving.client().get("/sessions").json()["total"], 0);
+    let decisions = serving.client().get("/api/v1/decisions").json();
+    let ended = &decisions["decisions"][0];
+    assert_eq!(fields(ended, &["subject", "verdict", "reason"]), ["end", "ended", "expired"]);
+    service.asked();
+    service.answers(YES);
+    assert_eq!((client.get(MASTER).status, service.asked().len()), (200, 1), "and is asked again");
+    drop(serving);
+    let lines = std::fs::read_to_string(&log).unwrap();
+    let ends = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ends = ends.filter(|event| event["event"] == "session-ended" && event["expired"] == true);
+    assert_eq!(ends.map(|event| event["cut_short"].clone()).collect::<Vec<_>>(), [Value::Null]);
+}
+
+#[test]
+fn the_end_of_a_session_goes_with_it_to_the_next_program_and_to_another_node() {
+    let etcd = TestEtcd::new();
+    let stores = [TestStore::with(&[&media().film]), TestStore::with(&[&media().film])];
+    let service = Service::start(&json_answer("", r#"{"exp":4000000000}"#));
+    let node = |store, name: &str| {
+        directed::node(store, &etcd, |config| {
+            config.auth_request = service.target();
+            config.cluster.as_mut().unwrap().node = NodeId::new(name).unwrap();
+        })
+    };
+    let (first, second) = (node(&stores[0], "n1"), node(&stores[1], "n2"));
+    let elsewhere = &*format!("n2=http://{}", second.server.address());
+    let steering = "http://d/steer/film?node=n1";
+    let question = SignedText { client: directed::VIEWER, target: MASTER, steering, elsewhere };
+    let asked = directed::ask_telling(&mut first.client(), question);
+    let master = first.client().get(asked.field("location").unwrap()).text().to_owned();
+    let variant = directed::variant_of(&master);
+    let (_, query) = variant.split_once('?').unwrap();
+    assert_eq!(second.client().get(&format!("/t/film/0/1.m4s?{query}")).status, 200);
+    let ends = |serving: &TestServer| {
+        let list = serving.client().get("/sessions").json();
+        let all = list["sessions"].as_array().unwrap().iter();
+        all.map(|session| session["until"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!([ends(&first), ends(&second)], [[4_000_000_000_u64]; 2]);
+    drop((first, second));
+
+    let config = ServerConfig { auth_request: service.target(), ..stores[0].config() };
+    let started = config.clone();
+    let serving = stores[0].serve_with(|config| *config = started);
+    assert_eq!(serving.client().get(MASTER).status, 200);
+    let handover = serving.server.hand_over().unwrap();
+    let serving = TestServer { server: Server::take_over(handover, config).unwrap() };
+    assert_eq!(ends(&serving), [4_000_000_000_u64]);
 }
 
 #[test]
@@ -578,9 +725,10 @@ fn an_address_that_cannot_be_asked_is_refused_at_the_start() {
         ("http://a b/", "is no address"),
     ] {
         let (url, timeout) = (url.to_owned(), Duration::from_secs(1));
-        let target = AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse };
+        let target =
+            AuthRequestTarget { url, timeout, unanswered: Unanswered::Refuse, secret: None };
         let config = ServerConfig { auth_request: Some(target), ..fixture.config() };
-        let error = units::Hinted::one_line(&server::Server::check(&config).unwrap_err());
+        let error = units::Hinted::one_line(&Server::check(&config).unwrap_err());
         assert!(error.contains(why) && error.contains("--auth-request"), "{error}");
     }
 }

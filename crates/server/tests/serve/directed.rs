@@ -69,7 +69,7 @@ pub(crate) fn ask(client: &mut Client, viewer: &str, target: &str) -> TestRespon
 }
 
 /// Asks, and tells of other nodes.
-fn ask_telling(client: &mut Client, question: SignedText<'_>) -> TestResponse {
+pub(crate) fn ask_telling(client: &mut Client, question: SignedText<'_>) -> TestResponse {
     let signature = ClusterSecret::from_bytes(SECRET).unwrap().sign(question);
     let fields = [
         (CLIENT_HEADER, question.client),
@@ -266,7 +266,7 @@ fn a_node_that_ends_shows_that_nothing_is_free_and_what_it_has() {
 }
 
 /// The address of the first variant of a playlist.
-fn variant_of(playlist: &str) -> String {
+pub(crate) fn variant_of(playlist: &str) -> String {
     let line = playlist.lines().find(|line| line.contains(".m3u8") && !line.starts_with('#'));
     format!("/t/film/{}", line.unwrap())
 }

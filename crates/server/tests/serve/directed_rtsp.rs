@@ -46,6 +46,7 @@ fn signed(secret: &[u8], change: impl FnOnce(&mut Ticket)) -> String {
         client: None,
         subject: None,
         token_id: None,
+        until: None,
     };
     change(&mut ticket);
     ticket.sign(&ClusterSecret::from_bytes(secret).unwrap())

@@ -7,7 +7,7 @@ use crate::fixture::{TestServer, TestStore, eventually, ffmpeg, media};
 use crate::tls::secured;
 use bytes::Bytes;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
-use h2::{Reason, RecvStream};
+use h2::{Reason, RecvStream, SendStream};
 use http::Request;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
@@ -180,6 +180,16 @@ impl Http2Client {
 
     /// Sends a request with a body, until the server's machine has all of it.
     fn upload(&mut self, path: &str, token: &str, body: &Bytes) -> ResponseFuture {
+        self.uploaded(path, token, body).0
+    }
+
+    /// As [`Http2Client::upload`], with the stream.
+    fn uploaded(
+        &mut self,
+        path: &str,
+        token: &str,
+        body: &Bytes,
+    ) -> (ResponseFuture, SendStream<Bytes>) {
         let request = Request::builder().method("PUT").uri(format!("https://test{path}"));
         let request = request.header("Content-Length", body.len());
         let request = request.header("Authorization", format!("Bearer {token}"));
@@ -208,7 +218,7 @@ impl Http2Client {
             let own = all.lines().find(|line| line[..line.len().min(20)].contains(&port));
             own.is_some_and(|line| line.contains(" 00000000:"))
         });
-        response
+        (response, stream)
     }
 
     /// Waits for the head of a response.
@@ -345,6 +355,19 @@ fn an_upload_counts_whose_client_ends_the_connection_behind_its_last_byte() {
     gone.socket.shutdown(Shutdown::Write).unwrap();
     eventually("both titles are there", || found("one") && found("two"));
     drop(gone);
+
+    // A stream that its client ends alone, and says so in one way or the other.
+    let mut ended = Http2Client::connect(&authority, &serving);
+    for (name, reason) in [("cancelled", Reason::CANCEL), ("unheard", Reason::NO_ERROR)] {
+        let path = format!("{}?as=file", path(name));
+        let (answer, mut stream) = ended.uploaded(&path, &operator, &body);
+        stream.send_reset(reason);
+        drop((answer, stream));
+        ended.look(&mut Context::from_waker(Waker::noop()));
+    }
+    eventually("both titles are there, too", || found("cancelled") && found("unheard"));
+    assert_eq!(ended.get("/healthz").status, 200, "the connection goes on");
+    drop(ended);
 
     // Of one that is not whole nothing stays.
     let mut part = Http2Client::connect(&authority, &serving);

@@ -191,6 +191,55 @@ fn sessions_show_whose_tokens_began_them_and_are_listed_by_subject() {
     });
 }
 
+/// All sessions of one customer end with one request, and nobody else's.
+#[test]
+fn an_operator_ends_all_sessions_of_a_subject_and_never_those_of_all() {
+    let fixture = TestStore::with(&[&media().film]);
+    let keys = fixture.directory.join("keys.json");
+    new_key_file(&keys).unwrap();
+    let serving = fixture.serve_with(|config| config.tokens = Some(keys.clone()));
+    let master = "/t/film/master.m3u8";
+    let begin = |sub: Option<&str>| {
+        let token = token(&keys, |claims| claims.sub = sub.map(str::to_owned));
+        let manifest = serving.client().get(&format!("{master}?token={token}"));
+        playlist_uris(manifest.text(), master)[0].clone()
+    };
+    let lists = [Some("a & b"), Some("a"), None, Some("a & b"), Some("")].map(begin);
+    let operator = token(&keys, |claims| claims.operator = true);
+    let viewer = token(&keys, |claims| claims.sub = Some("a & b".to_owned()));
+    let end = |query: &str, token: &str| {
+        let path = format!("/api/v1/sessions?{query}token={token}");
+        serving.client().request("DELETE", &path, &[])
+    };
+    let playing = || lists.each_ref().map(|list| serving.client().get(list).status);
+    for (query, token, status, word) in [
+        ("", &operator, 400, "bad-parameter"),
+        ("subjects=a&", &operator, 400, "bad-parameter"),
+        ("token_id=a&", &operator, 400, "bad-parameter"),
+        ("subject=a%20%26%20b&", &viewer, 403, "token-not-allowed"),
+    ] {
+        let answer = end(query, token);
+        let error = answer.json()["error"].clone();
+        assert_eq!((answer.status, error), (status, word.into()), "{query}");
+    }
+    assert_eq!(playing(), [200; 5]);
+    for (subject, ended, left) in [
+        ("a%20%26%20b", 2, [410, 200, 200, 410, 200]),
+        ("a%20%26%20b", 0, [410, 200, 200, 410, 200]),
+        ("none", 0, [410, 200, 200, 410, 200]),
+        ("", 1, [410, 200, 200, 410, 410]),
+        ("a", 1, [410, 410, 200, 410, 410]),
+    ] {
+        let answer = end(&format!("subject={subject}&"), &operator);
+        assert_eq!(
+            (answer.status, answer.json()["ended"].clone()),
+            (200, ended.into()),
+            "{subject}"
+        );
+        assert_eq!(playing(), left, "{subject}");
+    }
+}
+
 #[test]
 fn no_title_that_a_token_does_not_open_is_named() {
     let serving = TestStore::with(&[&media().film]);

@@ -99,6 +99,7 @@ mod tests {
         ("play http://a --speed 0", "'0' is not a speed such as 2, 0.5 or -1"),
         ("serve a --rtsp 8554", "'8554' is not an address such as 127.0.0.1:8080"),
         ("serve a --auth-request http://b --auth-request-timeout 1m", "from 100 ms to 30 s"),
+        ("serve a --auth-request-secret f", "--auth-request"),
         ("serve a --otlp http://a:4318 --otlp-traced 10%", "'10%' is no part from 0 to 1"),
         ("serve a --node-rtsp-address http://n1", "'http://n1' is no address such as rtsp://n1"),
         ("serve a --uploads u --ingest-from files/", "'files/' begins neither with https://"),

@@ -238,6 +238,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
             url,
             timeout: args.auth_request_timeout,
             unanswered: args.auth_request_unanswered,
+            secret: args.auth_request_secret.clone(),
         }),
         otlp: OtlpTarget::new(args.otlp.clone(), args.otlp_traced, |name| std::env::var(name).ok()),
         cluster: cluster(args),

@@ -1,11 +1,15 @@
 //! The folder of a mounted store in which files become media titles: what waits there, what is
 //! told, and what is refused.
 
-use crate::mounted::{Mounted, run};
-use crate::program::TestDir;
+use crate::copies::operate;
+use crate::directed::eventually;
+use crate::mounted::{LeftMount, Mounted, run};
+use crate::program::{TestDir, program};
+use serde_json::Value;
 use std::fs;
-use std::io::ErrorKind;
-use std::process::Command;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_failed_rename_in_the_ingest_folder_changes_nothing() {
@@ -70,4 +74,39 @@ fn what_is_left_out_and_what_is_lost_is_told() {
     for (line, wanted) in lines.iter().zip(wanted) {
         assert!(line.starts_with(wanted), "{said}");
     }
+}
+
+/// Whoever takes a disk out learns which file of its mount holds that up, and goes on with it.
+#[test]
+fn a_drain_names_the_file_that_waits_in_the_ingest_folder() {
+    testkit::needs!(Root, Fuse, Mount);
+    let dir = TestDir::with_store_of(64);
+    dir.film("film.mp4");
+    dir.ok("token keys.json --new");
+    let token = dir.ok("token keys.json --operator");
+    let _left = LeftMount(dir.path("mnt/a.store"));
+    let mut command = program(&dir.path(""));
+    command.stderr(Stdio::piped());
+    let mut server = dir.serve_by(command, "--mount mnt --grace 1s --tokens keys.json");
+    let at = |name: &str| dir.path(&format!("mnt/a.store/{name}")).to_str().unwrap().to_owned();
+    eventually("it is mounted", || Path::new(&at(".ingest")).exists());
+    run(&["cp", dir.path("film.mp4").to_str().unwrap(), &at(".ingest/.film.mp4")]);
+    let uuid = dir.json("info a.store")["uuid"].as_str().unwrap().to_owned();
+    let drain = |method: &str| {
+        let answer =
+            operate(&server.origin, &token, method, &format!("/api/v1/disks/{uuid}/drain"));
+        let (_, body) = answer.split_once("\r\n\r\n").expect("an answer");
+        serde_json::from_str::<Value>(body).unwrap()["ingests"].clone()
+    };
+    let waits = drain("POST");
+    assert_eq!(waits[0]["waits_at"], ".ingest/.film.mp4", "{waits}");
+    let mut said = BufReader::new(server.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let named = said.find(|line| line.contains("not drained yet")).expect("it says so");
+    let wanted = "and 1 file waits in its mount ('.ingest/.film.mp4'): rename each to the name";
+    assert!(named.contains(wanted), "{named}");
+    run(&["mv", &at(".ingest/.film.mp4"), &at(".ingest/film.mp4")]);
+    assert_eq!(drain("GET"), serde_json::json!([]));
+    assert!(said.any(|line| line.contains("and nothing is written there")));
+    assert_eq!(dir.json("ls a.store")["titles"][0]["name"], "film");
+    assert_eq!(server.stop(), Some(0));
 }

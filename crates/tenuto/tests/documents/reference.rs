@@ -37,7 +37,7 @@ const BEFORE: &[(&str, &str)] = &[
         "ip address add 192.168.1.5/24 dev lo
          openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=films \\
              -addext subjectAltName=IP:127.0.0.1 -keyout tls.key -out tls.crt
-         tenuto token keys.json --new",
+         tenuto token keys.json --new; openssl rand -hex 32 > secret; chmod 600 secret",
     ),
     ("tenuto token", "rm keys.json"),
     (

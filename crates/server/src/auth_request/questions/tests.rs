@@ -1,7 +1,7 @@
 //! The books of questions, in virtual time.
 
 use super::*;
-use crate::access::ViewerLimits;
+use crate::access::Allowance;
 use device::sockets::ConnectionId;
 use std::net::IpAddr;
 
@@ -53,7 +53,7 @@ impl Books {
     fn answered(&mut self, key: u8, keep: u64, seconds: u64) -> String {
         let (key, keep, now) =
             (QuestionKey::of(&[key; 32]), Duration::from_secs(keep), self.at(seconds));
-        let verdict = AuthVerdict::Allowed(ViewerLimits::default());
+        let verdict = AuthVerdict::Allowed(Allowance::default());
         said(self.questions.answered(key, &verdict, keep, now))
     }
 

@@ -72,9 +72,9 @@ impl Worker {
         answer: AuthAnswer,
     ) {
         let Some(client) = self.viewer_of(id, &request) else { return };
-        match decision::limits(&self.shared, answer, title, client) {
-            Ok(limits) => {
-                request.permit = request.permit.within(limits);
+        match decision::allowance(&self.shared, answer, title, client) {
+            Ok(allowance) => {
+                request.permit = request.permit.within(allowance);
                 request.authorized = Some(exchange.started.elapsed());
                 self.answer(id, exchange, request, None);
             }

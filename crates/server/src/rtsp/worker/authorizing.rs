@@ -61,10 +61,10 @@ impl RtspWorker {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let named = request.request_uri().and_then(|uri| target(uri.path()));
         let title = named.map_or_else(String::new, |target| target.title);
-        match decision::limits(&self.shared, answer, &title, connection.peer.ip()) {
-            Ok(limits) => {
+        match decision::allowance(&self.shared, answer, &title, connection.peer.ip()) {
+            Ok(allowance) => {
                 if let Some(allowed) = &mut connection.allowed {
-                    allowed.permit = allowed.of_token.within(limits);
+                    allowed.permit = allowed.of_token.within(allowance);
                     allowed.is_authorized = true;
                 }
                 self.handle(id, request, None);
