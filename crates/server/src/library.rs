@@ -585,10 +585,14 @@ impl TitleKeys {
     /// Withdraws the titles with this copy. They are named with those that lost another copy
     /// before and may still be played: their viewers may be read from this one.
     fn withdraw(&mut self, copy: StoredCopy) -> Vec<TitleKey> {
-        let has_it = |copies: &Vec<StoredCopy>| copies.contains(&copy);
-        let now = self.by_copies.extract_if(.., |copies, _| has_it(copies));
-        self.withdrawn.extend(now.map(|(copies, key)| (key, copies)));
-        let all = self.withdrawn.iter().filter(|(_, copies)| has_it(copies));
+        self.by_copies.retain(|copies, key| {
+            let keep = !copies.contains(&copy);
+            if !keep {
+                self.withdrawn.insert(*key, copies.clone());
+            }
+            keep
+        });
+        let all = self.withdrawn.iter().filter(|(_, copies)| copies.contains(&copy));
         all.map(|(key, _)| *key).collect()
     }
 }

@@ -85,7 +85,7 @@ pub(crate) struct StoreState {
 #[derive(Debug, Default)]
 struct KeptTitle {
     readers: usize,
-    /// Its space is to be free after them.
+    /// The space is to be free after them.
     is_released: bool,
 }
 
@@ -326,10 +326,12 @@ impl Store {
     /// Writes again: the device was found to hold this store ([`Store::probe`]).
     pub fn resume_writes(&self) {
         self.suspended.store(false, Ordering::Relaxed);
-        let unread = |_: &TitleId, kept: &mut KeptTitle| kept.readers == 0;
-        let unread: Vec<_> = self.state_mut().kept.extract_if(.., unread).collect();
-        let released = unread.into_iter().filter(|(_, kept)| kept.is_released);
-        released.for_each(|(id, _)| self.release(id));
+        let mut released = Vec::new();
+        self.state_mut().kept.retain(|id, kept| {
+            released.extend((kept.readers == 0 && kept.is_released).then_some(*id));
+            kept.readers > 0
+        });
+        released.into_iter().for_each(|id| self.release(id));
     }
 
     fn is_suspended(&self) -> bool {

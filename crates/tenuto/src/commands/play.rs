@@ -98,7 +98,6 @@ fn options(args: &PlayArgs) -> Result<PlayOptions, Failure> {
         patience: args.timeout,
         trust: args.tls.trust()?,
         identity: args.tls.identity()?,
-        ..defaults
     })
 }
 
