@@ -77,10 +77,11 @@ impl AuthService {
         let mut answer = request.send(body).map_err(|error| no_answer(&error))?;
         let (status, keep) = (answer.status(), keep(answer.headers()));
         let verdict = verdict(status, answer.body_mut())?;
-        // After the end of what it allows it is no answer to anybody.
+        // After the end of what it allows it is no answer to anybody: whoever comes then is asked
+        // for. Whole seconds are cut off, and the time until it is kept passes, too.
         let keep = match &verdict {
             AuthVerdict::Allowed(Allowance { until: Some(until), .. }) => {
-                keep.min(Duration::from_secs(until.saturating_sub(unix_now())))
+                keep.min(Duration::from_secs(until.saturating_sub(unix_now() + BEFORE_END)))
             }
             _ => keep,
         };
@@ -159,6 +160,8 @@ const LONGEST_ANSWER: u64 = 16 * 1024;
 const LONGEST_REASON: usize = 200;
 /// Characters of a name that an error shows.
 const SHOWN: usize = 40;
+/// Seconds before the end of a session from which on its answer is not kept.
+const BEFORE_END: u64 = 2;
 /// The longest time for which an answer is kept, whatever it says: rights change.
 const LONGEST_KEPT: Duration = Duration::from_secs(3600);
 
