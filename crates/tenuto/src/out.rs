@@ -16,9 +16,20 @@ use units::show::escaped;
 
 /// Writes a report. Ends the program with exit code 0 when the reader has closed its end.
 pub(crate) fn print(text: &str) {
+    end_unless_printed(try_print(text));
+}
+
+/// Writes a report; an error is that of standard output.
+pub(crate) fn try_print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     // Flushed here, because the flush at the exit of the program ignores errors.
-    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+}
+
+/// Ends the program where a report was not written: with exit code 0 when the reader has closed its
+/// end.
+pub(crate) fn end_unless_printed(printed: io::Result<()>) {
+    if let Err(error) = printed {
         if error.kind() != ErrorKind::BrokenPipe {
             eprintln!("error: cannot write to standard output: {error}");
             std::process::exit(1);
@@ -30,8 +41,13 @@ pub(crate) fn print(text: &str) {
 
 /// Writes a report as one JSON object.
 pub(crate) fn print_json(value: &impl Serialize) {
+    print(&json(value));
+}
+
+/// A report as one JSON object, with the end of its last line.
+pub(crate) fn json(value: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(value).expect("a report has string keys only");
-    print(&format!("{text}\n"));
+    format!("{text}\n")
 }
 
 /// Writes an event of a running command with `--json`: a line of JSON on standard error.
@@ -48,12 +64,33 @@ fn event_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("an event is plain JSON")
 }
 
-/// Writes a file, and a note that names it.
+/// Writes a file, whole or not at all, and a note that names it.
 pub(crate) fn save(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+    write_whole(path, text).map_err(|error| {
+        Failure::new(format!("cannot write {}: {error}", path.display()))
+            .hint("free space there, or name another place")
+    })?;
     note(&format!("wrote {}", path.display()));
     Ok(())
+}
+
+/// Writes a file under another name and renames it when it is complete.
+fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    // A file of another kind, such as a pipe, cannot be replaced by one that is complete.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return std::fs::write(path, text);
+    }
+    // What a link leads to is replaced, and not the link.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut part = path.clone().into_os_string();
+    // The process id keeps two runs at the same time apart.
+    part.push(format!(".{}.part", std::process::id()));
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, &path));
+    if written.is_err() {
+        // There may be none, and the error of the file says why.
+        let _ = std::fs::remove_file(&part);
+    }
+    written
 }
 
 /// Reads a text file.
@@ -177,5 +214,29 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_nothing() {
+        let name = format!("tenuto-save-{}", std::process::id());
+        let dir = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        save(&dir.join("a.svg"), "one").unwrap();
+        save(&dir.join("a.svg"), "two").unwrap();
+        assert_eq!(std::fs::read_to_string(dir.join("a.svg")).unwrap(), "two");
+        let failure = save(&dir.join("none/b.svg"), "three").unwrap_err();
+        assert!(failure.sentence.contains("b.svg") && failure.hint.is_some(), "{failure:?}");
+        // A name that is a folder cannot be replaced; the complete file beside it goes, too.
+        std::fs::create_dir(dir.join("c.svg")).unwrap();
+        save(&dir.join("c.svg"), "four").unwrap_err();
+        let left: std::collections::BTreeSet<_> =
+            std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["a.svg", "c.svg"].map(Into::into).into());
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -9,6 +9,10 @@
 //!
 //! Signals to a recording: the first one ends it, and a title is made of what came. At a second
 //! one, as of a key that is held, a note tells what goes on; a third one ends the command at once.
+//!
+//! Signals to a computation: the first one ends it with a report of the runs that are complete,
+//! where it has such runs; the next one, or the first where it has none, ends the command without a
+//! report.
 
 use crate::failure::{Code, Failure};
 use crate::out;
@@ -45,6 +49,55 @@ pub(crate) fn on_signals(patience: Option<Duration>) -> Result<Arc<DiskStop>, Fa
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(look).map_err(failed)?;
     Ok(stop)
+}
+
+/// Handles SIGINT, SIGTERM and SIGHUP to a computation of many runs from here on, and returns the
+/// flag that ends it after the runs that have begun. A second signal ends the command.
+pub(crate) fn on_signals_to_runs() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    hear(move |before| {
+        if before > 0 {
+            leave();
+        }
+        told.store(true, Ordering::Relaxed);
+        out::note(
+            "ending with the runs that have begun; a second signal ends this command at once",
+        );
+    })?;
+    Ok(stop)
+}
+
+/// Lets SIGINT, SIGTERM and SIGHUP end the command with a documented code from here on: for
+/// computations that have no result before their end.
+pub(crate) fn end_on_signals() -> Result<(), Failure> {
+    hear(|_| leave())
+}
+
+/// The failure of a computation of which nothing was complete when a signal came.
+pub(crate) fn without_result() -> Failure {
+    Failure::new("interrupted before there was a result").hint("nothing was written: run it again")
+}
+
+/// Calls `act` at every signal with the number of those before.
+fn hear(act: impl Fn(u32) + Send + 'static) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::new(format!("cannot handle signals: {error}"));
+    let hangup = (!hangup_is_ignored()).then_some(SIGHUP);
+    let handled = [SIGINT, SIGTERM].into_iter().chain(hangup);
+    let mut signals = Signals::new(handled).map_err(failed)?;
+    let each = move || {
+        for (before, _) in (0..).zip(signals.forever()) {
+            act(before);
+        }
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(each).map_err(failed)?;
+    Ok(())
+}
+
+fn leave() -> ! {
+    out::complain(&without_result());
+    // Not through `main`, whose thread computes.
+    std::process::exit(Code::Failed as i32)
 }
 
 /// Handles SIGINT, SIGTERM and SIGHUP to a recording from here on, and returns the flag that ends

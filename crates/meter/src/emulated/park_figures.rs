@@ -120,7 +120,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, MeterError> {
     let options = bench.options;
     let len = park_file(bench.model.capacity());
     let mut report = Report {
-        source: "Park, Won and Srivastava, A Multimedia File System, section 5 and figures 2 to 6"
+        source: "Park, Won and Srivastava, Performance Analysis of Multimedia File System, section 5 and figures 2 to 6"
             .to_owned(),
         method: format!(
             "{} files of {:.1} MB, one for each stream, on an emulated ST39183W in place of the \
@@ -141,8 +141,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<EmulatedResult, MeterError> {
          it, while the last ends at the same time."
             .to_owned(),
     );
-    let compared = results.compared();
-    report.tables.extend([results.streams, results.alone]);
+    let (compared, figure_6) = (results.compared(), results.figure_6());
+    report.tables.extend([results.streams, results.alone, figure_6]);
     if !compared.rows.is_empty() {
         report.tables.push(compared);
     }
@@ -330,7 +330,8 @@ struct Results {
     streams: Table,
     alone: Table,
     rows: Vec<FileRow>,
-    spreads_alone: Vec<Spread>,
+    /// The spreads in the table of one file, with the system and its read-ahead.
+    spreads_alone: Vec<([String; 2], Spread)>,
 }
 
 impl Results {
@@ -368,7 +369,38 @@ impl Results {
             cell("longest_gap_s", ">longest gap", Cell::Number(gap, 3)),
             cell("disk_late_p99_ms", ">late p99, ms", late),
         ]);
-        self.spreads_alone.push(spread);
+        self.spreads_alone.push(([system.to_owned(), read_ahead.to_owned()], spread));
+    }
+
+    /// Figure 6: how much less the times of one file vary in the store than in file systems.
+    fn figure_6(&self) -> Table {
+        let mut table = Table::new(
+            "figure_6",
+            "Figure 6: standard deviation of reading one file (there without a unit)",
+        );
+        let sd = |named: [&str; 2], one: Cell, other: Cell, less: Cell| {
+            [
+                cell("system", "system", named[0]),
+                cell("relative_to", "relative to", named[1]),
+                cell("sd_s", ">sd", one),
+                cell("their_sd_s", ">sd there", other),
+                cell("less_percent", ">less by, %", less),
+            ]
+        };
+        let number = |ms: f64| Cell::Number(ms, 4);
+        for ([system, _], ours) in self.spreads_alone.iter().filter(|(of, _)| is_store(&of[0])) {
+            let others = self.spreads_alone.iter().filter(|(of, _)| of[1].ends_with("default"));
+            for ([other, _], theirs) in others {
+                let less = match theirs.sd > 0.0 {
+                    true => Cell::Number(100.0 * (1.0 - ours.sd / theirs.sd), 0),
+                    false => Cell::Missing,
+                };
+                table.add(sd([system, other], number(ours.sd), number(theirs.sd), less));
+            }
+        }
+        let names = ["the paper's file system", "ext2"];
+        table.add(sd(names, Cell::Count(112), Cell::Count(171), Cell::Count(34)));
+        table
     }
 
     /// The store beside the file systems with the kernel's default read-ahead.
@@ -377,10 +409,7 @@ impl Results {
             "compared",
             "The store relative to file systems with the kernel's default read-ahead",
         );
-        let is_store = |row: &&FileRow| {
-            [System::Store, System::StoreMount].map(System::name).contains(&row.system.as_str())
-        };
-        for ours in self.rows.iter().filter(is_store) {
+        for ours in self.rows.iter().filter(|row| is_store(&row.system)) {
             let same = |row: &&FileRow| (row.unit, row.streams) == (ours.unit, ours.streams);
             let theirs = self.rows.iter().filter(same);
             for theirs in theirs.filter(|row| row.read_ahead.ends_with("default")) {
@@ -419,7 +448,7 @@ impl Results {
             let ends = |spread: Spread| vec![spread.min, spread.max];
             figures.push(self.figure(*unit, range, title, LineShape::Spans, &ends));
         }
-        let spans = self.spreads_alone.iter().zip(1u32..).flat_map(|(spread, number)| {
+        let spans = self.spreads_alone.iter().zip(1u32..).flat_map(|((_, spread), number)| {
             [spread.mean - spread.sd, spread.mean + spread.sd].map(|y| (f64::from(number), y))
         });
         let series = Series::new("mean \u{b1} sd", LineShape::Spans, spans.collect());
@@ -456,6 +485,11 @@ impl Results {
         let explanation = "Each stream reads a file of its own, as fast as it can.".to_owned();
         Figure { name, plot, explanation }
     }
+}
+
+/// Whether the system of this name is a Tenuto store, read in one way or the other.
+fn is_store(name: &str) -> bool {
+    [System::Store, System::StoreMount].map(System::name).contains(&name)
 }
 
 /// The length of a file of the paper.

@@ -263,9 +263,10 @@ pub(crate) enum RootCommand {
     /// machine.
     ///
     /// With --emulated: on a disk that is emulated in real time, with the kernel's read interfaces,
-    /// raw and through ext2, ext4, XFS and btrfs. Only alderman-table1 and alderman-rounds can be
-    /// reproduced so. That takes from minutes to hours, which a note states at the start, and needs
-    /// root, /dev/fuse and 9.1 GB of disk. docs/guide/reproduce.md explains each.
+    /// raw and through ext2, ext4, XFS and btrfs. Only alderman-table1, alderman-rounds,
+    /// lee-streams, lee-drift and park-figures can be reproduced so. That takes from minutes to
+    /// hours, which a note states at the start, and needs root, /dev/fuse and 9.1 GB of disk.
+    /// docs/guide/reproduce.md explains each.
     Reproduce(ReproduceArgs),
     /// Print a shell's completions.
     ///

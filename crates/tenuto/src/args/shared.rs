@@ -31,6 +31,23 @@ impl ReportArgs {
             out::print(&page());
         }
     }
+
+    /// Prints as [`ReportArgs::show`] does, then calls `files`, also where the reader of the report
+    /// has closed its end: a report is not lost with its files, nor they with it.
+    pub(crate) fn show_then(
+        &self,
+        object: &impl Serialize,
+        page: impl FnOnce() -> String,
+        files: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let text = if self.json { out::json(object) } else { page() };
+        let printed = out::try_print(&text);
+        let written = files();
+        if written.is_ok() {
+            out::end_unless_printed(printed);
+        }
+        written
+    }
 }
 
 /// `--destroy`, the one option that allows overwriting.
@@ -47,6 +64,10 @@ impl OverwriteArgs {
     /// Refuses a file that exists, unless it may be overwritten.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Failure> {
         // A link to nothing counts as a file that exists: writing would create its target.
+        if path.is_dir() {
+            return Err(Failure::new(format!("{} is a directory", path.display()))
+                .hint("name a file in it"));
+        }
         if self.destroy || path.symlink_metadata().is_err() {
             return Ok(());
         }

@@ -171,7 +171,8 @@ pub(crate) struct AdmissionArgs {
     ///
     /// The names of `tenuto serve --admission` and more; 'all' is every policy but `none`. Without
     /// it the policies of the preset. A policy named here makes long reads, as Tenuto does; the
-    /// policies that read single blocks, as the paper's vbrSim, are in the presets.
+    /// policies that read single blocks, as the paper's vbrSim, are in the presets. Not for
+    /// --preset crowd.
     #[arg(long, value_parser = policies)]
     pub(crate) policy: Option<CommaList<PolicyKind>>,
     /// The disk, instead of the preset's: a model's name, or a file.
@@ -179,35 +180,40 @@ pub(crate) struct AdmissionArgs {
     pub(crate) model: Option<DiskModel>,
     /// A store whose titles, with their places, are requested.
     ///
-    /// Its disk is the preset's, or --model, scaled to the size of the store.
+    /// Its disk is the preset's, or --model, scaled to the size of the store. Not for --preset
+    /// stress and crowd.
     #[arg(long)]
     pub(crate) store: Option<PathBuf>,
     /// Scenarios for each arrival rate.
     ///
-    /// With --preset stress and long-run the number of runs; --preset slowing has one run. Without
+    /// With --preset stress and long-run the number of runs; not for slowing and crowd. Without
     /// it: 10500 for paper, so that more than 1000 are in each band near the limit (about six
     /// minutes of two cores), 3000 for large, 60 for library, 360 for stress. 560 show the trend.
     #[arg(long, value_parser = whole::<u64>(1, 10_000_000))]
     pub(crate) scenarios: Option<u64>,
-    /// When viewers arrive, instead of the preset's three rates.
-    #[arg(long)]
+    /// When viewers arrive, instead of the preset's rates.
+    ///
+    /// For example poisson:500ms: at random, with this mean time between two. For --preset paper,
+    /// large and library.
+    #[arg(long, value_parser = arrivals)]
     pub(crate) arrivals: Option<Arrivals>,
     /// Largest number of bytes of a long read.
     ///
-    /// Without it 1 MiB; 4 MiB with --preset library, and for the first disk of --preset crowd.
+    /// Without it 1 MiB; 4 MiB with --preset library, and for the first disk of --preset crowd. Not
+    /// for --preset stress.
     #[arg(long)]
     pub(crate) read_size: Option<ByteCount>,
     /// Memory for buffers.
     ///
-    /// Without it unlimited, as in the paper; 125 MiB with --preset long-run and slowing; drawn at
-    /// random with --preset stress; 4 GiB with --preset crowd.
+    /// Without it unlimited, as in the paper; 125 MiB with --preset long-run and slowing; 4 GiB
+    /// with --preset crowd. Not for --preset stress, which draws it at random.
     #[arg(long)]
     pub(crate) memory: Option<ByteCount>,
     /// How long a viewer of --preset crowd waits for its admission.
     ///
-    /// As `--wait` of `tenuto serve`.
-    #[arg(long, default_value = "5s", value_parser = wait)]
-    pub(crate) wait: Duration,
+    /// As `--wait` of `tenuto serve`. Without it 5 s.
+    #[arg(long, value_parser = wait)]
+    pub(crate) wait: Option<Duration>,
     #[command(flatten)]
     pub(crate) random: SeedArgs,
     /// A directory for the page and the charts.
@@ -220,6 +226,15 @@ pub(crate) struct AdmissionArgs {
     pub(crate) overwrite: OverwriteArgs,
     #[command(flatten)]
     pub(crate) report: ReportArgs,
+}
+
+fn arrivals(text: &str) -> Result<Arrivals, Reason> {
+    // The other ways to arrive are for players, so the error does not name them.
+    text.parse().map_err(|_: Reason| {
+        let sentence =
+            format!("'{text}' is not a mean time between arrivals such as poisson:500ms");
+        Reason::from(sentence)
+    })
 }
 
 fn policies(text: &str) -> Result<CommaList<PolicyKind>, Reason> {
@@ -291,39 +306,43 @@ pub(crate) struct EmulationArgs {
     ///
     /// Without it all that the reproduction measures. `raw` is no file system; `store` a Tenuto
     /// store read by its library, and `mount` its mount, both in `park-figures` only.
-    #[arg(long)]
+    #[arg(long, requires = "emulated")]
     pub(crate) filesystems: Option<CommaList<System>>,
     /// The file for the disk's bytes.
     ///
     /// Without it a temporary file, which is removed at the end. A file that exists is overwritten,
     /// if --destroy allows it, and kept.
-    #[arg(long)]
+    #[arg(long, requires = "emulated")]
     pub(crate) backing: Option<PathBuf>,
     /// Number of rounds in each attempt.
     ///
     /// The paper's 100 rounds take hours at the disk's own speed. One late round is allowed, which
     /// weighs more in few rounds: a stream or two more are held. In `lee-drift` a round is 0.6 s of
-    /// playing. Without effect on `lee-streams`.
-    #[arg(long, default_value = "100", value_parser = whole::<u32>(5, 100))]
-    pub(crate) rounds: u32,
+    /// playing. Without it 100. Not for `lee-streams` and `park-figures`.
+    #[arg(long, requires = "emulated", value_parser = whole::<u32>(5, 100))]
+    pub(crate) rounds: Option<u32>,
     /// The factor by which the emulated disk is faster than the real one.
     ///
     /// The clock of the rounds is faster by the same factor. Lateness of this machine counts that
-    /// many times, which the report shows. Without effect on `lee-streams`, whose server and
+    /// many times, which the report shows. Without it 4. Not for `lee-streams`, whose server and
     /// players have the clock of this machine.
-    #[arg(long, default_value = "4", value_parser = whole::<u32>(1, 20))]
-    pub(crate) time_scale: u32,
+    #[arg(long, requires = "emulated", value_parser = whole::<u32>(1, 20))]
+    pub(crate) time_scale: Option<u32>,
     /// Bytes that a stream reads in a round.
     ///
-    /// The paper also uses 512KB. Without effect on `lee-drift` and `lee-streams`.
-    #[arg(long, default_value = "1MB")]
-    pub(crate) block: ByteCount,
+    /// Without it 1MB; the paper also uses 512KB. For `alderman-table1` and `alderman-rounds`.
+    #[arg(long, requires = "emulated")]
+    pub(crate) block: Option<ByteCount>,
     /// The numbers of streams of `park-figures`, with commas between.
-    #[arg(long, default_value = "1,10,20,30,40,50,60")]
-    pub(crate) streams: CommaList<u32>,
+    ///
+    /// Without it 1,10,20,30,40,50,60.
+    #[arg(long, requires = "emulated")]
+    pub(crate) streams: Option<CommaList<u32>>,
     /// The bytes of one read of a stream of `park-figures`: one size or two.
-    #[arg(long, default_value = "32KiB,64KiB")]
-    pub(crate) ldu: CommaList<ByteCount>,
+    ///
+    /// Without it 32KiB,64KiB.
+    #[arg(long, requires = "emulated")]
+    pub(crate) ldu: Option<CommaList<ByteCount>>,
 }
 
 /// Arguments of `tenuto completions`.

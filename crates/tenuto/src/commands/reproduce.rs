@@ -1,7 +1,7 @@
 //! `reproduce`: reproduces published results on simulated disks or on an emulated one.
 
 use crate::args::shared::{OverwriteArgs, ReportArgs};
-use crate::args::simulation::ReproduceArgs;
+use crate::args::simulation::{EmulationArgs, ReproduceArgs};
 use crate::failure::Failure;
 use crate::out::{self, Bar, Table};
 use crate::stopping;
@@ -12,6 +12,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use studies::reproduce::{self, Report};
+use units::ByteCount;
 
 pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
     let Some(chosen) = args.name else { return list(args) };
@@ -22,14 +23,12 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Result<(), Failure> {
         let made = on_emulated(args, chosen.name)?;
         (made.report, made.ended)
     } else {
+        stopping::end_on_signals()?;
         let bar = Bar::new();
         ((chosen.run)(&mut |part| bar.percent(chosen.name, part)), None)
     };
-    if let Some(dir) = &args.out {
-        // Written first: a reader of standard output may close it early, which ends the program.
-        write(dir, chosen.name, chosen.about, &report)?;
-    }
-    tell(&args.report, chosen.name, &report);
+    let files = args.out.as_deref();
+    tell(&args.report, files, [chosen.name, chosen.about], &report)?;
     // A run that was interrupted has a report, too, of all that was complete by then.
     ended.map_or(Ok(()), |error| Err(error.into()))
 }
@@ -43,11 +42,13 @@ fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failu
             .hint(format!("leave out --emulated; with it there are {names}")));
     };
     let emulation = &args.emulation;
+    refuse_unused(emulation, name)?;
     if let Some(path) = &emulation.backing {
         args.overwrite.check(path)?;
     }
+    let park = ParkOptions::default();
     let options = EmulatedOptions {
-        block: emulation.block,
+        block: emulation.block.unwrap_or(BLOCK),
         size: None,
         backing: emulation.backing.clone().unwrap_or_else(|| {
             // The process id keeps two runs at the same time apart.
@@ -57,12 +58,12 @@ fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failu
             .filesystems
             .as_ref()
             .map_or(chosen.systems.into(), |list| list.0.clone()),
-        rounds: emulation.rounds,
-        speed: emulation.time_scale,
+        rounds: emulation.rounds.unwrap_or(ROUNDS),
+        speed: emulation.time_scale.unwrap_or(SPEED),
         park: ParkOptions {
-            streams: emulation.streams.0.clone(),
-            units: emulation.ldu.0.clone(),
-            ..ParkOptions::default()
+            streams: emulation.streams.as_ref().map_or(park.streams, |list| list.0.clone()),
+            units: emulation.ldu.as_ref().map_or(park.units, |list| list.0.clone()),
+            ..park
         },
         titles: Some(reproduce::make_titles),
         // This program; without its path a reproduction that starts it says so.
@@ -83,12 +84,49 @@ fn on_emulated(args: &ReproduceArgs, name: &str) -> Result<EmulatedResult, Failu
     Ok(chosen.run(&options, &mut show, &stop)?)
 }
 
+/// Refuses options that the reproduction has no use for, which would otherwise be ignored in
+/// silence.
+fn refuse_unused(given: &EmulationArgs, name: &str) -> Result<(), Failure> {
+    let rounds = &["alderman-table1", "alderman-rounds"][..];
+    let counted = &["alderman-table1", "alderman-rounds", "lee-drift"][..];
+    let scaled = &["alderman-table1", "alderman-rounds", "lee-drift", "park-figures"][..];
+    let park = &["park-figures"][..];
+    let unused = [
+        ("rounds", given.rounds.is_some(), counted),
+        ("time-scale", given.time_scale.is_some(), scaled),
+        ("block", given.block.is_some(), rounds),
+        ("streams", given.streams.is_some(), park),
+        ("ldu", given.ldu.is_some(), park),
+    ];
+    let unused = unused.into_iter().find(|(_, is_given, used)| *is_given && !used.contains(&name));
+    match unused {
+        None => Ok(()),
+        Some((option, _, used)) => {
+            let sentence = format!("--{option} has no effect on {name}");
+            Err(Failure::usage(sentence)
+                .hint(format!("leave it out: --{option} is for {}", used.join(", "))))
+        }
+    }
+}
+
+/// The bytes that a stream reads in a round, and the rounds of an attempt, as in the paper.
+const BLOCK: ByteCount = ByteCount(1_000_000);
+const ROUNDS: u32 = 100;
+/// The factor by which the emulated disk is faster than the real one.
+const SPEED: u32 = 4;
+
 /// Time for file systems to write their caches, at the speed of the backing file.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Prints a report.
-pub(super) fn tell(args: &ReportArgs, name: &str, report: &Report) {
-    args.show(&Named { name, report }, || shown(report));
+/// Prints a report, then writes its page and its charts to `dir`, if one is given.
+pub(super) fn tell(
+    args: &ReportArgs,
+    dir: Option<&Path>,
+    [name, title]: [&str; 2],
+    report: &Report,
+) -> Result<(), Failure> {
+    let files = || dir.map_or(Ok(()), |dir| write(dir, name, title, report));
+    args.show_then(&Named { name, report }, || shown(report), files)
 }
 
 /// A report with its name, as `--json` prints it.
@@ -100,6 +138,10 @@ struct Named<'a> {
 }
 
 fn list(args: &ReproduceArgs) -> Result<(), Failure> {
+    if args.emulation.emulated {
+        return Err(Failure::usage("--emulated needs the name of a reproduction")
+            .hint("`tenuto reproduce` lists them"));
+    }
     if args.out.is_some() {
         return Err(Failure::usage("--out needs the name of a reproduction")
             .hint("`tenuto reproduce` lists them"));
@@ -139,15 +181,33 @@ fn page_of(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.html"))
 }
 
-/// Makes the directory for a page, and refuses one with a page that may not be overwritten.
+/// Makes the directory for a page, and refuses one with a page or a chart that may not be
+/// overwritten.
 pub(super) fn prepare(dir: &Path, name: &str, overwrite: &OverwriteArgs) -> Result<(), Failure> {
     overwrite.check(&page_of(dir, name))?;
-    std::fs::create_dir_all(dir)
-        .map_err(|error| Failure::new(format!("cannot make {}: {error}", dir.display())))
+    let failed = |what: &str, error: std::io::Error| {
+        Failure::new(format!("cannot {what} {}: {error}", dir.display()))
+            .hint("name a directory that you may write to")
+    };
+    std::fs::create_dir_all(dir).map_err(|error| failed("make", error))?;
+    // Which charts a report has is known at its end, which is too late to refuse: every chart under
+    // its name counts, also that of a run with other options.
+    for entry in std::fs::read_dir(dir).map_err(|error| failed("read", error))? {
+        let entry = entry.map_err(|error| failed("read", error))?;
+        if is_chart_of(name, &entry.file_name().to_string_lossy()) {
+            overwrite.check(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file name is that of a chart of the report `name`.
+fn is_chart_of(name: &str, file: &str) -> bool {
+    file.strip_prefix(name).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".svg"))
 }
 
 /// Writes a report's page and its charts.
-pub(super) fn write(dir: &Path, name: &str, title: &str, report: &Report) -> Result<(), Failure> {
+fn write(dir: &Path, name: &str, title: &str, report: &Report) -> Result<(), Failure> {
     for figure in &report.figures {
         let svg = figure.plot.svg()?;
         out::save(&dir.join(format!("{name}-{}.svg", figure.name)), &svg)?;
@@ -155,4 +215,29 @@ pub(super) fn write(dir: &Path, name: &str, title: &str, report: &Report) -> Res
     // The page is written last, because it refers to the charts.
     let page = report.page(title)?;
     out::save(&page_of(dir, name), &page.html())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_is_not_overwritten_and_what_belongs_to_others_does_not_matter() {
+        let dir = std::env::temp_dir().join(format!("tenuto-charts-{}", std::process::id()));
+        let [careful, destructive] = [false, true].map(|destroy| OverwriteArgs { destroy });
+        prepare(&dir, "fleet", &careful).unwrap();
+        for other in ["fleet.svg", "fleets-a.svg", "fleet-a.html", "ageing-fleet-a.svg"] {
+            std::fs::write(dir.join(other), "mine").unwrap();
+        }
+        prepare(&dir, "fleet", &careful).unwrap();
+        for mine in ["fleet-a.svg", "fleet.html"] {
+            std::fs::write(dir.join(mine), "mine").unwrap();
+            let failure = prepare(&dir, "fleet", &careful).unwrap_err();
+            let sentence = format!("{} would be overwritten", dir.join(mine).display());
+            assert_eq!(failure.sentence, sentence);
+            prepare(&dir, "fleet", &destructive).unwrap();
+            std::fs::remove_file(dir.join(mine)).unwrap();
+        }
+        std::fs::remove_dir_all(dir).unwrap();
+    }
 }

@@ -1,13 +1,14 @@
 //! `simulate admission`: spreads scenarios over the machine's cores and reports. `simulate ageing`:
 //! lets months pass on a store. `simulate fleet`: many nodes, and a million viewers.
 
-use super::reproduce::{prepare, tell, write};
+use super::reproduce::{prepare, tell};
 use crate::args::simulation::{
     AdmissionArgs, AdmissionPreset, AgeingArgs, FleetSimulationArgs, RemovedTitle,
 };
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::out::Bar;
-use crate::spread::spread;
+use crate::spread::spread_until;
+use crate::stopping;
 use clap::ValueEnum;
 use disk::DiskModel;
 use scheduler::PolicyKind;
@@ -15,6 +16,7 @@ use server::ServerConfig;
 use server::plan::{PlanDisk, PlannedAudience, Question, in_turn, plan};
 use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use store::{FormatOptions, Store};
@@ -36,23 +38,49 @@ pub(crate) fn admission(args: &AdmissionArgs) -> Result<(), Failure> {
     if let Some(dir) = &args.out {
         prepare(dir, &name, &args.overwrite)?;
     }
+    refuse_unused(args, preset.as_ref().map_or("", |preset| preset.get_name()))?;
     let wanted = StudySetup::of(args)?;
     let bar = Bar::new();
-    let report = match args.preset {
+    let mut report = match args.preset {
         AdmissionPreset::Paper => wanted.bands(Preset::Paper, &bar)?,
         AdmissionPreset::Large => wanted.bands(Preset::Large, &bar)?,
         AdmissionPreset::Library => wanted.bands(Preset::Library, &bar)?,
-        AdmissionPreset::Stress => wanted.stress(&bar),
-        AdmissionPreset::LongRun => wanted.long_run(&bar),
-        AdmissionPreset::Slowing => wanted.slowing(&bar),
-        AdmissionPreset::Crowd => wanted.crowd(&bar),
+        AdmissionPreset::Stress => wanted.stress(&bar)?,
+        AdmissionPreset::LongRun => wanted.long_run(&bar)?,
+        AdmissionPreset::Slowing => wanted.slowing(&bar)?,
+        AdmissionPreset::Crowd => wanted.crowd(&bar)?,
     };
     drop(bar);
-    if let Some(dir) = &args.out {
-        write(dir, &name, "Admission, simulated", &report)?;
+    let ended = if_stopped(&wanted.stop, &mut report);
+    tell(&args.report, args.out.as_deref(), [&name, "Admission, simulated"], &report)?;
+    ended
+}
+
+/// Refuses options that the preset has no use for, which would otherwise be ignored in silence.
+fn refuse_unused(args: &AdmissionArgs, preset: &str) -> Result<(), Failure> {
+    use AdmissionPreset::{Crowd, Large, Library, LongRun, Paper, Slowing, Stress};
+    let bands = &[Paper, Large, Library][..];
+    let but_crowd = &[Paper, Large, Library, Stress, LongRun, Slowing][..];
+    let of_titles = &[Paper, Large, Library, LongRun, Slowing][..];
+    let but_stress = &[Paper, Large, Library, LongRun, Slowing, Crowd][..];
+    let counted = &[Paper, Large, Library, Stress, LongRun][..];
+    let given = [
+        ("policy", args.policy.is_some(), but_crowd),
+        ("store", args.store.is_some(), of_titles),
+        ("scenarios", args.scenarios.is_some(), counted),
+        ("arrivals", args.arrivals.is_some(), bands),
+        ("read-size", args.read_size.is_some(), but_stress),
+        ("memory", args.memory.is_some(), but_stress),
+        ("wait", args.wait.is_some(), &[Crowd]),
+    ];
+    let unused = |(_, is_given, used): &(_, bool, &[_])| *is_given && !used.contains(&args.preset);
+    match given.into_iter().find(unused) {
+        None => Ok(()),
+        Some((option, ..)) => {
+            let sentence = format!("--{option} has no effect with --preset {preset}");
+            Err(Failure::usage(sentence).hint("leave it out, or choose another --preset"))
+        }
     }
-    tell(&args.report, &name, &report);
-    Ok(())
 }
 
 pub(crate) fn ageing(args: &AgeingArgs) -> Result<(), Failure> {
@@ -72,15 +100,12 @@ pub(crate) fn ageing(args: &AgeingArgs) -> Result<(), Failure> {
         },
         seed: args.random.seed,
     };
+    stopping::end_on_signals()?;
     let bar = Bar::new();
     let months = study.run(&mut |part| bar.percent(AGEING, part))?;
     drop(bar);
     let report = ageing_report(&study, &months);
-    if let Some(dir) = &args.out {
-        write(dir, AGEING, "A store as it ages, simulated", &report)?;
-    }
-    tell(&args.report, AGEING, &report);
-    Ok(())
+    tell(&args.report, args.out.as_deref(), [AGEING, "A store as it ages, simulated"], &report)
 }
 
 pub(crate) fn fleet(args: &FleetSimulationArgs) -> Result<(), Failure> {
@@ -89,9 +114,11 @@ pub(crate) fn fleet(args: &FleetSimulationArgs) -> Result<(), Failure> {
     }
     check_read_size(args.read_size)?;
     let setups = fleet_setups(args)?;
+    let stop = stopping::on_signals_to_runs()?;
     let bar = Bar::new();
     let count = setups.len() as u64 * args.seeds;
-    let results = spread(
+    let results = spread_until(
+        &stop,
         count,
         |part| bar.percent(FLEET, part),
         |number| {
@@ -109,12 +136,26 @@ pub(crate) fn fleet(args: &FleetSimulationArgs) -> Result<(), Failure> {
         runs: runs.iter().map(|(run, _)| *run).collect(),
         took: runs.iter().map(|(_, took)| *took).sum(),
     });
-    let report = fleet_report(&rows.collect::<Vec<_>>());
-    if let Some(dir) = &args.out {
-        write(dir, FLEET, "A fleet of nodes, simulated", &report)?;
+    let mut report = fleet_report(&complete(rows.collect(), |row| row.runs.len())?);
+    let ended = if_stopped(&stop, &mut report);
+    tell(&args.report, args.out.as_deref(), [FLEET, "A fleet of nodes, simulated"], &report)?;
+    ended
+}
+
+/// The parts of a study that have a result, of which there must be one.
+fn complete<T>(mut parts: Vec<T>, results: impl Fn(&T) -> usize) -> Result<Vec<T>, Failure> {
+    parts.retain(|part| results(part) > 0);
+    if parts.is_empty() { Err(stopping::without_result()) } else { Ok(parts) }
+}
+
+/// How a command ends whose study may have been stopped; its report says so, too.
+fn if_stopped(stop: &AtomicBool, report: &mut Report) -> Result<(), Failure> {
+    if !stop.load(Ordering::Relaxed) {
+        return Ok(());
     }
-    tell(&args.report, FLEET, &report);
-    Ok(())
+    report.notes.insert(0, INTERRUPTED.to_owned());
+    Err(Failure::new("interrupted: the report covers the runs that were complete")
+        .code(Code::Invalid))
 }
 
 /// The rows of `simulate fleet`, with the first seed of each.
@@ -198,6 +239,8 @@ struct StudySetup<'a> {
     disk: Option<DiskModel>,
     titles: Option<StoredTitles>,
     gap: Option<Duration>,
+    /// Set by a signal: no run begins from then on.
+    stop: Arc<AtomicBool>,
 }
 
 impl<'a> StudySetup<'a> {
@@ -205,6 +248,10 @@ impl<'a> StudySetup<'a> {
         let gap = match args.arrivals {
             None => None,
             Some(Arrivals::Poisson(gap)) if !gap.is_zero() => Some(gap),
+            Some(Arrivals::Poisson(_)) => {
+                let sentence = "--arrivals: the mean time between arrivals is longer than 0";
+                return Err(Failure::usage(sentence).hint("for example --arrivals poisson:500ms"));
+            }
             Some(_) => {
                 let sentence = "--arrivals: viewers of a scenario arrive independently";
                 return Err(Failure::usage(sentence).hint("for example --arrivals poisson:500ms"));
@@ -221,7 +268,8 @@ impl<'a> StudySetup<'a> {
             None => model,
         };
         let policies = args.policy.as_ref().map_or(&[][..], |policies| &policies.0);
-        Ok(Self { args, policies, disk, titles, gap })
+        let stop = stopping::on_signals_to_runs()?;
+        Ok(Self { args, policies, disk, titles, gap, stop })
     }
 
     fn memory(&self) -> Option<u64> {
@@ -247,6 +295,9 @@ impl<'a> StudySetup<'a> {
         });
         let mut groups = Vec::new();
         for gap in gaps {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
             let stage = format!("arrivals every {}", units::show_duration(gap));
             bar.say(&format!("{stage}: training"));
             let mut setup = Setup::new(preset, gap);
@@ -258,13 +309,18 @@ impl<'a> StudySetup<'a> {
             setup.seed = self.args.random.seed;
             // One study for all scenarios of a rate: its policies are trained once.
             let study = setup.study(Some(clock));
-            let results = spread(scenarios, |part| bar.percent(&stage, part), |i| study.judge(i));
+            let results = spread_until(
+                &self.stop,
+                scenarios,
+                |part| bar.percent(&stage, part),
+                |i| study.judge(i),
+            );
             groups.push(ArrivalGroup { study, results });
         }
-        Ok(study_report(SOURCE, &groups))
+        Ok(study_report(SOURCE, &complete(groups, |group| group.results.len())?))
     }
 
-    fn stress(&self, bar: &Bar) -> Report {
+    fn stress(&self, bar: &Bar) -> Result<Report, Failure> {
         let chosen = self.policies.iter().copied().map(PolicyUnderTest::long);
         let mut tested: Vec<(PolicyUnderTest, Option<DiskModel>)> =
             chosen.map(|tested| (tested, self.disk.clone())).collect();
@@ -279,13 +335,14 @@ impl<'a> StudySetup<'a> {
         let rows = tested.into_iter().map(|(tested, model)| {
             let stress = Stress::new(&tested, model, self.args.random.seed);
             let name = tested.name;
-            let results = spread(runs, |part| bar.percent(&name, part), |i| stress.run(i));
+            let results =
+                spread_until(&self.stop, runs, |part| bar.percent(&name, part), |i| stress.run(i));
             (name, results)
         });
-        stress_report(SOURCE, &rows.collect::<Vec<_>>())
+        Ok(stress_report(SOURCE, &complete(rows.collect(), |(_, results)| results.len())?))
     }
 
-    fn long_run(&self, bar: &Bar) -> Report {
+    fn long_run(&self, bar: &Bar) -> Result<Report, Failure> {
         let (model, titles) = self.house();
         let runs = self.args.scenarios.unwrap_or(3);
         let mut tested = self.long_read_policies();
@@ -304,13 +361,14 @@ impl<'a> StudySetup<'a> {
             // Every run has a seed of its own, and --seed changes all of them.
             let one =
                 |seed| long_run(&rules, &titles, OVERLOAD, LENGTH, self.args.random.seed ^ seed);
-            let runs = spread(runs, |part| bar.percent(&name, part), one);
+            let runs = spread_until(&self.stop, runs, |part| bar.percent(&name, part), one);
             rows.push((name, runs));
         }
-        long_run_report(SOURCE, self.memory().unwrap_or(LONG_RUN_MEMORY), &rows)
+        let rows = complete(rows, |(_, runs)| runs.len())?;
+        Ok(long_run_report(SOURCE, self.memory().unwrap_or(LONG_RUN_MEMORY), &rows))
     }
 
-    fn slowing(&self, bar: &Bar) -> Report {
+    fn slowing(&self, bar: &Bar) -> Result<Report, Failure> {
         let (model, titles) = self.house();
         let mut cases = Vec::new();
         for tested in self.long_read_policies() {
@@ -319,7 +377,8 @@ impl<'a> StudySetup<'a> {
                 cases.push((tested.name.clone(), guarded, self.rules(&tested, &model)));
             }
         }
-        let runs = spread(
+        let runs = spread_until(
+            &self.stop,
             cases.len() as u64,
             |part| bar.percent("a disk that slows down", part),
             |case| {
@@ -335,10 +394,10 @@ impl<'a> StudySetup<'a> {
                 SlowdownRun { name: name.clone(), guarded: *guarded, phases }
             },
         );
-        slowdown_report(SOURCE, TIMES_SLOWER, &runs)
+        Ok(slowdown_report(SOURCE, TIMES_SLOWER, &complete(runs, |_| 1)?))
     }
 
-    fn crowd(&self, bar: &Bar) -> Report {
+    fn crowd(&self, bar: &Bar) -> Result<Report, Failure> {
         let preset = |(name, read): (&str, ByteCount)| {
             Some((name.to_owned(), DiskModel::preset(name)?, read))
         };
@@ -362,7 +421,7 @@ impl<'a> StudySetup<'a> {
                     length: CROWD_TITLE,
                     segment: server.segment,
                     startup: server.startup,
-                    wait: self.args.wait,
+                    wait: self.args.wait.unwrap_or(CROWD_WAIT),
                     seed: self.args.random.seed,
                 };
                 // The crowd is as large as the disk's capacity in steady state: only the speed of
@@ -384,7 +443,8 @@ impl<'a> StudySetup<'a> {
                 }
             }
         }
-        let runs = spread(
+        let runs = spread_until(
+            &self.stop,
             crowds.len() as u64,
             |part| bar.percent("crowds", part),
             |number| {
@@ -393,7 +453,7 @@ impl<'a> StudySetup<'a> {
                 (name.clone(), study.clone(), study.run(*viewers, *arrivals))
             },
         );
-        crowd_report("Crowds, simulated", &runs)
+        Ok(crowd_report("Crowds, simulated", &complete(runs, |_| 1)?))
     }
 
     /// The disk and the titles of a long run.
@@ -445,6 +505,9 @@ fn clock() -> Duration {
     START.get_or_init(Instant::now).elapsed()
 }
 
+/// First of the notes of a report that a signal cut short.
+const INTERRUPTED: &str = "Interrupted: this report covers the runs that were complete by then.";
+
 const SOURCE: &str = "Admission, simulated, after Makaroff, Coutu and Liu, \"Disk Performance and VBR \
                       Admission Control for Media Servers\"";
 
@@ -464,6 +527,8 @@ const OVERLOAD_TIME: Duration = Duration::from_secs(40);
 const SHORT_TITLE: Duration = Duration::from_secs(60);
 /// Mean rate of the sound of these titles.
 const SOUND_RATE: BitRate = BitRate(128_000);
+/// How long a viewer of a crowd waits, as with `tenuto serve`.
+const CROWD_WAIT: Duration = Duration::from_secs(5);
 const CROWD_MEMORY: ByteCount = ByteCount(4 << 30);
 
 /// Largest value of `--read-size`.

@@ -1,7 +1,8 @@
 //! `meter rounds` and `reproduce`: what they count in virtual time, and what they refuse.
 
-use crate::program::TestDir;
+use crate::program::{TestDir, program};
 use serde_json::Value;
+use std::process::{Command, Stdio};
 
 #[test]
 fn rounds_on_a_simulated_disk_are_always_the_same() {
@@ -99,10 +100,65 @@ fn reproductions_are_listed_made_and_never_overwritten_unasked() {
     let page = String::from_utf8(dir.read("charts/lee-streams.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("Most streams of 540 KB/s"));
     dir.fails("reproduce lee-streams --out charts", 1, "allow it with --destroy");
+    std::fs::remove_file(dir.path("charts/lee-streams.html")).unwrap();
+    dir.fails("reproduce lee-streams --out charts", 1, "lee-streams-cycle.svg would be");
+    let kept = std::fs::read(dir.path("charts/lee-streams-cycle.svg")).unwrap();
+    assert_eq!(kept, svg.as_bytes());
     dir.ok("reproduce lee-streams --out charts --destroy");
     dir.fails("reproduce --out charts", 2, "--out needs the name");
     dir.write("file", "");
     dir.fails("reproduce alderman-bounds --out file", 1, "cannot make file");
+    dir.fails("plan --model ssd-sata --rate 5Mbps --plot charts", 1, "charts is a directory");
+}
+
+#[test]
+fn a_report_is_printed_also_where_its_files_cannot_be_written() {
+    let dir = TestDir::new();
+    // Whatever the user: /proc has no files for others to make.
+    for (line, words, file) in [
+        ("plan --model ssd-sata --rate 5Mbps --plot /proc/a.svg", "S_max", "/proc/a.svg"),
+        ("reproduce lee-streams --out /proc", "Most streams of 540 KB/s", "/proc/lee-streams-"),
+        ("reproduce lee-streams --out /proc --json", "\"tables\"", "/proc/lee-streams-"),
+    ] {
+        let run = dir.run(line);
+        assert_eq!(run.code, Some(1), "`{line}`: {run:?}");
+        assert!(run.out.contains(words), "`{line}`: {run:?}");
+        assert!(run.err.contains(&format!("cannot write {file}")), "`{line}`: {run:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_a_simulation_with_a_documented_code() {
+    let dir = TestDir::new();
+    for line in ["simulate ageing --months 120", "simulate admission", "reproduce makaroff-figure2"]
+    {
+        let mut command = program(&dir.path("."));
+        command.args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        while !catches_sigterm(child.id()) {
+            assert!(child.try_wait().unwrap().is_none(), "`{line}` ended by itself");
+            std::thread::yield_now();
+        }
+        assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let (out, err) = (output.stdout, String::from_utf8(output.stderr).unwrap());
+        // A run of the simulation may have been complete.
+        match output.status.code() {
+            Some(1) => {
+                assert!(out.is_empty() && err.contains("before there was a result"), "{err}")
+            }
+            Some(5) => assert!(!out.is_empty() && err.contains("interrupted: "), "{err}"),
+            other => panic!("`{line}`: {other:?}, {err}"),
+        }
+    }
+}
+
+/// Whether this process has a handler for SIGTERM, which is signal 15.
+fn catches_sigterm(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 << 14 != 0)
 }
 
 #[test]

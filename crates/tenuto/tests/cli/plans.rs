@@ -61,7 +61,7 @@ fn what_cannot_be_planned_is_named() {
             "calibrate STORE",
         ),
         ("plan --calibration a.store --rate 5Mbps", 1, "a.store is not calibrated", "`tenuto"),
-        ("plan --model ssd-sata --title a.store", 1, "has no colon", "film.store:Nosferatu"),
+        ("plan --model ssd-sata --title a.store", 2, "has no colon", "film.store:Nosferatu"),
         ("plan --model ssd-sata --title b.store:x", 1, "no store at b.store", "film.store"),
         ("plan --model ssd-sata --title a.store:x", 1, "no title 'x'", ""),
         ("plan --model ssd-sata --rate 5Mbps --startup 2h", 2, "--startup: an hour", "seconds"),

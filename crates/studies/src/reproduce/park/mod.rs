@@ -47,7 +47,7 @@ pub(super) fn run(progress: &mut dyn FnMut(f64)) -> Report {
     };
     let both = |shape, points: fn(&ReadTimes) -> Vec<f64>| {
         vec![
-            line("file system (ext2)", shape, points, |row| &row.file_system),
+            line("file system (128 KiB)", shape, points, |row| &row.file_system),
             line("store", shape, points, |row| &row.store),
         ]
     };

@@ -7,6 +7,7 @@ use crate::args::disks::PlanArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Bar};
 use crate::spread::spread;
+use crate::stopping;
 use disk::Calibration;
 use media::{IndexError, TitleIndex};
 use scheduler::{CapacityResult, PolicyKind};
@@ -43,6 +44,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
         read: None,
         policies: SHOWN.to_vec(),
     };
+    stopping::end_on_signals()?;
     let bar = Bar::new();
     let on_all_cores = |stage: &'static str| {
         let bar = &bar;
@@ -57,11 +59,13 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     let held = answer.held_by(&disk, &others, &mut on_all_cores("other policies"));
     let others: Vec<_> = others.into_iter().zip(held).collect();
     drop(bar);
-    if let Some(path) = &args.plot {
+    let plot = || {
+        let Some(path) = &args.plot else { return Ok(()) };
         let svg = report::plot(&answer).svg().map_err(|error| Failure::new(error.to_string()))?;
-        out::save(path, &svg)?;
-    }
-    args.report.show(&report::json(&answer, &others), || report::text(&answer, &others));
+        out::save(path, &svg)
+    };
+    let text = || report::text(&answer, &others);
+    args.report.show_then(&report::json(&answer, &others), text, plot)?;
     match answer.held() {
         Some(_) => Ok(()),
         None => Err(Failure::reported(Code::Refused)),
@@ -111,12 +115,19 @@ fn viewers_of(typed: &str) -> Result<PlannedAudience, Failure> {
     // Path and name may both contain colons: the first one that ends an existing path counts.
     let split = typed.match_indices(':').map(|(at, _)| (&typed[..at], &typed[at + 1..]));
     let Some((path, name)) = split.clone().find(|(path, _)| Path::new(path).exists()) else {
-        let sentence = match split.into_iter().next() {
-            Some((path, _)) => format!("--title: there is no store at {path}"),
-            None => format!("--title: '{typed}' has no colon between store and title"),
+        let failure = match split.into_iter().next() {
+            Some((path, _)) => Failure::new(format!("--title: there is no store at {path}")),
+            None => {
+                let sentence = format!("--title: '{typed}' has no colon between store and title");
+                Failure::usage(sentence)
+            }
         };
-        return Err(Failure::new(sentence).hint("for example --title film.store:Nosferatu"));
+        return Err(failure.hint("for example --title film.store:Nosferatu"));
     };
+    if name.is_empty() {
+        return Err(Failure::usage(format!("--title: '{typed}' names no title of the store"))
+            .hint(format!("`tenuto ls {path}` lists them")));
+    }
     let request = Request::Index { title: name.to_owned() };
     let Reply::Index(index) = ask(Path::new(path), &request)? else { super::stores::mismatched() };
     let failed =
@@ -165,17 +176,30 @@ fn saved(path: &Path) -> Result<Option<wire::Calibration>, Failure> {
     // The path may be a store of terabytes, which must not be read to learn that it is no JSON.
     let small =
         std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < LARGEST_JSON);
+    if !path.exists() && device::disk_model(&path.to_string_lossy()).is_ok() {
+        // The name of a built-in model.
+        return Err(a_model(path));
+    }
     let Some(text) = small.then(|| std::fs::read_to_string(path).ok()).flatten() else {
         return Ok(None);
     };
     if !text.trim_start().starts_with('{') {
-        return Ok(None);
+        return match device::disk_model(&path.to_string_lossy()) {
+            Ok(_) => Err(a_model(path)),
+            Err(_) => Ok(None),
+        };
     }
     let parsed = serde_json::from_str(&text).map_err(|error| {
         Failure::new(format!("{} is not a calibration: {error}", path.display()))
             .hint("`tenuto calibrate STORE --json` prints one")
     });
     parsed.map(Some)
+}
+
+fn a_model(path: &Path) -> Failure {
+    let path = path.display();
+    Failure::usage(format!("--calibration: {path} is a disk model, not a calibration"))
+        .hint(format!("give it with --model {path}"))
 }
 
 /// The longest start-up.

@@ -80,12 +80,22 @@ pub(super) fn text(answer: &PlanResult, others: &[(PolicyKind, CapacityResult)])
     text
 }
 
+/// What may let the disk hold a stream.
+fn remedies(answer: &PlanResult) -> &'static str {
+    match (answer.bounds.ratio, answer.question.memory) {
+        (0, _) => "a faster disk",
+        (_, None) => "a longer --startup or a faster disk",
+        (_, Some(_)) => "more --memory, a longer --startup or a faster disk",
+    }
+}
+
 fn outcome(answer: &PlanResult, others: &[(PolicyKind, CapacityResult)]) -> String {
     let question = &answer.question;
     let Some((row, held)) = answer.held() else {
-        return "held            none: no stream is admitted with any size of read; give more memory \
-                or a faster disk\n"
-            .to_owned();
+        return format!(
+            "held            none: no stream is admitted with any size of read; give {}\n",
+            remedies(answer)
+        );
     };
     let PlanRow { read, lasts, .. } = answer.bounds.rows[row];
     let each = match question.disks {
