@@ -145,7 +145,7 @@ fn a_signal_ends_a_simulation_with_a_documented_code() {
         // A run of the simulation may have been complete.
         match output.status.code() {
             Some(1) => {
-                assert!(out.is_empty() && err.contains("before there was a result"), "{err}")
+                assert!(out.is_empty() && err.contains("before there was a result"), "{err}");
             }
             Some(5) => assert!(!out.is_empty() && err.contains("interrupted: "), "{err}"),
             other => panic!("`{line}`: {other:?}, {err}"),
