@@ -76,7 +76,7 @@ impl DiskModel {
 
 impl Platters {
     fn worst_sweep(&self, size: u64, count: u32) -> f64 {
-        let transfer = float(size) * self.slowest_per_byte().max(self.bus_per_byte);
+        let transfer = float(size) * self.slowest_per_byte();
         let each = transfer + self.cylinder_switch;
         self.worst_positioning(size, count) + f64::from(count) * each
     }
@@ -150,10 +150,19 @@ mod tests {
 
     fn disks() -> impl Strategy<Value = DiskModel> {
         let sizes = prop_oneof![Just(None), (1u64 << 28..1 << 34).prop_map(Some)];
-        (prop::sample::select(DiskModel::presets()), sizes).prop_map(|(model, size)| match size {
+        let mut models = DiskModel::presets();
+        models.push(behind_a_slow_bus());
+        (prop::sample::select(models), sizes).prop_map(|(model, size)| match size {
             Some(size) => model.scaled_to(ByteCount(size)),
             None => model,
         })
+    }
+
+    /// A disk whose interface is slower than its outer zones and faster than its inner ones.
+    fn behind_a_slow_bus() -> DiskModel {
+        let text = DiskModel::preset_text("hdd-20tb").unwrap();
+        let text = text.replacen("bus_mb_s = 550.0", "bus_mb_s = 200.0", 1);
+        DiskModel::new(crate::Parameters::parse(&text).unwrap()).unwrap()
     }
 
     /// Serves a sweep on a head that has just come from `from`, with a queue depth of `depth`;

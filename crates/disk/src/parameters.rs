@@ -84,7 +84,8 @@ pub struct SeekTimes {
 pub struct Zone {
     /// The end of the zone as a share of the capacity; the last ends at 1.
     pub until: f64,
-    /// The sustained rate, head and cylinder switches included, in MB/s.
+    /// The sustained rate of the medium, head and cylinder switches included, in MB/s. The
+    /// interface may be slower.
     pub mb_s: f64,
 }
 

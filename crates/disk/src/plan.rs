@@ -68,7 +68,8 @@ pub struct PlanRow {
 }
 
 /// Plans streams of rate `stream` with reads of these sizes and, if limited, `memory` for this
-/// disk's buffers. A calibrated disk is planned for the sizes that a guarantee covers.
+/// disk's buffers. A disk is planned for the sizes that it contains and, if calibrated, that a
+/// guarantee covers.
 pub fn plan(
     disk: DiskSource<'_>,
     stream: BitRate,
@@ -91,7 +92,6 @@ pub fn plan(
         cost,
         ratio: ratio(disk.mean_rate(), stream),
         s_max: cost.streams(stream),
-        // A calibration guarantees nothing for reads above its largest measured size.
         rows: sizes.iter().filter(|size| disk.knows(**size)).map(row).collect(),
     }
 }
@@ -115,9 +115,12 @@ impl DiskSource<'_> {
         }
     }
 
+    /// Whether such reads can be planned for.
     fn knows(&self, size: ByteCount) -> bool {
         match self {
-            Self::Model(_) => true,
+            // No read is larger than the disk.
+            Self::Model(model) => size <= model.capacity(),
+            // A calibration guarantees nothing for reads above its largest measured size.
             Self::Measured(record) => record.guarantee_for(size).is_some(),
         }
     }
@@ -200,10 +203,7 @@ impl Platters {
         let room = self.capacity - size;
         // A single read is at the start; two or more divide the room between first and last byte.
         let place = |i: u32| room / u64::from(count.max(2) - 1) * u64::from(i);
-        let transfer = |i: u32| {
-            let media = self.streamed(place(i) + size) - self.streamed(place(i));
-            media.max(float(size) * self.bus_per_byte)
-        };
+        let transfer = |i: u32| self.transfer(place(i), place(i) + size);
         self.worst_positioning(size, count) + (0..count).map(transfer).sum::<f64>()
     }
 }
@@ -306,6 +306,30 @@ mod tests {
         let of_model = rows("hdd-20tb", VIDEO, &[4])[0];
         assert_eq!((row.zone_exact, row.ozden, row.in_memory), (None, None, None));
         assert!(row.usual.unwrap().abs_diff(of_model.usual.unwrap()) < 30, "{row:?}");
+    }
+
+    #[test]
+    fn no_bound_exceeds_an_interface_that_is_slower_than_the_medium() {
+        let text = DiskModel::preset_text("hdd-20tb").unwrap();
+        let text = text.replacen("bus_mb_s = 550.0", "bus_mb_s = 50.0", 1);
+        let model = DiskModel::new(crate::Parameters::parse(&text).unwrap()).unwrap();
+        let stream = BitRate(8_000_000);
+        let sizes = [ByteCount::MIB, ByteCount::mib(16)];
+        let plan = plan(DiskSource::Model(&model), stream, &sizes, None);
+        assert_eq!((plan.ratio, plan.s_max <= 50), (50, true), "50 MB/s are 50 streams of 8 Mb/s");
+        for row in plan.rows {
+            let PlanRow { usual, zone_exact, any_place, ozden, .. } = row;
+            assert!(usual <= Some(50) && ozden <= usual, "{row:?}");
+            assert!(any_place <= zone_exact && zone_exact <= usual, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn no_read_larger_than_the_disk_is_planned() {
+        let model = DiskModel::preset("hdd-20tb").unwrap().scaled_to(ByteCount::mib(2));
+        let sizes = [ByteCount::MIB, ByteCount::mib(2), ByteCount::mib(4)];
+        let plan = plan(DiskSource::Model(&model), VIDEO, &sizes, None);
+        assert_eq!(plan.rows.iter().map(|row| row.read).collect::<Vec<_>>(), sizes[..2]);
     }
 
     #[test]

@@ -18,6 +18,10 @@
 //! and the mean switch. A read of n bytes takes at most n at the sustained rate and one cylinder
 //! switch: a window of the picture above deviates by no more, because a cylinder switch is the
 //! longest.
+//!
+//! The streamed time is that of the medium. A read or write of the host takes no less than its
+//! bytes at the rate of the interface, which may be slower ([`Platters::transfer`]); rates of a
+//! zone or of the disk are the slower of the two.
 
 use crate::parameters::Spinning;
 use crate::seek::SeekCurve;
@@ -48,7 +52,7 @@ pub(crate) struct Platters {
 struct ZoneStart {
     offset: u64,
     streamed: f64,
-    /// The sustained time per byte.
+    /// The sustained time per byte of the medium.
     per_byte: f64,
     track_bytes: f64,
 }
@@ -98,7 +102,7 @@ impl Platters {
             platters.zones.push(ZoneStart { offset, streamed, per_byte, track_bytes });
             platters.streamed_total +=
                 platters.within(&platters.zones[platters.zones.len() - 1], end);
-            platters.sustained_total += float(end - offset) * per_byte;
+            platters.sustained_total += float(end - offset) * per_byte.max(platters.bus_per_byte);
             offset = end;
         }
         assert_eq!(offset, capacity, "the last zone ends where the disk ends");
@@ -109,6 +113,11 @@ impl Platters {
     pub(crate) fn streamed(&self, offset: u64) -> f64 {
         let zone = self.zone(offset);
         zone.streamed + self.within(zone, offset)
+    }
+
+    /// Nanoseconds in which the bytes from `from` to `end`, once reached, are read or written.
+    pub(crate) fn transfer(&self, from: u64, end: u64) -> f64 {
+        (self.streamed(end) - self.streamed(from)).max(float(end - from) * self.bus_per_byte)
     }
 
     /// The streamed time from the zone's start; every zone begins a cylinder.
@@ -135,24 +144,29 @@ impl Platters {
         (streamed - float(now % self.revolution)).rem_euclid(float(self.revolution))
     }
 
-    /// The longest time per byte of any zone, in nanoseconds.
+    /// The longest sustained time per byte of any zone, in nanoseconds.
     pub(crate) fn slowest_per_byte(&self) -> f64 {
+        self.slowest_of_medium().max(self.bus_per_byte)
+    }
+
+    /// The longest time per byte of the medium, in nanoseconds.
+    fn slowest_of_medium(&self) -> f64 {
         self.zones.iter().map(|z| z.per_byte).fold(0.0, f64::max)
     }
 
-    /// The shortest time per byte of any zone, in nanoseconds.
-    pub(crate) fn quickest_per_byte(&self) -> f64 {
+    /// The shortest time per byte of the medium, in nanoseconds.
+    pub(crate) fn quickest_of_medium(&self) -> f64 {
         self.zones.iter().map(|z| z.per_byte).fold(f64::INFINITY, f64::min)
     }
 
-    /// The mean time per byte over the whole disk, in nanoseconds.
+    /// The mean sustained time per byte over the whole disk, in nanoseconds.
     pub(crate) fn mean_per_byte(&self) -> f64 {
         self.sustained_total / float(self.capacity)
     }
 
     /// The largest share of the stroke that `length` contiguous bytes cover.
     pub(crate) fn widest(&self, length: u64) -> f64 {
-        let time = float(length) * self.slowest_per_byte() + self.cylinder_switch;
+        let time = float(length) * self.slowest_of_medium() + self.cylinder_switch;
         (time / self.streamed_total).min(1.0)
     }
 
@@ -161,9 +175,10 @@ impl Platters {
         rounded(self.cylinders)
     }
 
-    /// The offset and rate of each zone, outermost first.
+    /// The offset and sustained rate of each zone, outermost first.
     pub(crate) fn zone_rates(&self) -> Vec<(u64, BitRate)> {
-        self.zones.iter().map(|z| (z.offset, BitRate(rounded(8e9 / z.per_byte)))).collect()
+        let rate = |z: &ZoneStart| BitRate(rounded(8e9 / z.per_byte.max(self.bus_per_byte)));
+        self.zones.iter().map(|z| (z.offset, rate(z))).collect()
     }
 
     fn zone(&self, offset: u64) -> &ZoneStart {

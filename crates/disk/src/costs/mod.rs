@@ -364,7 +364,8 @@ impl DiskModel {
             Kind::Spinning(p) => {
                 let end = offset.saturating_add(len).min(p.capacity);
                 let from = offset.min(end).min(p.capacity.saturating_sub(len));
-                (p.streamed(end) - p.streamed(from)).max(float(len) * p.bus_per_byte).ceil() + 1.0
+                // Bytes beyond the disk's end take their time, too.
+                p.transfer(from, end).max(float(len) * p.bus_per_byte).ceil() + 1.0
             }
             Kind::Flash(chips) => (float(len) * chips.read_per_byte).ceil() + 1.0,
         }
@@ -373,8 +374,7 @@ impl DiskModel {
     fn slowest_transfer(&self, len: u64) -> f64 {
         match &self.kind {
             Kind::Spinning(p) => {
-                let per_byte = p.slowest_per_byte().max(p.bus_per_byte);
-                (float(len) * per_byte + p.cylinder_switch).ceil() + 1.0
+                (float(len) * p.slowest_per_byte() + p.cylinder_switch).ceil() + 1.0
             }
             Kind::Flash(chips) => (float(len) * chips.read_per_byte).ceil() + 1.0,
         }
@@ -422,7 +422,7 @@ impl Platters {
     /// enough while it takes the next command.
     fn following(&self, size: u64) -> Option<f64> {
         // In the fastest zone the read-ahead is over first.
-        let reads_on = float(self.read_ahead) * self.quickest_per_byte();
+        let reads_on = float(self.read_ahead) * self.quickest_of_medium();
         (self.read_ahead > 0 && reads_on >= READS_ON * float(self.overhead))
             .then(|| float(self.overhead) + ROUNDING + self.way_back(size))
     }

@@ -180,14 +180,15 @@ impl HeadPosition {
             (0, 0, nanos(float(end - offset) * p.bus_per_byte))
         } else if write && self.wrote && offset == self.at {
             // The disk joins contiguous writes, so that the second one loses no revolution.
-            let transfer = nanos(p.streamed(end) - p.streamed(offset));
+            let transfer = nanos(p.transfer(offset, end));
             self.settle_at(p, offset, end, ready + transfer, write);
             (0, 0, transfer)
         } else if !write && self.holds(p, offset, ready) {
             let (rotation, transfer) = self.go_on(p, offset, end, ready);
             (0, rotation, transfer)
         } else {
-            let (seek, rotation, transfer) = self.position(p, offset, end, ready);
+            let (seek, rotation) = self.position(p, offset, ready);
+            let transfer = nanos(p.transfer(offset, end));
             self.settle_at(p, offset, end, ready + seek + rotation + transfer, write);
             (seek, rotation, transfer)
         };
@@ -214,12 +215,13 @@ impl HeadPosition {
         if self.cache.bytes() == 0 {
             return false;
         }
-        // The disk writes by itself: no command, so that no overhead is added.
+        // The disk writes by itself, from its memory: there is no overhead of a command, and no
+        // byte crosses the interface.
         let Some((offset, end)) = self.cache.next(self.at) else { return false };
         let mut finish = self.free + nanos(p.streamed(end) - p.streamed(offset));
         if !(self.wrote && offset == self.at) {
-            let (seek, rotation, transfer) = self.position(p, offset, end, self.free);
-            finish = self.free + seek + rotation + transfer;
+            let (seek, rotation) = self.position(p, offset, self.free);
+            finish += seek + rotation;
         }
         self.settle_at(p, offset, end, finish, true);
         self.free = finish;
@@ -269,14 +271,14 @@ impl HeadPosition {
         (rotation, done - ready - rotation)
     }
 
-    /// Moves the head and waits for the platter: (seek, rotation, transfer).
-    fn position(&self, p: &Platters, offset: u64, end: u64, ready: u64) -> (u64, u64, u64) {
+    /// Moves the head and waits for the platter: (seek, rotation).
+    fn position(&self, p: &Platters, offset: u64, ready: u64) -> (u64, u64) {
         let streamed = p.streamed(offset);
         // The head has moved on with the read-ahead since the last request.
         let distance = (p.place(streamed) - p.place(self.streamed_by(p, ready))).abs();
         let seek = nanos(p.seek.time(distance));
         let rotation = nanos(self.rotation(p, ready + seek, streamed));
-        (seek, rotation, nanos(p.streamed(end) - streamed))
+        (seek, rotation)
     }
 
     fn settle_at(&mut self, p: &Platters, offset: u64, end: u64, finish: u64, write: bool) {

@@ -51,6 +51,26 @@ fn a_step_back_costs_a_revolution_and_a_long_seek_a_stroke() {
     assert!(far.rotation < model.revolution());
 }
 
+#[test]
+fn no_read_or_write_is_faster_than_the_interface() {
+    let text = DiskModel::preset_text("hdd-20tb").unwrap();
+    let text = text.replacen("bus_mb_s = 550.0", "bus_mb_s = 50.0", 1);
+    let model = DiskModel::new(crate::Parameters::parse(&text).unwrap()).unwrap();
+    assert_eq!(model.slowest_rate(), model.zones()[0].1, "every zone is as fast as the interface");
+    let least = ByteCount(4 * MB).time_at(units::BitRate(400_000_000));
+    for write in [false, true] {
+        let mut head = model.head();
+        let mut now = Moment::ZERO;
+        // At the start, sequential, far away, back, and sequential again.
+        for place in [0, 4, 9_000_000, 1000, 1004] {
+            let service = head.serve(now, place * MB, 4 * MB, write);
+            let took = service.finish.since(service.start);
+            assert!(took >= least, "at {place} MB: {service:?}");
+            now = service.finish;
+        }
+    }
+}
+
 fn with_write_cache(size: &str) -> DiskModel {
     let text = DiskModel::preset_text("hdd-20tb").unwrap();
     let text = text.replacen("bus_mb_s", &format!("write_back = \"{size}\"\nbus_mb_s"), 1);

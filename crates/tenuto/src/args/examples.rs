@@ -179,6 +179,8 @@ mod tests {
         ("disk emulate ssd-sata", "--backing is missing"),
         ("simulate admission --arrivals all", "arrive independently"),
         ("simulate admission --read-size 1KiB", "between 64KiB and 64MiB"),
+        ("simulate admission --memory 512KiB", "no read of 1 MiB fits in 512 KiB"),
+        ("simulate admission --preset library --memory 2MiB", "no read of 4 MiB fits"),
         ("simulate ageing --read-size 1KiB", "between 64KiB and 64MiB"),
         ("simulate fleet --nodes 9999 --disks 200", "guaranteed streams are more than"),
         ("simulate fleet --time 1000d", "--time must be between 1min and 744h"),

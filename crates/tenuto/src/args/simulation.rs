@@ -21,8 +21,8 @@ pub(crate) enum SimulateCommand {
     /// at random times) and plays each with every policy in virtual time. Reports which policies
     /// admit all viewers, which reads are late, how many buffers are used, and what the disk would
     /// have delivered. The policies and the dispatcher are those of the server; the disk is a
-    /// model. The same seed gives the same result on every machine. docs/concepts/admission.md
-    /// explains the results.
+    /// model. The same seed gives the same result on every machine, except for the mean time of a
+    /// decision, which is measured. docs/concepts/admission.md explains the results.
     Admission(Box<AdmissionArgs>),
     /// Let months pass on a nearly full store, and compare it with a fresh one.
     ///
@@ -206,7 +206,8 @@ pub(crate) struct AdmissionArgs {
     /// Memory for buffers.
     ///
     /// Without it unlimited, as in the paper; 125 MiB with --preset long-run and slowing; 4 GiB
-    /// with --preset crowd. Not for --preset stress, which draws it at random.
+    /// with --preset crowd. Not less than a long read. Not for --preset stress, which draws it at
+    /// random.
     #[arg(long)]
     pub(crate) memory: Option<ByteCount>,
     /// How long a viewer of --preset crowd waits for its admission.

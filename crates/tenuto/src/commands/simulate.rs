@@ -232,6 +232,22 @@ fn check_read_size(size: ByteCount) -> Result<(), Failure> {
         .hint("for example --read-size 1MiB"))
 }
 
+/// Refuses memory in which not one read fits: an accepted scenario would never be read to its end.
+fn check_memory(args: &AdmissionArgs) -> Result<(), Failure> {
+    let usual = match args.preset {
+        AdmissionPreset::Library | AdmissionPreset::Crowd => ByteCount::mib(4),
+        _ => ByteCount::MIB,
+    };
+    let read = args.read_size.unwrap_or(usual);
+    match args.memory {
+        Some(memory) if memory < read => {
+            Err(Failure::usage(format!("--memory: no read of {read} fits in {memory}"))
+                .hint("give more --memory, or a smaller --read-size"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A study: its arguments, and what is derived from them.
 struct StudySetup<'a> {
     args: &'a AdmissionArgs,
@@ -258,6 +274,7 @@ impl<'a> StudySetup<'a> {
             }
         };
         args.read_size.map_or(Ok(()), check_read_size)?;
+        check_memory(args)?;
         let stored = args.store.as_deref().map(titles_of).transpose()?;
         let (titles, size) = stored.unzip();
         let model = args.model.clone();
@@ -326,8 +343,12 @@ impl<'a> StudySetup<'a> {
             chosen.map(|tested| (tested, self.disk.clone())).collect();
         if tested.is_empty() {
             tested.push((PolicyUnderTest::long(PolicyKind::TimeDomain), self.disk.clone()));
-            let paper = Setup::new(Preset::Paper, Duration::from_millis(500)).study(None);
-            let observed = paper.tested.into_iter().rev().find(|c| c.blocks.is_some());
+            // On another disk another number of blocks is observed.
+            let study = Setup {
+                disk: self.disk.clone(),
+                ..Setup::new(Preset::Paper, Duration::from_millis(500))
+            };
+            let observed = study.study(None).tested.into_iter().rev().find(|c| c.blocks.is_some());
             let model = self.disk.clone().unwrap_or_else(fitted::small);
             tested.extend(observed.map(|tested| (tested, Some(model))));
         }
