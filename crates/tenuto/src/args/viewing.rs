@@ -230,7 +230,9 @@ pub(crate) struct ServeArgs {
         ("allow", "the viewer may begin, without limits", Unanswered::Allow),
     ]))]
     pub(crate) auth_request_unanswered: Unanswered,
-    /// Sign the questions of --auth-request with the secret in this file (HMAC-SHA256).
+    /// Sign the questions of --auth-request with the secret in this file.
+    ///
+    /// With HMAC-SHA256, as webhooks are.
     #[arg(long, value_name = "FILE", requires = "auth_request")]
     pub(crate) auth_request_secret: Option<PathBuf>,
     /// Send spans of sessions and the log to this collector of OpenTelemetry.

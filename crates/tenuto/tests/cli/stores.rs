@@ -207,7 +207,7 @@ fn films_go_in_and_come_out() {
     for (out, why) in [
         ("a.store", "is a Tenuto store"),
         ("b.store", "is a Tenuto store"),
-        ("folder", "is not a regular file"),
+        ("folder", "is a directory"),
         ("/dev/null", "is not a regular file"),
     ] {
         dir.fails(&format!("export a.store film {out} --destroy"), 1, why);
