@@ -9,7 +9,7 @@ use crate::library::{OpenTitle, StoredCopy};
 use crate::membership::unix_now;
 use crate::messages::{AdmissionError, Caller, PlayRequest, RequestError, WorkerMessage};
 use crate::sessions::{PlayerSession, Token};
-use crate::telemetry::SessionTrace;
+use crate::telemetry::{SessionTrace, TraceContext};
 use crate::wire;
 use crossbeam_channel::Sender;
 use engine::{
@@ -95,15 +95,16 @@ impl Core {
     }
 
     fn decide(&mut self, caller: Caller, client: ClientAddress, request: PlayRequest) {
-        let result = match self.try_admit(client, request) {
+        let (result, refused) = match self.try_admit(client, request) {
             Ok((session, wait)) if wait > Duration::ZERO => {
                 // The player gets its answer at its start, so that it requests nothing before.
                 return self.deferred.push((self.clock.now() + wait, caller, session));
             }
-            Ok((session, _)) => Ok(session),
-            Err(why) => Err(why),
+            Ok((session, _)) => (Ok(session), None),
+            Err((why, span)) => (Err(why), span),
         };
-        self.send(caller.worker, WorkerMessage::Admitted { connection: caller.connection, result });
+        let connection = caller.connection;
+        self.send(caller.worker, WorkerMessage::Admitted { connection, result, refused });
     }
 
     /// Answers admission requests whose start time has come.
@@ -111,17 +112,21 @@ impl Core {
         let due: Vec<_> = self.deferred.extract_if(.., |(at, ..)| *at <= now).collect();
         for (_, caller, session) in due {
             self.trace_admission(&session);
-            let (connection, result) = (caller.connection, Ok(session));
-            self.workers[caller.worker].send(WorkerMessage::Admitted { connection, result });
+            self.workers[caller.worker].send(WorkerMessage::Admitted {
+                connection: caller.connection,
+                result: Ok(session),
+                refused: None,
+            });
         }
     }
 
-    /// Evaluates an admission request. Accepted: the session and the time until its start.
+    /// Evaluates an admission request. Accepted: the session and the time until its start; not
+    /// accepted: why, and the span.
     fn try_admit(
         &mut self,
         client: ClientAddress,
         request: PlayRequest,
-    ) -> Result<(Arc<PlayerSession>, Duration), AdmissionError> {
+    ) -> Result<(Arc<PlayerSession>, Duration), (AdmissionError, Option<TraceContext>)> {
         // Requests of one viewer for sound and pictures come at the same time.
         if let Some(session) = request.token.and_then(|token| self.shared.sessions.live(token)) {
             return Ok((session, Duration::ZERO));
@@ -135,7 +140,7 @@ impl Core {
             (Err(why), Some(applicant)) => self.trace_refusal(trace, &applicant, why),
             _ => {}
         }
-        result
+        result.map_err(|why| (why, trace.map(|trace| trace.context())))
     }
 
     fn try_admit_new(
@@ -315,8 +320,11 @@ impl Core {
         }
         // Its player waits for its start, which does not come.
         for (_, caller, _) in self.deferred.extract_if(.., |(_, _, session)| session.id == id) {
-            let (connection, result) = (caller.connection, Err(AdmissionError::Ended(why.clone())));
-            self.workers[caller.worker].send(WorkerMessage::Admitted { connection, result });
+            self.workers[caller.worker].send(WorkerMessage::Admitted {
+                connection: caller.connection,
+                result: Err(AdmissionError::Ended(why.clone())),
+                refused: open.session.trace.map(|trace| trace.context()),
+            });
         }
         let key = open.session.title.key;
         if let Some(playing) = self.titles.get_mut(&key) {

@@ -497,7 +497,9 @@ impl Worker {
             WorkerMessage::Authorized { connection, answer } => {
                 self.authorized(connection, *answer);
             }
-            WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
+            WorkerMessage::Admitted { connection, result, refused } => {
+                self.admitted(connection, result, refused);
+            }
             WorkerMessage::Extended { connection } => self.extended(connection),
             WorkerMessage::Listed { connection, list } => self.listed(connection, &list),
             WorkerMessage::BodyTaken { connection } => self.piece_taken(connection),

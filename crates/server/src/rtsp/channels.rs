@@ -336,7 +336,7 @@ impl ChannelWorker {
         let Some(message) = self.handle_delivery(message) else { return };
         match message {
             WorkerMessage::Begin(channel) => self.begin(*channel),
-            WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
+            WorkerMessage::Admitted { connection, result, .. } => self.admitted(connection, result),
             WorkerMessage::HandOver => {
                 // An operator who wants them from the next server asks it for them.
                 let all: Vec<ConnectionId> = self.channels.keys().copied().collect();

@@ -26,6 +26,7 @@ use crate::http::without_token;
 use crate::messages::{CoreHandle, WorkerMessage};
 use crate::opener::Opener;
 use crate::shared::Shared;
+use crate::telemetry::TraceContext;
 use crate::tls::{ClientSockets, is_clear_text};
 use crossbeam_channel::Receiver;
 use device::sockets::{ConnectionId, SendSlice, SocketEvent};
@@ -109,6 +110,8 @@ struct RtspConnection {
     /// When its last request came; without one, when it connected.
     asked: Instant,
     session: Option<RtspSession>,
+    /// What the engine has decided on last, for the log.
+    decided: Decided,
     /// The title that a token of this player has opened.
     allowed: Option<AllowedTitle>,
     /// The reservation that a director has asked for.
@@ -130,6 +133,15 @@ struct RtspConnection {
     packets: VecDeque<UdpPacket>,
     /// When the end of the streams is announced.
     goodbye_at: Option<Instant>,
+}
+
+/// The engine's session that requests are of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Decided {
+    /// `None`: the player was refused, or has asked for none.
+    session: Option<SessionId>,
+    /// The span of the session, or of the refusal.
+    span: Option<TraceContext>,
 }
 
 /// What a connection is for.
@@ -278,6 +290,7 @@ impl RtspWorker {
             heard: now,
             asked: now,
             session: None,
+            decided: Decided::default(),
             allowed: None,
             adopted: None,
             goes_on: false,
@@ -444,13 +457,15 @@ impl RtspWorker {
         request: Option<&Request<Vec<u8>>>,
         reply: &RtspReply,
     ) {
-        let Some(peer) = self.connections.get(&id).map(|connection| connection.peer) else {
-            return;
-        };
+        let Some(connection) = self.connections.get_mut(&id) else { return };
+        let (peer, decided) = (connection.peer, connection.decided);
+        if connection.session.as_ref().is_none_or(|session| session.engine.is_none()) {
+            connection.decided = Decided::default();
+        }
         let class = usize::from(reply.status / 100).clamp(1, 5) - 1;
         self.shared.rtsp.responses[class].fetch_add(1, Ordering::Relaxed);
-        self.shared.log.line(|| {
-            json!({
+        self.shared.log.line_of(decided.span, || {
+            let mut line = json!({
                 "protocol": "RTSP",
                 "peer": peer.to_string(),
                 "method": request.map_or("", |request| <&str>::from(request.method())),
@@ -458,7 +473,11 @@ impl RtspWorker {
                     .and_then(|request| request.request_uri())
                     .map_or("*".to_owned(), |uri| without_token(uri.as_str())),
                 "status": reply.status,
-            })
+            });
+            if let Some(session) = decided.session {
+                line["session"] = session.0.into();
+            }
+            line
         });
         self.send_bytes(id, reply.to_bytes());
     }

@@ -124,7 +124,7 @@ impl Player {
     }
 
     /// The reply to the last request.
-    fn answer(&mut self) -> Reply {
+    pub(crate) fn answer(&mut self) -> Reply {
         let reply = self.read_reply();
         assert_eq!(reply.field("CSeq"), self.number.to_string(), "{reply:?}");
         if let Some((session, _)) = reply.field("Session").split_once(';') {

@@ -3,6 +3,7 @@
 use crate::client::playlist_uris;
 use crate::collector::Collector;
 use crate::fixture::{TestServer, TestStore, eventually, media};
+use crate::rtsp::{Player, interleaved};
 use serde_json::{Value, json};
 use server::{OtlpTarget, Server, ServerConfig, TracedPart};
 use std::time::Duration;
@@ -129,6 +130,66 @@ fn an_admitted_and_a_refused_viewer_are_traced_with_their_log() {
     assert_eq!(begun["session"], admitted["attributes"]["tenuto.session"]);
     let refused_line = lines.iter().find(|line| line["verdict"] == "refused").unwrap();
     assert_eq!(refused_line["trace_id"], refused["traceId"]);
+    let turned_away = lines.iter().find(|line| line["status"] == 503).unwrap();
+    assert_eq!(
+        (&turned_away["trace_id"], &turned_away["span_id"]),
+        (&refused["traceId"], &refused["spanId"])
+    );
+    assert!(turned_away["session"].is_null(), "{turned_away}");
+}
+
+#[test]
+fn requests_over_rtsp_are_logged_with_the_session_that_they_are_of() {
+    let fixture = TestStore::with(&[&media().film]);
+    let collector = Collector::start(&[]);
+    let log = fixture.directory.join("log");
+    let serving = fixture.serve_with(|config| {
+        config.access_log = Some(log.clone());
+        config.rtsp = Some("127.0.0.1:0".parse().unwrap());
+        // Room for some viewers of 1.5 Mb/s.
+        config.network = Some(BitRate(9_500_000));
+        config.wait = Duration::ZERO;
+        config.otlp = target(&collector.url);
+    });
+    let mut player = Player::connect(&serving);
+    player.set_up("film", &[interleaved(0)]);
+    assert_eq!(player.ask("PLAY", "/t/film", "").status, 200);
+    // All ask at once: on a slow machine a film would be over before the last asks.
+    let mut others: Vec<Player> = (0..12).map(|_| Player::connect(&serving)).collect();
+    for other in &mut others {
+        other.set_up("film", &[interleaved(0)]);
+    }
+    for other in &mut others {
+        other.request("PLAY", "/t/film", "");
+    }
+    let statuses: Vec<u16> = others.iter_mut().map(|other| other.answer().status).collect();
+    assert!(statuses.contains(&453), "12 viewers of 1.5 Mb/s do not fit in 9.5 Mb/s: {statuses:?}");
+    for method in ["PAUSE", "TEARDOWN", "OPTIONS"] {
+        assert_eq!(player.ask(method, "/t/film", "").status, 200, "{method}");
+    }
+    drop(serving);
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of =
+        |line: &Value| [&line["session"], &line["trace_id"], &line["span_id"]].map(Value::clone);
+    let none = [Value::Null, Value::Null, Value::Null];
+    let admitted = lines.iter().find(|line| line["verdict"] == "admitted").map(of).unwrap();
+    assert!(!admitted.contains(&Value::Null), "{text}");
+    let peer = &lines.iter().find(|line| line["method"] == "SETUP").unwrap()["peer"];
+    let asked = lines.iter().filter(|line| line["protocol"] == "RTSP" && line["peer"] == *peer);
+    let got: Vec<_> = asked.map(|line| (line["method"].as_str().unwrap(), of(line))).collect();
+    let wanted = [
+        ("SETUP", none.clone()),
+        ("PLAY", admitted.clone()),
+        ("PAUSE", admitted.clone()),
+        ("TEARDOWN", admitted),
+        ("OPTIONS", none),
+    ];
+    assert_eq!(got, wanted, "{text}");
+    let refused = lines.iter().find(|line| line["verdict"] == "refused").map(of).unwrap();
+    let answered = lines.iter().find(|line| line["status"] == 453).map(of).unwrap();
+    assert_eq!(answered, [&Value::Null, &refused[1], &refused[2]].map(Value::clone), "{text}");
+    assert!(!refused[1..].contains(&Value::Null), "{text}");
 }
 
 #[test]

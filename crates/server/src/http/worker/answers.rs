@@ -8,6 +8,7 @@ use crate::http::{answer, not_admitted, not_opened};
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Event};
 use crate::sessions::{PlayerSession, TokenLookup};
+use crate::telemetry::TraceContext;
 use crate::wire;
 use device::sockets::ConnectionId;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ impl Worker {
         &mut self,
         id: ConnectionId,
         result: Result<Arc<PlayerSession>, AdmissionError>,
+        refused: Option<TraceContext>,
     ) {
         if let Some(connection) = self.connections.get_mut(&id) {
             match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
@@ -46,8 +48,9 @@ impl Worker {
                     if let Err(AdmissionError::TitleRemoved) = result {
                         return self.answer(id, exchange, *request, None);
                     }
-                    if let Ok(session) = &result {
-                        exchange.is_of(session);
+                    match &result {
+                        Ok(session) => exchange.is_of(session),
+                        Err(_) => exchange.session = refused,
                     }
                     // The player of a director's session has a connection of its own.
                     if let Ok(session) = &result
@@ -71,6 +74,7 @@ impl Worker {
                             self.answer(id, exchange, *request, Some(title));
                         }
                         Err(why) => {
+                            exchange.session = refused;
                             self.send_response(id, exchange, not_admitted(&title, why));
                         }
                     }
@@ -83,6 +87,7 @@ impl Worker {
                             self.send_body(id, exchange, *media, &session);
                         }
                         Err(why) => {
+                            exchange.session = refused;
                             self.send_response(id, exchange, not_admitted(&title, why));
                         }
                     };

@@ -1,7 +1,7 @@
 //! Answers of the opener and the core to a waiting request, and deliveries of bytes.
 
 use super::requests::reply_of_http;
-use super::{RtspWorker, WaitingRequest};
+use super::{Decided, RtspWorker, WaitingRequest};
 use crate::http::{not_admitted, not_opened, request_failed};
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Caller, CoreHandle, Event, RequestError, WorkerMessage};
@@ -9,6 +9,7 @@ use crate::rtsp::deliveries::PlaybackThread;
 use crate::rtsp::playback::Playback;
 use crate::rtsp::session::SessionState;
 use crate::sessions::PlayerSession;
+use crate::telemetry::TraceContext;
 use device::sockets::ConnectionId;
 use rtsp_message::headers::target;
 use serde_json::json;
@@ -23,7 +24,9 @@ impl RtspWorker {
             WorkerMessage::Authorized { connection, answer } => {
                 self.authorized(connection, *answer);
             }
-            WorkerMessage::Admitted { connection, result } => self.admitted(connection, result),
+            WorkerMessage::Admitted { connection, result, refused } => {
+                self.admitted(connection, result, refused);
+            }
             WorkerMessage::HandOver => self.leave(),
             WorkerMessage::Dismiss { within } => self.begin_to_dismiss(within),
             WorkerMessage::Accepted { .. }
@@ -56,7 +59,7 @@ impl RtspWorker {
         if let Some(session) = &connection.session {
             let (peer, title) = (connection.peer.to_string(), session.name.clone());
             let number = session.engine.map(|session| session.0);
-            self.shared.log.line(|| {
+            self.shared.log.line_of(connection.decided.span, || {
                 json!({ "event": "rtsp-session-ended", "session": number, "why": why, "peer": peer, "title": title })
             });
         }
@@ -79,7 +82,12 @@ impl RtspWorker {
         self.read_requests(id);
     }
 
-    fn admitted(&mut self, id: ConnectionId, result: Result<Arc<PlayerSession>, AdmissionError>) {
+    fn admitted(
+        &mut self,
+        id: ConnectionId,
+        result: Result<Arc<PlayerSession>, AdmissionError>,
+        refused: Option<TraceContext>,
+    ) {
         let waiting = self.connections.get_mut(&id).and_then(|c| match c.waiting.take() {
             Some(WaitingRequest::Admission(request, plan)) => Some((request, plan)),
             other => {
@@ -105,20 +113,29 @@ impl RtspWorker {
                 self.core.send(Event::Connected { session: session.id });
                 let Some(rtsp) = self.session(id) else { return };
                 rtsp.engine = Some(session.id);
+                let span = session.trace.map(|trace| trace.context());
+                let decided = Decided { session: Some(session.id), span };
                 let playback = Playback::new(session, plan, &rtsp.tracks, origin, unix);
                 rtsp.state = SessionState::Starting(Box::new(playback));
                 if let Some(connection) = self.connections.get_mut(&id) {
                     // It has ended: this one was admitted in its place.
                     connection.adopted.iter_mut().for_each(|adopted| adopted.session = None);
                     connection.waiting = Some(WaitingRequest::Start(request));
+                    connection.decided = decided;
                 }
                 self.request_bytes(id);
                 self.start_if_accepted(id);
             }
             Err(why) => {
-                let refused = matches!(why, AdmissionError::Refused(_));
+                let Some(connection) = self.connections.get_mut(&id) else { return };
+                let refusal = Decided { session: None, span: refused };
+                let before = std::mem::replace(&mut connection.decided, refusal);
+                let has_no_room = matches!(why, AdmissionError::Refused(_));
                 let response = not_admitted(&name, why);
-                self.reply(id, &request, reply_of_http(response, refused));
+                self.reply(id, &request, reply_of_http(response, has_no_room));
+                if let Some(connection) = self.connections.get_mut(&id) {
+                    connection.decided = before;
+                }
                 self.read_requests(id);
             }
         }
