@@ -166,8 +166,11 @@ impl Scrape {
         out.counter("extensions", help, counters.extended)?;
         let help = "Extensions of sessions that did not fit; their players ask again";
         out.counter("extensions_refused", help, counters.extensions_refused)?;
-        let nodes =
-            [("admitted", counters.node_fills_admitted), ("refused", counters.node_fills_refused)];
+        let parts_at_stop = self.0.refused_at_stop.parts.load(Ordering::Relaxed);
+        let nodes = [
+            ("admitted", counters.node_fills_admitted),
+            ("refused", counters.node_fills_refused + parts_at_stop),
+        ];
         let help = "Parts of titles that other nodes of the cluster have asked for";
         out.family("peer_parts", help, None, "answer", &nodes, ConstCounter::new)?;
         let help = "Bytes sent to other nodes of the cluster, of parts that have ended";
@@ -176,7 +179,7 @@ impl Scrape {
         let limit = u64::from(self.0.settings().fills.unwrap_or(0));
         out.gauge("fills_limit", "The most fills of caches at a time", limit)?;
         out.counter("fills_admitted", "Fills of caches admitted", counters.fills_admitted)?;
-        out.counter("fills_refused", "Fills of caches refused", counters.fills_refused)?;
+        out.counter("fills_refused", "Fills of caches refused", self.0.fills_refused(counters))?;
         let help = "Bytes sent to fills of caches that have ended";
         out.counter("fills_sent_bytes", help, counters.fill_bytes)?;
         out.counter(
@@ -368,7 +371,11 @@ impl Scrape {
         let unit = Some(&Unit::Seconds);
         out.family("scrub_last_timestamp", help, unit, "store", &ended, gauge)?;
         let period = self.0.info.scrub.map(|period| period.as_secs());
-        let due = states.iter().filter_map(|(name, scrub)| Some((*name, scrub.begun + period?)));
+        let due = names.iter().zip(stores).filter_map(|(name, opened)| {
+            // A disk without time for one read has no state.
+            let begun = opened.store.scrub_state().map_or(self.0.info.started, |it| it.begun);
+            Some((name.as_str(), begun + period?))
+        });
         let due: Vec<(&str, u64)> = due.collect();
         let help = "When the present scrub is to end, in seconds since 1970";
         out.family("scrub_due_timestamp", help, unit, "store", &due, gauge)

@@ -764,6 +764,7 @@ fn info(
         survive_loss: survives_loss(config, opened),
         slot: config.slot,
         scrub: config.scrub,
+        started: crate::membership::unix_now(),
         socket_method: workers.first().map(|worker| worker.method.clone()).unwrap_or_default(),
         missing,
     }

@@ -17,7 +17,7 @@ use crate::telemetry::{Telemetry, TraceContext};
 use crate::tls::ServerTls;
 use crate::webhook::Webhook;
 use crate::wire;
-use engine::{self, Priority, RefusalCause, Resource, SessionSummary};
+use engine::{self, Counters, Priority, RefusalCause, Resource, SessionSummary};
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -54,6 +54,18 @@ pub(crate) struct RecordingCounters {
     pub(crate) interrupted: AtomicU64,
 }
 
+/// Requests for admission that were refused because the server is stopping, of which the engine is
+/// not asked.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedAtStop {
+    /// The lowest priority first.
+    pub(crate) by_priority: [AtomicU64; Priority::ALL.len()],
+    /// Of them, fills of caches.
+    pub(crate) fills: AtomicU64,
+    /// Of them, parts of titles for other nodes.
+    pub(crate) parts: AtomicU64,
+}
+
 /// State that all threads of a server read.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -80,9 +92,7 @@ pub(crate) struct Shared {
     /// Per ended session, the least time in seconds by which its reads were early.
     pub(crate) slack: Histogram,
     pub(crate) stopping: AtomicBool,
-    /// Requests for admission that were refused because the server is stopping, by priority, the
-    /// lowest first.
-    pub(crate) refused_at_stop: [AtomicU64; Priority::ALL.len()],
+    pub(crate) refused_at_stop: RefusedAtStop,
     /// Set when a thread that serves clients has panicked: its clients wait for nothing.
     pub(crate) has_failed: AtomicBool,
     /// Set when a store that was missing at the start can be opened.
@@ -114,6 +124,8 @@ pub(crate) struct ServerInfo {
     pub(crate) socket_method: String,
     /// The time in which all titles are read once; `None`: they are not.
     pub(crate) scrub: Option<Duration>,
+    /// When the server started, in seconds since 1970.
+    pub(crate) started: u64,
     /// Stores of the configuration that are not served.
     pub(crate) missing: Vec<MissingStore>,
 }
@@ -250,7 +262,7 @@ impl Shared {
             // 1 ms to half a minute.
             slack: Histogram::new(exponential_buckets(0.001, 2.0, 16)),
             stopping: AtomicBool::new(false),
-            refused_at_stop: Default::default(),
+            refused_at_stop: RefusedAtStop::default(),
             has_failed: AtomicBool::new(false),
             store_is_back: AtomicBool::new(false),
             info,
@@ -424,7 +436,12 @@ impl Shared {
 
     /// Requests that were refused because the server is stopping, by priority, the lowest first.
     pub(crate) fn refusals_at_stop(&self) -> [u64; Priority::ALL.len()] {
-        self.refused_at_stop.each_ref().map(|count| count.load(Ordering::Relaxed))
+        self.refused_at_stop.by_priority.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Fills of caches that were refused, also because the server is stopping.
+    pub(crate) fn fills_refused(&self, counters: &Counters) -> u64 {
+        counters.fills_refused + self.refused_at_stop.fills.load(Ordering::Relaxed)
     }
 
     /// The server at this moment, for `/status`.
@@ -477,7 +494,7 @@ impl Shared {
                 limit: self.settings().fills,
                 active: engine.fills,
                 admitted: counters.fills_admitted,
-                refused: counters.fills_refused,
+                refused: self.fills_refused(counters),
                 sent_bytes: counters.fill_bytes,
             },
             refused_for_failover: counters.refused_for_loss,

@@ -18,7 +18,8 @@ use crate::shared::Shared;
 use crate::telemetry::TraceContext;
 use crate::wire::ViewerDecision;
 use engine::{
-    AdmissionDecision, CutShort, Priority, Refusal, RefusalCause, RequestId, RetryAfter, SessionId,
+    AdmissionDecision, CutShort, FillFor, Priority, Refusal, RefusalCause, RequestId, RetryAfter,
+    SessionId,
 };
 use serde_json::json;
 use std::sync::atomic::Ordering;
@@ -30,17 +31,16 @@ impl Core {
     pub(super) fn show_admission(
         &self,
         about: ViewerDecision,
-        is_fill: bool,
+        fill: Option<FillFor>,
         trace: Option<TraceContext>,
         answer: &AdmissionDecision,
     ) {
-        let what = if is_fill { Applied::Fill } else { Applied::Session };
-        let subject = what.word().to_owned();
+        let subject = subject(fill);
         match answer {
             AdmissionDecision::Refused(refusal) => {
                 self.shared.decided(refused(ViewerDecision { subject, ..about }, refusal), trace);
             }
-            AdmissionDecision::Admitted { .. } if is_fill => {}
+            AdmissionDecision::Admitted { .. } if fill.is_some() => {}
             AdmissionDecision::Admitted { session, offer, wait, preempted } => {
                 let verdict = verdict(*wait, *offer);
                 let decision = ViewerDecision {
@@ -94,22 +94,9 @@ impl Core {
     }
 }
 
-/// What a request for admission is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    /// The session of a viewer.
-    Session,
-    /// A fill of a cache or of another node.
-    Fill,
-}
-
-impl Applied {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Fill => "fill",
-        }
-    }
+/// The word for what is asked for: the session of a viewer, or a fill.
+fn subject(fill: Option<FillFor>) -> String {
+    if fill.is_some() { "fill".to_owned() } else { "session".to_owned() }
 }
 
 impl Shared {
@@ -120,12 +107,17 @@ impl Shared {
         title: &str,
         client: Option<ClientAddress>,
         priority: Priority,
-        what: Applied,
+        fill: Option<FillFor>,
     ) {
         if !self.content.has(title) {
             return;
         }
-        self.refused_at_stop[priority as usize].fetch_add(1, Ordering::Relaxed);
+        self.refused_at_stop.by_priority[priority as usize].fetch_add(1, Ordering::Relaxed);
+        match fill {
+            Some(FillFor::Cache) => self.refused_at_stop.fills.fetch_add(1, Ordering::Relaxed),
+            Some(FillFor::Node) => self.refused_at_stop.parts.fetch_add(1, Ordering::Relaxed),
+            None => 0,
+        };
         let client = client.map_or_else(String::new, |client| client.to_string());
         let refusal = Refusal {
             cause: RefusalCause::Server,
@@ -135,7 +127,7 @@ impl Shared {
             detail: "the server is stopping".to_owned(),
         };
         let about = of_request(title, client, priority, 0);
-        let about = ViewerDecision { subject: what.word().to_owned(), ..about };
+        let about = ViewerDecision { subject: subject(fill), ..about };
         self.decided(refused(about, &refusal), None);
     }
 }

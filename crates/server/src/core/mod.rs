@@ -20,8 +20,6 @@ mod requests;
 mod sessions;
 mod tracing;
 
-pub(crate) use decisions::Applied;
-
 use crate::background_io::GuaranteedWrites;
 use crate::buffer_memory::MemoryWatch;
 use crate::clients::{ClientCounts, ClientLimit};

@@ -3,7 +3,7 @@
 //! waits for the end of another, in the order of arrival.
 
 use super::tracing::Applicant;
-use super::{Applied, Core, decisions};
+use super::{Core, decisions};
 use crate::clients::ClientAddress;
 use crate::library::{OpenTitle, StoredCopy};
 use crate::membership::unix_now;
@@ -158,8 +158,7 @@ impl Core {
         }
         // The HTTP threads refuse this, too, but the request may have been on its way.
         if self.stop_at.is_some() {
-            let what = if fill.is_some() { Applied::Fill } else { Applied::Session };
-            self.shared.refuse_at_stop(&name, Some(client), permit.priority, what);
+            self.shared.refuse_at_stop(&name, Some(client), permit.priority, fill);
             return Err(AdmissionError::Stopping);
         }
         let token = match fill {
@@ -187,7 +186,7 @@ impl Core {
         let answer = self.engine.admit(self.clock.now(), request);
         let about = decisions::of_request(&name, client.to_string(), permit.priority, best);
         let span = trace.map(|trace| trace.context());
-        self.show_admission(about, fill.is_some(), span, &answer);
+        self.show_admission(about, fill, span, &answer);
         match answer {
             AdmissionDecision::Refused(refusal) => Err(AdmissionError::Refused(refusal)),
             AdmissionDecision::Admitted { session: id, offer, wait, .. } => {

@@ -18,7 +18,6 @@ use super::routes::{Route, escape};
 use super::{failover, origin, over_rtsp, parts, preflight};
 use crate::access::Permit;
 use crate::clients::ClientAddress;
-use crate::core::Applied;
 use crate::layout::DeliveryFormat;
 use crate::library::{OpenError, OpenTitle, StoredCopy};
 use crate::messages::{AdmissionError, Manifest, PlayRequest};
@@ -28,7 +27,7 @@ use crate::presentation::{BuiltFile, Presentation};
 use crate::sessions::{PlayerSession, TokenLookup};
 use crate::shared::Shared;
 use crate::wire;
-use engine::{MaxWait, SessionId};
+use engine::{FillFor, MaxWait, SessionId};
 use media::{ContentSteering, CueClock, KeyAccess, Links, Packaging, TextForm, TrackKind};
 use serde_json::json;
 use std::num::NonZeroU32;
@@ -138,7 +137,7 @@ fn decide(
             if let Some(refused) = over_rtsp::refusal(shared, &name) {
                 return Ok(refused.into());
             }
-            let title = title_to_play(shared, request, &name, opened)?;
+            let title = title_to_play(shared, request, &name, opened, None)?;
             let start =
                 playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
             let (for_disk, permit) =
@@ -180,7 +179,7 @@ fn decide(
         }
         Route::Part { title: ref name } => {
             let part = parts::wanted(shared, request)?;
-            let title = title_to_fill(shared, request, name, opened)?;
+            let title = title_to_play(shared, request, name, opened, Some(FillFor::Node))?;
             let (play, media) = parts::fill(shared, part, name, title)?;
             return Ok(Decision::Fill(Box::new(play), media));
         }
@@ -503,7 +502,7 @@ fn progressive(
         let media = MediaResource::file(title, part, &tracks, body);
         return Ok(media_of_session(request, session, media));
     }
-    let title = title_to_play(shared, request, &name, opened)?;
+    let title = title_to_play(shared, request, &name, opened, None)?;
     let presentation = find_presentation(request, &title)?;
     clear_file(&name, &presentation.packaging)?;
     if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
@@ -556,7 +555,7 @@ fn transport_file(
         return Ok(media_of_session(request, session, media));
     }
     let rate = asked.ok_or_else(|| rate_missing(&format!("/t/{}", escape(&name))))?;
-    let title = title_to_play(shared, request, &name, opened)?;
+    let title = title_to_play(shared, request, &name, opened, None)?;
     let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
     let params = PlaybackParams { rate: Some(rate), ..params };
     let (presentation, lead) = at_constant_rate(&name, &title, params, &request.permit)?;
@@ -758,40 +757,25 @@ fn title_or_recording(
     let recording = || shared.content.recording(name).filter(|_| !is_stopping);
     match opened.is_none().then(recording).flatten() {
         Some(copy) => newest_look(shared, copy, name),
-        None => title_to_play(shared, request, name, opened),
+        None => title_to_play(shared, request, name, opened, None),
     }
 }
 
-/// The open title of this name for a viewer who asks to be admitted, or what to do instead.
+/// The open title of this name for a request for admission, or what to do instead.
 pub(super) fn title_to_play(
     shared: &Arc<Shared>,
     request: &HttpRequest,
     name: &str,
     opened: Option<Arc<OpenTitle>>,
+    fill: Option<FillFor>,
 ) -> Result<Arc<OpenTitle>, Decision> {
-    count_if_stopping(shared, request, name, Applied::Session);
-    open_title(shared, name, opened)
-}
-
-/// The open title of this name for a fill, or what to do instead.
-pub(super) fn title_to_fill(
-    shared: &Arc<Shared>,
-    request: &HttpRequest,
-    name: &str,
-    opened: Option<Arc<OpenTitle>>,
-) -> Result<Arc<OpenTitle>, Decision> {
-    count_if_stopping(shared, request, name, Applied::Fill);
-    open_title(shared, name, opened)
-}
-
-/// Counts and shows a refusal of a request for admission if the server is stopping.
-fn count_if_stopping(shared: &Shared, request: &HttpRequest, name: &str, what: Applied) {
     // HEAD begins no session.
     if request.method == Method::Get && shared.stopping.load(Ordering::Relaxed) {
         let client = request.viewer.or(request.peer).map(ClientAddress::of);
         let priority = permit(request).map_or(request.permit.priority, |it| it.priority);
-        shared.refuse_at_stop(name, client, priority, what);
+        shared.refuse_at_stop(name, client, priority, fill);
     }
+    open_title(shared, name, opened)
 }
 
 /// The open title of this name, or what to do instead.

@@ -65,7 +65,7 @@ pub(super) fn of(
     if let Some(peer) = request.peer.filter(|peer| !permit.is_for(*peer)) {
         return Err(authorize::other_client(peer).into());
     }
-    let title = title_to_play(shared, request, name, opened.cloned())?;
+    let title = title_to_play(shared, request, name, opened.cloned(), None)?;
     if title.version != ticket.version {
         let message = "this node has another version of the title, whose segments differ";
         return Err(Response::error(404, "other-version", message).into());

@@ -1,6 +1,7 @@
 //! Titles that are removed while they are played, servers that stop, and stores in use by another
 //! server.
 
+use crate::client::playlist_uris;
 use crate::fixture::{TestStore, eventually, media};
 use serde_json::json;
 use server::control::{Client, Reply, Request};
@@ -100,9 +101,12 @@ fn sessions_are_listed_without_their_tokens() {
 #[test]
 fn a_stopping_server_admits_no_session_and_waits_for_the_active_ones() {
     let fixture = TestStore::with(&[&media().film]);
-    let serving = fixture.serve();
+    let serving = fixture.serve_with(|config| config.fills = Some(4));
     let mut viewer = serving.client();
     let path = viewer.get("/t/film.mp4").field("location").unwrap().to_owned();
+    let master = "/origin/film/master.m3u8";
+    let list = playlist_uris(viewer.get(master).text(), master)[0].clone();
+    let segment = playlist_uris(viewer.get(&list).text(), &list)[1].clone();
     serving.server.stop(Duration::from_secs(60));
     eventually("the health check reports it", || serving.client().get("/healthz").status == 503);
     let refused = serving.client().get("/t/film.mp4");
@@ -112,10 +116,17 @@ fn a_stopping_server_admits_no_session_and_waits_for_the_active_ones() {
     assert_eq!(serving.client().get("/t/no-such/master.m3u8").status, 503);
     assert_eq!(serving.status("/refused_by_cause/server"), 2, "viewers of titles");
     assert_eq!(serving.status("/refused_by_priority/low"), 1);
+    let fill = serving.client().get(&segment);
+    assert_eq!((fill.status, &*fill.error()), (503, "stopping"));
+    assert_eq!(serving.status("/fills/refused"), 1);
+    assert_eq!(serving.status("/refused_by_cause/server"), 3);
     let metrics = serving.client().get("/metrics").text().to_owned();
-    let count = "tenuto_refused_total{cause=\"server\",resource=\"none\"} 2\n";
+    let count = "tenuto_refused_total{cause=\"server\",resource=\"none\"} 3\n";
     assert!(metrics.contains(count), "{metrics}");
-    let decision = &serving.client().get("/api/v1/decisions").json()["decisions"][0];
+    assert!(metrics.contains("tenuto_fills_refused_total 1\n"), "{metrics}");
+    let decisions = serving.client().get("/api/v1/decisions").json()["decisions"].clone();
+    assert_eq!(decisions[0]["subject"], "fill");
+    let decision = &decisions[1];
     let expected = json!(["session", "refused", "film", "low", "server", "the server is stopping"]);
     let fields = ["subject", "verdict", "title", "priority", "reason", "detail"];
     assert_eq!(json!(fields.map(|field| decision[field].clone())), expected);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use server::control::{Client, Reply, Request};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{ScrubPosition, ScrubState, Store};
 
 #[test]
@@ -76,4 +76,20 @@ fn damage_is_told_and_a_start_goes_on_where_the_last_one_was() {
     // What only begins has read nothing: a server that does not scrub leaves the state as it is.
     drop(fixture.serve_with(|config| config.scrub = None));
     assert_eq!(Store::open(&fixture.path).unwrap().scrub_state(), Some(kept));
+}
+
+#[test]
+fn a_scrub_that_has_read_nothing_yet_is_due_as_well() {
+    let fixture = TestStore::with(&[]);
+    let period = Duration::from_secs(86_400);
+    let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let (before, serving) =
+        (since(SystemTime::now()), fixture.serve_with(|config| config.scrub = Some(period)));
+    let metrics = serving.client().get("/metrics");
+    let name = fixture.path.display();
+    let due = format!("tenuto_scrub_due_timestamp_seconds{{store=\"{name}\"}} ");
+    let due = metrics.text().lines().find_map(|line| line.strip_prefix(&due)).expect(&due);
+    let due: u64 = due.parse().unwrap();
+    let range = before + period.as_secs()..=since(SystemTime::now()) + period.as_secs();
+    assert!(range.contains(&due), "{due} is not in {range:?}");
 }

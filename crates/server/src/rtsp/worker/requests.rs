@@ -13,7 +13,6 @@ use super::dismissal::goes_on;
 use super::{AdoptedTicket, AllowedTitle, RtspConnection, RtspWorker, WaitingRequest};
 use crate::access::{CheckedToken, Denied, Permit, TokenNeed};
 use crate::clients::ClientAddress;
-use crate::core::Applied;
 use crate::http::{Response, bearer_token, escape};
 use crate::layout::DeliveryFormat;
 use crate::library::OpenTitle;
@@ -247,7 +246,7 @@ impl RtspWorker {
         if self.shared.stopping.load(Ordering::Relaxed) {
             let client = self.connections.get(&id).map(|it| ClientAddress::of(it.peer.ip()));
             let priority = self.permit(id).priority;
-            self.shared.refuse_at_stop(name, client, priority, Applied::Session);
+            self.shared.refuse_at_stop(name, client, priority, None);
             let text = "this server is stopping and admits no new session; try again later";
             return Err(RtspReply::error(503, text));
         }
