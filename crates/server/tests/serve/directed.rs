@@ -8,6 +8,7 @@ use director::question::{
     CLIENT_HEADER, ELSEWHERE_HEADER, SIGNATURE_HEADER, STEERING_HEADER, SignedText,
 };
 use director::secret::ClusterSecret;
+use director::ticket::Ticket;
 use scheduler::PolicyKind;
 use serde_json::Value;
 use server::access::{TokenClaims, new_key_file};
@@ -402,6 +403,19 @@ fn tickets_that_are_not_for_a_request_open_nothing() {
         let answer = second.client().get(&address);
         assert_eq!((answer.status, &*answer.error()), (status, word), "{address}");
     }
+    let text = ticket.split_once('&').map_or(ticket, |(ticket, _)| ticket);
+    let secret = ClusterSecret::from_bytes(SECRET).unwrap();
+    let of_version = |change: &dyn Fn(&str) -> String| {
+        let mut changed = Ticket::verify(text, &secret, 0).unwrap();
+        changed.version = change(&changed.version);
+        let query = variant.replace(text, &changed.sign(&secret));
+        let answer = second.client().get(&query);
+        (answer.status, if answer.status == 200 { String::new() } else { answer.error() })
+    };
+    let of_content = |version: &str| format!("x{version}");
+    assert_eq!(of_version(&of_content), (404, "other-version".to_owned()));
+    let of_program = |version: &str| format!("{}~0.0.1", version.split_once('~').unwrap().0);
+    assert_eq!(of_version(&of_program), (200, String::new()), "a node before its upgrade");
     let answer = other_segments.client().get(&variant);
     assert_eq!((answer.status, &*answer.error()), (404, "other-version"));
     assert_eq!(second.client().get("/sessions").json()["total"], 0);
