@@ -1,7 +1,7 @@
 //! Operations on what the server can still hold: how many more viewers of a title fit, and which
 //! rate a title needs at which time.
 
-use super::operations::ApiCall;
+use super::call::ApiCall;
 use super::problem::Problem;
 use super::{AdminApi, json};
 use crate::http::{Response, open_failed, refusal_message};

@@ -1,6 +1,7 @@
 //! The operation that sends a title to an address, as a channel.
 
-use super::operations::{ApiCall, SentTitle, bad_body};
+use super::bodies::SentTitle;
+use super::call::{ApiCall, bad_body};
 use super::problem::Problem;
 use super::{AdminApi, json};
 use crate::http::{Response, not_admitted, open_failed, request_failed};

@@ -15,6 +15,8 @@
 //! does. No response may be read by pages of other origins.
 
 mod access;
+mod bodies;
+mod call;
 mod capacity;
 mod channel;
 mod download;
@@ -26,8 +28,9 @@ mod problem;
 mod upload;
 
 pub(crate) use access::denied;
+pub(crate) use call::{ApiCall, NoOperation, find};
 pub use openapi::document;
-pub(crate) use operations::{ApiCall, NoOperation, RequestBody, find};
+pub(crate) use operations::RequestBody;
 pub(crate) use problem::Problem;
 pub(crate) use upload::{BodyPieces, check_uploads};
 
@@ -38,9 +41,10 @@ use crate::messages::{Caller, CoreHandle, WorkerHandle, WorkerMessage};
 use crate::running_writes::{WriteGuard, WriteKind};
 use crate::shared::Shared;
 use crate::wire;
+use bodies::DownloadedTitle;
 use download::DownloadRules;
 use ingests::{ApiIngests, IngestState, ListedIngest};
-use operations::{ApiAction, DownloadedTitle};
+use operations::ApiAction;
 use serde::Serialize;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

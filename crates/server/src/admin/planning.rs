@@ -3,7 +3,8 @@
 //! The answer is that of `tenuto plan`. It takes a core for up to seconds, so plans are made one at
 //! a time, of disks that hold a bounded number of streams.
 
-use super::operations::{ApiCall, PLANNED_DISKS, PLANNED_MEMORY, PLANNED_READS};
+use super::call::ApiCall;
+use super::operations::{PLANNED_DISKS, PLANNED_MEMORY, PLANNED_READS};
 use super::problem::Problem;
 use super::{AdminApi, json};
 use crate::ServerConfig;
