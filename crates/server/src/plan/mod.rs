@@ -245,8 +245,13 @@ impl<'a> ReadSizeCases<'a> {
     }
 }
 
+/// The fewer of both: where a later start holds fewer, it is for want of the memory that what plays
+/// until then needs, whatever the policy names, whose reads had to wait for that memory.
 fn fewer(first: CapacityResult, later: CapacityResult) -> CapacityResult {
-    if later.streams < first.streams { later } else { first }
+    match later.streams < first.streams {
+        true => CapacityResult { short_of: Some(Resource::Memory), ..later },
+        false => first,
+    }
 }
 
 /// One size of read, ready for any policy.

@@ -60,13 +60,18 @@ fn a_stream_above_the_rate_of_the_disk_is_refused_at_once() {
     }
 }
 
-fn plan_with(model: &str, rate: BitRate, memory: Option<ByteCount>) -> PlanResult {
+fn plan_with(
+    model: &str,
+    rate: BitRate,
+    memory: Option<ByteCount>,
+    startup: Duration,
+) -> PlanResult {
     let disk = PlanDisk::Model(DiskModel::preset(model).unwrap());
     let question = Question {
         audience: PlannedAudience::Rate(rate),
         memory,
         disks: 1,
-        startup: Duration::from_secs(1),
+        startup,
         read: None,
         popularity: None,
         policies: vec![PolicyKind::TimeDomain],
@@ -84,7 +89,7 @@ fn more_memory_never_holds_fewer_streams() {
         let limits = limits.iter().map(|mib| Some(ByteCount::mib(*mib))).chain([None]);
         let mut before: Option<PlanResult> = None;
         for memory in limits {
-            let plan = plan_with(model, BitRate(rate), memory);
+            let plan = plan_with(model, BitRate(rate), memory, Duration::from_secs(1));
             let held = |plan: &PlanResult| plan.held().map_or(0, |(_, held)| held.streams);
             if let Some(before) = before {
                 assert!(held(&plan) >= held(&before), "{model}, {memory:?}");
@@ -97,4 +102,17 @@ fn more_memory_never_holds_fewer_streams() {
             before = Some(plan);
         }
     }
+}
+
+/// What plays in ten minutes is 112 MB of each stream.
+#[test]
+fn memory_is_short_where_a_late_start_holds_fewer_streams() {
+    let held = |secs| {
+        let memory = Some(ByteCount::mib(1024));
+        let startup = Duration::from_secs(secs);
+        plan_with("st39183w", BitRate(1_500_000), memory, startup).held().unwrap().1
+    };
+    let (soon, late) = (held(60), held(600));
+    assert_eq!((soon.short_of, late.short_of), (Some(Resource::Disk), Some(Resource::Memory)));
+    assert!(late.streams < soon.streams / 2, "{late:?}, {soon:?}");
 }
