@@ -257,6 +257,8 @@ mod tests {
             hdd-20tb                 38       24       11       53.9 ms
             ssd-sata               3871      251       64        7.8 ms
             ssd-nvme              43798     3000      750        0.7 ms
+            makaroff-small           29        3        0      539.6 ms
+            makaroff-large           45       13        4      125.7 ms
         "#]]
         .assert_eq(&table);
     }

@@ -40,7 +40,7 @@ impl DiskModel {
         models::all().iter().find(|p| p.name == name).map(|p| Self::of(Arc::clone(p), p.capacity))
     }
 
-    /// All built-in disks, oldest first.
+    /// All built-in disks, in the order of `tenuto disk models`.
     pub fn presets() -> Vec<Self> {
         models::all().iter().map(|p| Self::of(Arc::clone(p), p.capacity)).collect()
     }
@@ -203,7 +203,7 @@ mod tests {
             let zones = model.zones();
             writeln!(
                 table,
-                "{:<11} {:>9}  outer {:>11}  mean {:>11}  inner {:>11}  zones {:>2}",
+                "{:<14} {:>9}  outer {:>11}  mean {:>11}  inner {:>11}  zones {:>2}",
                 model.name(),
                 model.capacity().to_string(),
                 zones[0].1.to_string(),
@@ -215,12 +215,14 @@ mod tests {
             assert_eq!(DiskModel::preset(model.name()), Some(model));
         }
         expect![[r#"
-            st39183w      8.5 GiB  outer 115.94 Mb/s  mean  102.6 Mb/s  inner  73.39 Mb/s  zones 18
-            atlas-iv      8.5 GiB  outer 163.76 Mb/s  mean 132.42 Mb/s  inner 103.68 Mb/s  zones 11
-            st318406lw   17.1 GiB  outer 461.92 Mb/s  mean 394.47 Mb/s  inner 311.36 Mb/s  zones 14
-            hdd-20tb     18.2 TiB  outer   2.28 Gb/s  mean   1.73 Gb/s  inner   1.14 Gb/s  zones 24
-            ssd-sata      1.7 TiB  outer    4.4 Gb/s  mean    4.4 Gb/s  inner    4.4 Gb/s  zones  1
-            ssd-nvme      3.5 TiB  outer     52 Gb/s  mean     52 Gb/s  inner     52 Gb/s  zones  1
+            st39183w         8.5 GiB  outer 115.94 Mb/s  mean  102.6 Mb/s  inner  73.39 Mb/s  zones 18
+            atlas-iv         8.5 GiB  outer 163.76 Mb/s  mean 132.42 Mb/s  inner 103.68 Mb/s  zones 11
+            st318406lw      17.1 GiB  outer 461.92 Mb/s  mean 394.47 Mb/s  inner 311.36 Mb/s  zones 14
+            hdd-20tb        18.2 TiB  outer   2.28 Gb/s  mean   1.73 Gb/s  inner   1.14 Gb/s  zones 24
+            ssd-sata         1.7 TiB  outer    4.4 Gb/s  mean    4.4 Gb/s  inner    4.4 Gb/s  zones  1
+            ssd-nvme         3.5 TiB  outer     52 Gb/s  mean     52 Gb/s  inner     52 Gb/s  zones  1
+            makaroff-small   8.5 GiB  outer  96.99 Mb/s  mean  84.28 Mb/s  inner   63.7 Mb/s  zones  9
+            makaroff-large  11.7 GiB  outer  461.9 Mb/s  mean 394.47 Mb/s  inner 311.39 Mb/s  zones 14
         "#]]
         .assert_eq(&table);
         assert_eq!(DiskModel::preset("floppy"), None);

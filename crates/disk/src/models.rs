@@ -5,7 +5,8 @@
 use crate::parameters::Parameters;
 use std::sync::{Arc, OnceLock};
 
-/// The name and the parameter file of each disk; oldest first, spinning before flash.
+/// The name and the parameter file of each disk: oldest first, spinning before flash, and then the
+/// disks of a publication as they behaved.
 pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("st39183w", include_str!("models/st39183w.toml")),
     ("atlas-iv", include_str!("models/atlas-iv.toml")),
@@ -13,6 +14,8 @@ pub(crate) const TEXTS: &[(&str, &str)] = &[
     ("hdd-20tb", include_str!("models/hdd-20tb.toml")),
     ("ssd-sata", include_str!("models/ssd-sata.toml")),
     ("ssd-nvme", include_str!("models/ssd-nvme.toml")),
+    ("makaroff-small", include_str!("models/makaroff-small.toml")),
+    ("makaroff-large", include_str!("models/makaroff-large.toml")),
 ];
 
 /// All built-in parameters, parsed once; a test parses them all.

@@ -193,7 +193,7 @@ mod tests {
                     let own = tried.iter().find(|(_, size)| *size == chosen.read_size).unwrap();
                     assert!(own.0 * 100 >= best * 97, "{}, {memory} MiB: {tried:?}", model.name());
                     let line = format!(
-                        "{:<11} {memory:>6} MiB {rate} Mb/s: {:>8} holds {:>3}, best {best:>3}\n",
+                        "{:<14} {memory:>6} MiB {rate} Mb/s: {:>8} holds {:>3}, best {best:>3}\n",
                         model.name(),
                         chosen.read_size.to_string(),
                         own.0,

@@ -11,11 +11,12 @@
 //! one, as of a key that is held, a note tells what goes on; a third one ends the command at once.
 //!
 //! Signals to a computation: the first one ends it with a report of the runs that are complete,
-//! where it has such runs; the next one, or the first where it has none, ends the command without a
-//! report.
+//! where it has such runs; runs that have begun are waited for, for some seconds. The next one, or
+//! the first where it has no such runs, ends the command without a report.
 
 use crate::failure::{Code, Failure};
 use crate::out;
+use crate::spread::PATIENCE;
 use device::DiskStop;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -52,7 +53,7 @@ pub(crate) fn on_signals(patience: Option<Duration>) -> Result<Arc<DiskStop>, Fa
 }
 
 /// Handles SIGINT, SIGTERM and SIGHUP to a computation of many runs from here on, and returns the
-/// flag that ends it after the runs that have begun. A second signal ends the command.
+/// flag that ends it with the runs that are complete soon after. A second signal ends the command.
 pub(crate) fn on_signals_to_runs() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
@@ -61,9 +62,11 @@ pub(crate) fn on_signals_to_runs() -> Result<Arc<AtomicBool>, Failure> {
             leave();
         }
         told.store(true, Ordering::Relaxed);
-        out::note(
-            "ending with the runs that have begun; a second signal ends this command at once",
-        );
+        out::note(&format!(
+            "ending within {} s, with the runs that are complete by then; a second signal ends \
+             this command at once",
+            PATIENCE.as_secs()
+        ));
     })?;
     Ok(stop)
 }

@@ -258,12 +258,17 @@ impl HeadPosition {
                 rotation = wait;
             }
         }
+        let across = |from: u64| nanos(float(end.saturating_sub(from)) * p.bus_per_byte);
         let mut done = ready + rotation;
         if end > self.at {
             done = done.max(self.passed + nanos(p.streamed(end) - p.streamed(self.at)));
         }
-        // Bytes from the cache still cross the interface.
-        done = done.max(ready + nanos(float(end - offset) * p.bus_per_byte));
+        // All bytes cross the interface, cached ones from now on, and those behind the place where
+        // the head stopped once they pass it.
+        done = done.max(ready + across(offset));
+        if rotation > 0 {
+            done = done.max(self.passed + across(self.at));
+        }
         self.limit = self.limit.max((end + p.read_ahead).min(p.capacity));
         // The cache has a fixed size: what is read ahead overwrites the oldest bytes.
         self.from = self.from.max(end.saturating_sub(p.read_ahead));

@@ -71,6 +71,36 @@ fn no_read_or_write_is_faster_than_the_interface() {
     }
 }
 
+/// The interface is idle from the end of the cached bytes until the next one passes the head: bytes
+/// behind it cross the interface after the wait.
+#[test]
+fn a_slow_interface_waits_for_the_platter_where_the_read_ahead_stopped() {
+    let text = DiskModel::preset_text("st39183w").unwrap();
+    let text = text.replacen("bus_mb_s = 40.0", "bus_mb_s = 10.0", 1);
+    let model = DiskModel::new(crate::Parameters::parse(&text).unwrap()).unwrap();
+    let Kind::Spinning(platters) = &model.kind else { panic!("it has an arm") };
+    let (block, ahead) = (64 << 10, platters.read_ahead);
+    let across = |bytes: u64| Duration::from_nanos(bytes * 100);
+    // Bytes of the next read that are in the cache, and whether sending them takes the longest.
+    for (cached, wait_is_hidden) in [(0, false), (4096, false), (ahead - block, true)] {
+        let mut hidden = 0;
+        for pause_ms in 100..109 {
+            let mut head = model.head();
+            let first = head.serve(Moment::ZERO, 0, block, false);
+            let later = first.finish + Duration::from_millis(pause_ms);
+            let stopped = block + ahead;
+            let read = head.serve(later, stopped - cached, cached + MB, false);
+            let behind = read.rotation + across(MB);
+            let all = across(cached + MB);
+            let expected = behind.max(all);
+            let took = read.rotation + read.transfer;
+            assert!(took.abs_diff(expected) < Duration::from_nanos(10), "{cached}: {read:?}");
+            hidden += u32::from(behind < all);
+        }
+        assert_eq!(hidden == 9, wait_is_hidden, "{cached}: {hidden} of 9");
+    }
+}
+
 fn with_write_cache(size: &str) -> DiskModel {
     let text = DiskModel::preset_text("hdd-20tb").unwrap();
     let text = text.replacen("bus_mb_s", &format!("write_back = \"{size}\"\nbus_mb_s"), 1);

@@ -3,21 +3,24 @@
 //!
 //! ```text
 //!   PlanDisk, Question ─▶ bounds by size of read ─▶ for each size and policy: CapacitySim ─▶ result
+//!                                                    with some limits of memory (by_memory)
 //! ```
 //!
 //! `tenuto plan` and the admin API ask the same question. A plan takes the time of many admissions;
 //! it is bounded by the streams that the disk's transfer rate allows ([`most_streams`]).
 
 mod audience;
+mod by_memory;
 mod popularity;
 
 pub use audience::PlannedAudience;
+pub use by_memory::HeldStreams;
 pub(crate) use popularity::{LONGEST_WITHIN, MOST_EXPONENT, MOST_TITLES};
 pub use popularity::{Popularity, SharedCapacity, USUAL_WITHIN, USUAL_ZIPF};
 
 use crate::buffer_memory::usable_memory;
 use audience::{PlannedViewer, USUAL_STARTUP_UP_TO};
-use disk::plan::{CapacityPlan, DiskSource, memory_needed, plan as bounds};
+use disk::plan::{CapacityPlan, DiskSource, PlanRow, memory_needed, plan as bounds};
 use disk::{Calibration, DiskModel};
 use engine::piece_size;
 use scheduler::{
@@ -41,8 +44,9 @@ pub struct PlanResult {
     /// For each row of the bounds the streams that each policy of the question admits, in its
     /// order. `None`: the server makes no such reads for these streams.
     pub admitted: Vec<Option<Vec<CapacityResult>>>,
-    /// The row with which the first policy admits most; of rows that are nearly as good the one
-    /// with the smallest reads, which start soonest and take the least memory.
+    /// The row with which the first policy admits most. Rows do not count whose larger reads would
+    /// hold hardly more streams if memory were no limit: smaller ones start sooner and take less
+    /// memory.
     pub best: Option<usize>,
     /// The viewers that share reads, for a question with a popularity and a limit of memory; `None`
     /// where no stream is admitted.
@@ -81,10 +85,10 @@ pub enum PlanDisk {
 /// on its number only, so a command runs them on all cores; a server with viewers runs one after
 /// the other ([`in_turn`]).
 pub type Compute<'a> =
-    &'a mut dyn FnMut(u64, &(dyn Fn(u64) -> CapacityResult + Sync)) -> Vec<CapacityResult>;
+    &'a mut dyn FnMut(u64, &(dyn Fn(u64) -> HeldStreams + Sync)) -> Vec<HeldStreams>;
 
 /// One simulation after the other.
-pub fn in_turn(count: u64, one: &(dyn Fn(u64) -> CapacityResult + Sync)) -> Vec<CapacityResult> {
+pub fn in_turn(count: u64, one: &(dyn Fn(u64) -> HeldStreams + Sync)) -> Vec<HeldStreams> {
     (0..count).map(one).collect()
 }
 
@@ -92,8 +96,8 @@ pub fn in_turn(count: u64, one: &(dyn Fn(u64) -> CapacityResult + Sync)) -> Vec<
 fn each<T: Sync>(
     all: &[T],
     compute: Compute<'_>,
-    one: impl Fn(&T) -> CapacityResult + Sync,
-) -> Vec<CapacityResult> {
+    one: impl Fn(&T) -> HeldStreams + Sync,
+) -> Vec<HeldStreams> {
     let at = |number| &all[usize::try_from(number).expect("as many as there are")];
     compute(all.len() as u64, &|number| one(at(number)))
 }
@@ -103,60 +107,67 @@ pub fn plan(disk: &PlanDisk, question: Question, compute: Compute<'_>) -> PlanRe
     let rate = question.audience.rate();
     let sizes = question.read.map_or_else(|| disk.sizes(), |read| vec![read]);
     let bounds = bounds(disk.known(), rate, &sizes, question.memory_of_one());
-    let (admitted, unlimited) = simulated(disk, &question, &bounds, compute);
-    let streams = |held: &Option<Vec<CapacityResult>>| {
-        held.as_ref().and_then(|held| held.first()).map_or(0, |held| held.streams)
-    };
-    let most = admitted.iter().map(streams).max().unwrap_or(0);
-    let near = |held: &Option<_>| most > 0 && streams(held) as f64 >= NEAR_MOST * most as f64;
-    let best = admitted.iter().position(near);
+    let held = simulated(disk, &question, &bounds, compute);
+    let best = best_row(&held);
     let shared =
         question.popularity.as_ref().zip(question.memory).and_then(|(popularity, memory)| {
-            popularity::shared(popularity, memory, rate, unlimited.into_iter())
+            let of_row = |held: &Option<Vec<HeldStreams>>| {
+                held.as_ref().map_or(0, |held| held[0].unlimited.streams * question.disks)
+            };
+            let rows = bounds.rows.iter().zip(&held).map(|(row, held)| (row.read, of_row(held)));
+            popularity::shared(popularity, memory, rate, rows)
         });
+    let limited = |held: Vec<HeldStreams>| held.iter().map(|held| held.limited).collect();
+    let admitted = held.into_iter().map(|held| held.map(limited)).collect();
     PlanResult { disk: disk.title(), slot: disk.slot(), question, bounds, admitted, best, shared }
 }
 
-/// For each row what the policies admit; `None`: the server makes no such reads for these streams.
-type Admitted = Vec<Option<Vec<CapacityResult>>>;
+/// For each row what the policies of a question hold; `None`: the server makes no such reads for
+/// these streams.
+type HeldByRow = Vec<Option<Vec<HeldStreams>>>;
 
-/// For each row what the policies admit, and for a popularity the size of read and the streams of
-/// all disks without a limit of memory.
 fn simulated(
     disk: &PlanDisk,
     question: &Question,
     bounds: &CapacityPlan,
     compute: Compute<'_>,
-) -> (Admitted, Vec<(ByteCount, u64)>) {
+) -> HeldByRow {
     let policies = &question.policies;
     if bounds.ratio == 0 && !policies.contains(&PolicyKind::None) {
         // The time of a simulation grows with the rate of a stream, and this one is above that of
         // the disk.
-        let none = vec![NOT_ONE; policies.len()];
-        return (vec![Some(none); bounds.rows.len()], Vec::new());
+        let none = HeldStreams { limited: NOT_ONE, unlimited: NOT_ONE };
+        return vec![Some(vec![none; policies.len()]); bounds.rows.len()];
     }
-    let cases = bounds.rows.iter().map(|row| question.cases(disk, row.read, bounds.ratio));
+    let cases = bounds.rows.iter().map(|row| question.cases(disk, row, bounds.ratio));
     let cases: Vec<_> = cases.collect();
-    let mut runs = Vec::new();
-    for case in cases.iter().flatten() {
-        runs.extend(policies.iter().map(|policy| (case, Some(*policy))));
-        runs.extend(question.popularity.is_some().then_some((case, None)));
-    }
-    let one = |run: &(&ReadSizeCases<'_>, Option<PolicyKind>)| match *run {
-        (case, Some(policy)) => case.admitted(policy),
-        (case, None) => case.latest().unlimited(policies[0]),
-    };
-    let mut results = each(&runs, compute, one).into_iter();
-    let (mut admitted, mut unlimited) = (Vec::new(), Vec::new());
-    for (row, case) in bounds.rows.iter().zip(&cases) {
-        let of_case = case.as_ref().map(|_| results.by_ref().take(policies.len()).collect());
-        admitted.push(of_case);
-        if question.popularity.is_some() && case.is_some() {
-            let streams = results.next().map_or(0, |result| result.streams);
-            unlimited.push((row.read, streams * question.disks));
+    let of_case = |case| policies.iter().map(move |policy| (case, *policy));
+    let runs: Vec<_> = cases.iter().flatten().flat_map(of_case).collect();
+    let mut results = each(&runs, compute, |(case, policy)| case.held(*policy)).into_iter();
+    let of_row =
+        |case: &Option<_>| case.as_ref().map(|_| results.by_ref().take(policies.len()).collect());
+    cases.iter().map(of_row).collect()
+}
+
+/// The row with the most streams by the first policy, among those that would hold clearly more than
+/// smaller reads if memory were no limit. That does not depend on the memory, so that more of it
+/// never holds fewer.
+fn best_row(rows: &HeldByRow) -> Option<usize> {
+    let (mut best, mut most_unlimited) = (None, 0);
+    for (row, held) in rows.iter().enumerate() {
+        let Some(HeldStreams { limited, unlimited }) = held.as_ref().and_then(|held| held.first())
+        else {
+            continue;
+        };
+        if unlimited.streams as f64 * NEAR_MOST <= most_unlimited as f64 {
+            continue;
+        }
+        most_unlimited = unlimited.streams;
+        if limited.streams > best.map_or(0, |(_, most)| most) {
+            best = Some((row, limited.streams));
         }
     }
-    (admitted, unlimited)
+    best.map(|(row, _)| row)
 }
 
 /// The sizes of reads that are compared for a model.
@@ -175,34 +186,35 @@ impl Question {
         self.memory.map(|memory| ByteCount(memory.0 / self.disks))
     }
 
-    /// The simulations with reads of `read` on a disk whose transfer rate is that of `most`
-    /// streams; `None` where the server would not make reads as large for these streams.
+    /// The simulations with reads of the size of `row` on a disk whose transfer rate is that of
+    /// `most` streams; `None` where the server would not make reads as large for these streams.
     fn cases<'a>(
         &'a self,
         disk: &'a PlanDisk,
-        read: ByteCount,
+        row: &PlanRow,
         most: u64,
     ) -> Option<ReadSizeCases<'a>> {
         // What can be read for a start within a minute is as well read for a later one, and in the
         // long run a later start adds nothing to the disk's rate.
-        let first = self.case(disk, read, most, self.startup.min(USUAL_STARTUP_UP_TO))?;
+        let first = self.case(disk, row, most, self.startup.min(USUAL_STARTUP_UP_TO))?;
         // What plays until a late start has to be in memory, where there may be no room for it.
         let later = match self.memory.is_some() && self.startup > USUAL_STARTUP_UP_TO {
-            true => Some(self.case(disk, read, most, self.startup)?),
+            true => Some(self.case(disk, row, most, self.startup)?),
             false => None,
         };
         Some(ReadSizeCases { first, later })
     }
 
-    /// The disk, whose transfer rate is that of `most` streams, and a viewer, with reads of `read`;
-    /// `None` where the server would not make reads as large for these streams.
+    /// The disk, whose transfer rate is that of `most` streams, and a viewer, with reads of
+    /// the size of `row`; `None` where the server would not make reads as large for these streams.
     fn case<'a>(
         &'a self,
         disk: &'a PlanDisk,
-        read: ByteCount,
+        row: &PlanRow,
         most: u64,
         startup: Duration,
     ) -> Option<ReadSizeCase<'a>> {
+        let (read, usual) = (row.read, row.usual.unwrap_or(most).max(1));
         let viewer = self.audience.with_reads_of(read, startup, most)?;
         let timings = disk.timings(read);
         // Where no arm is known, every place takes the same time.
@@ -210,7 +222,8 @@ impl Question {
             Some(costs) => viewer.places(costs, disk.span()),
             None => Vec::new(),
         };
-        Some(ReadSizeCase { question: self, disk, read, most, startup, viewer, timings, places })
+        let question = self;
+        Some(ReadSizeCase { question, disk, read, most, usual, startup, viewer, timings, places })
     }
 }
 
@@ -221,16 +234,23 @@ struct ReadSizeCases<'a> {
 }
 
 impl<'a> ReadSizeCases<'a> {
-    /// The streams that a policy admits.
-    fn admitted(&self, policy: PolicyKind) -> CapacityResult {
-        let first = self.first.simulate(policy);
-        let later = self.later.as_ref().map(|later| later.simulate(policy));
-        later.filter(|later| later.streams < first.streams).unwrap_or(first)
+    /// The streams that a policy holds.
+    fn held(&self, policy: PolicyKind) -> HeldStreams {
+        let first = self.first.held(policy);
+        let later = self.later.as_ref().map(|later| later.held(policy));
+        later.map_or(first, |later| HeldStreams {
+            limited: fewer(first.limited, later.limited),
+            unlimited: fewer(first.unlimited, later.unlimited),
+        })
     }
+}
 
-    /// The case of the latest start.
-    fn latest(&self) -> &ReadSizeCase<'a> {
-        self.later.as_ref().unwrap_or(&self.first)
+/// The fewer of both: where a later start holds fewer, it is for want of the memory that what plays
+/// until then needs, whatever the policy names, whose reads had to wait for that memory.
+fn fewer(first: CapacityResult, later: CapacityResult) -> CapacityResult {
+    match later.streams < first.streams {
+        true => CapacityResult { short_of: Some(Resource::Memory), ..later },
+        false => first,
     }
 }
 
@@ -241,6 +261,8 @@ struct ReadSizeCase<'a> {
     read: ByteCount,
     /// Streams by transfer rate alone.
     most: u64,
+    /// Streams by mean times.
+    usual: u64,
     startup: Duration,
     viewer: PlannedViewer,
     timings: DiskTimings,
@@ -248,18 +270,23 @@ struct ReadSizeCase<'a> {
 }
 
 impl ReadSizeCase<'_> {
-    fn simulate(&self, policy: PolicyKind) -> CapacityResult {
+    fn held(&self, policy: PolicyKind) -> HeldStreams {
         // Not more than the server's engine counts on.
         let usable = |memory| usable_memory(memory, self.read).0;
-        self.simulate_in(policy, self.question.memory_of_one().map_or(UNBOUNDED, usable))
+        by_memory::held(self.question.memory_of_one(), self.memory_of_use(), &|memory| {
+            self.simulate(policy, usable(memory))
+        })
     }
 
-    /// The streams that the disk holds, if memory is no limit.
-    fn unlimited(&self, policy: PolicyKind) -> CapacityResult {
-        self.simulate_in(policy, UNBOUNDED)
+    /// More memory than all streams need, also while titles begin and where they need more than on
+    /// average.
+    fn memory_of_use(&self) -> ByteCount {
+        let rate = self.question.audience.rate();
+        let each = rate.bytes_in(self.startup + READ_AHEAD).0 + READS_AHEAD * self.read.0;
+        ByteCount(each.saturating_mul(self.usual))
     }
 
-    fn simulate_in(&self, policy: PolicyKind, memory: u64) -> CapacityResult {
+    fn simulate(&self, policy: PolicyKind, memory: u64) -> CapacityResult {
         let slot = self.disk.slot();
         let held = CapacitySim {
             policy,
@@ -306,10 +333,11 @@ impl PlanResult {
         policies: &[PolicyKind],
         compute: Compute<'_>,
     ) -> Vec<CapacityResult> {
-        let best = self.best.map(|best| self.bounds.rows[best].read);
-        let cases = best.and_then(|read| self.question.cases(disk, read, self.bounds.ratio));
+        let best = self.best.map(|best| &self.bounds.rows[best]);
+        let cases = best.and_then(|row| self.question.cases(disk, row, self.bounds.ratio));
         cases.map_or_else(Vec::new, |cases| {
-            each(policies, compute, |policy| cases.admitted(*policy))
+            let held = each(policies, compute, |policy| cases.held(*policy));
+            held.into_iter().map(|held| held.limited).collect()
         })
     }
 
@@ -413,8 +441,9 @@ const NOT_ONE: CapacityResult =
     CapacityResult { streams: 0, short_of: Some(Resource::Disk), memory: 0, late: 0 };
 /// Share of the most streams that counts as nearly as good.
 const NEAR_MOST: f64 = 0.98;
-/// Memory that is never the limit, and whose sums do not overflow.
-const UNBOUNDED: u64 = u64::MAX >> 8;
+/// What a disk reads ahead for a stream: more than that is of no use for admission.
+const READ_AHEAD: Duration = Duration::from_secs(10);
+const READS_AHEAD: u64 = 8;
 /// The slot of a model: the default of a server.
 const SLOT: Duration = Duration::from_millis(500);
 

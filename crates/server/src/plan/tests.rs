@@ -59,3 +59,60 @@ fn a_stream_above_the_rate_of_the_disk_is_refused_at_once() {
         assert_eq!(results, [NOT_ONE; 2], "{rate}");
     }
 }
+
+fn plan_with(
+    model: &str,
+    rate: BitRate,
+    memory: Option<ByteCount>,
+    startup: Duration,
+) -> PlanResult {
+    let disk = PlanDisk::Model(DiskModel::preset(model).unwrap());
+    let question = Question {
+        audience: PlannedAudience::Rate(rate),
+        memory,
+        disks: 1,
+        startup,
+        read: None,
+        popularity: None,
+        policies: vec![PolicyKind::TimeDomain],
+    };
+    plan(&disk, question, &mut in_turn)
+}
+
+/// The limits in MiB include those where a simulation alone holds fewer with more memory.
+#[test]
+fn more_memory_never_holds_fewer_streams() {
+    for (model, rate, limits) in [
+        ("hdd-20tb", 5_000_000, &[1, 1217, 1327, 3072, 3500][..]),
+        ("st39183w", 1_500_000, &[8, 64, 77, 512]),
+    ] {
+        let limits = limits.iter().map(|mib| Some(ByteCount::mib(*mib))).chain([None]);
+        let mut before: Option<PlanResult> = None;
+        for memory in limits {
+            let plan = plan_with(model, BitRate(rate), memory, Duration::from_secs(1));
+            let held = |plan: &PlanResult| plan.held().map_or(0, |(_, held)| held.streams);
+            if let Some(before) = before {
+                assert!(held(&plan) >= held(&before), "{model}, {memory:?}");
+                for (more, less) in plan.admitted.iter().zip(&before.admitted) {
+                    let streams =
+                        |row: &Option<Vec<CapacityResult>>| Some(row.as_ref()?[0].streams);
+                    assert!(streams(more) >= streams(less), "{model}, {memory:?}");
+                }
+            }
+            before = Some(plan);
+        }
+    }
+}
+
+/// What plays in ten minutes is 112 MB of each stream.
+#[test]
+fn memory_is_short_where_a_late_start_holds_fewer_streams() {
+    let held = |secs| {
+        let memory = Some(ByteCount::mib(1024));
+        let startup = Duration::from_secs(secs);
+        plan_with("st39183w", BitRate(1_500_000), memory, startup).held().unwrap().1
+    };
+    let (soon, late) = (held(60), held(600));
+    assert_eq!((soon.short_of, late.short_of), (Some(Resource::Disk), Some(Resource::Memory)));
+    assert!(late.streams < soon.streams / 2, "{late:?}, {soon:?}");
+}

@@ -1,26 +1,25 @@
-//! The two disks of Makaroff, Coutu and Liu as parameters: what their Table 2 says they did, rather
-//! than what their data sheets say they were.
+//! The two disks of Makaroff, Coutu and Liu: what their Table 2 says they did, rather than what
+//! their data sheets say they were.
 //!
 //! Both are fits, not portraits. The paper gives capacities and speeds of rotation (18 GB at 10,000
 //! rpm, 9 GB at 5,400 rpm), no zones and no seek times; and it gives how many 64 KiB blocks the
-//! disks read in a slot of 500 ms, at worst and in use. Their sources stand in the parameter files,
-//! `disks/*.toml`.
+//! disks read in a slot of 500 ms, at worst and in use. They are built-in models, and their sources
+//! stand in the parameter files.
 
-use disk::{DiskModel, Parameters};
+use disk::DiskModel;
 
 /// The smaller disk: 46 to 50 blocks from pathological places, 54 to 82 in use.
 pub fn small() -> DiskModel {
-    parsed(include_str!("disks/makaroff-small.toml"))
+    built_in("makaroff-small")
 }
 
 /// The larger disk: 78 to 91 blocks from pathological places, 161 to 206 in use.
 pub fn large() -> DiskModel {
-    parsed(include_str!("disks/makaroff-large.toml"))
+    built_in("makaroff-large")
 }
 
-fn parsed(text: &str) -> DiskModel {
-    let parameters = Parameters::parse(text).expect("a file of our own, tested below");
-    DiskModel::new(parameters).expect("checked when parsed")
+fn built_in(name: &str) -> DiskModel {
+    DiskModel::preset(name).expect("a built-in model")
 }
 
 /// Blocks that a disk reads in a slot from places spread evenly over it, in one sweep: the paper's

@@ -7,7 +7,7 @@ use crate::args::simulation::{
 };
 use crate::failure::{Code, Failure};
 use crate::out::Bar;
-use crate::spread::spread_until;
+use crate::spread::{compute_until, spread_until};
 use crate::stopping;
 use clap::ValueEnum;
 use disk::DiskModel;
@@ -116,19 +116,14 @@ pub(crate) fn fleet(args: &FleetSimulationArgs) -> Result<(), Failure> {
     let setups = fleet_setups(args)?;
     let stop = stopping::on_signals_to_runs()?;
     let bar = Bar::new();
-    let count = setups.len() as u64 * args.seeds;
-    let results = spread_until(
-        &stop,
-        count,
-        |part| bar.percent(FLEET, part),
-        |number| {
-            let row = usize::try_from(number / args.seeds).expect("a row in memory");
-            let setup = &setups[row];
-            let start = clock();
-            let run = FleetSetup { seed: setup.seed + number % args.seeds, ..setup.clone() }.run();
-            (run, clock().saturating_sub(start))
-        },
-    );
+    let (count, seeds, rows) = (setups.len() as u64 * args.seeds, args.seeds, setups.clone());
+    let one = move |number| {
+        let setup = &rows[usize::try_from(number / seeds).expect("a row in memory")];
+        let start = clock();
+        let run = FleetSetup { seed: setup.seed + number % seeds, ..setup.clone() }.run();
+        (run, clock().saturating_sub(start))
+    };
+    let results = spread_until(&stop, count, |part| bar.percent(FLEET, part), one);
     drop(bar);
     let seeds = usize::try_from(args.seeds).expect("the runs are in memory");
     let rows = setups.into_iter().zip(results.chunks(seeds)).map(|(setup, runs)| FleetRow {
@@ -325,13 +320,15 @@ impl<'a> StudySetup<'a> {
             setup.memory = self.memory().unwrap_or(setup.memory);
             setup.seed = self.args.random.seed;
             // One study for all scenarios of a rate: its policies are trained once.
-            let study = setup.study(Some(clock));
-            let results = spread_until(
-                &self.stop,
-                scenarios,
-                |part| bar.percent(&stage, part),
-                |i| study.judge(i),
-            );
+            let Some(study) = compute_until(&self.stop, move || setup.study(Some(clock))) else {
+                break;
+            };
+            let judge = {
+                let study = study.clone();
+                move |i| study.judge(i)
+            };
+            let show = |part| bar.percent(&stage, part);
+            let results = spread_until(&self.stop, scenarios, show, judge);
             groups.push(ArrivalGroup { study, results });
         }
         Ok(study_report(SOURCE, &complete(groups, |group| group.results.len())?))
@@ -344,20 +341,20 @@ impl<'a> StudySetup<'a> {
         if tested.is_empty() {
             tested.push((PolicyUnderTest::long(PolicyKind::TimeDomain), self.disk.clone()));
             // On another disk another number of blocks is observed.
-            let study = Setup {
-                disk: self.disk.clone(),
-                ..Setup::new(Preset::Paper, Duration::from_millis(500))
-            };
-            let observed = study.study(None).tested.into_iter().rev().find(|c| c.blocks.is_some());
+            let observed = self.trained().into_iter().rev().find(|c| c.blocks.is_some());
             let model = self.disk.clone().unwrap_or_else(fitted::small);
             tested.extend(observed.map(|tested| (tested, Some(model))));
         }
         let runs = self.args.scenarios.unwrap_or(STRESS_RUNS);
         let rows = tested.into_iter().map(|(tested, model)| {
-            let stress = Stress::new(&tested, model, self.args.random.seed);
-            let name = tested.name;
-            let results =
-                spread_until(&self.stop, runs, |part| bar.percent(&name, part), |i| stress.run(i));
+            let seed = self.args.random.seed;
+            let name = tested.name.clone();
+            let stress =
+                compute_until(&self.stop, move || Stress::new(&tested, model.clone(), seed));
+            let results = stress.map_or_else(Vec::new, |stress| {
+                let show = |part| bar.percent(&name, part);
+                spread_until(&self.stop, runs, show, move |i| stress.run(i))
+            });
             (name, results)
         });
         Ok(stress_report(SOURCE, &complete(rows.collect(), |(_, results)| results.len())?))
@@ -368,20 +365,16 @@ impl<'a> StudySetup<'a> {
         let runs = self.args.scenarios.unwrap_or(3);
         let mut tested = self.long_read_policies();
         if self.policies.is_empty() {
-            let study = Setup {
-                disk: self.disk.clone(),
-                ..Setup::new(Preset::Paper, Duration::from_millis(500))
-            };
             let paper = |c: &PolicyUnderTest| c.policy == PolicyKind::VbrSim && c.blocks.is_some();
-            tested.extend(study.study(None).tested.into_iter().filter(paper));
+            tested.extend(self.trained().into_iter().filter(paper));
         }
         let mut rows = Vec::new();
         for tested in tested {
-            let rules = self.rules(&tested, &model);
-            let name = tested.name;
+            let name = tested.name.clone();
+            let Some(rules) = self.rules(tested, model.clone()) else { break };
             // Every run has a seed of its own, and --seed changes all of them.
-            let one =
-                |seed| long_run(&rules, &titles, OVERLOAD, LENGTH, self.args.random.seed ^ seed);
+            let (titles, of_all) = (titles.clone(), self.args.random.seed);
+            let one = move |seed| long_run(&rules, &titles, OVERLOAD, LENGTH, of_all ^ seed);
             let runs = spread_until(&self.stop, runs, |part| bar.percent(&name, part), one);
             rows.push((name, runs));
         }
@@ -393,28 +386,22 @@ impl<'a> StudySetup<'a> {
         let (model, titles) = self.house();
         let mut cases = Vec::new();
         for tested in self.long_read_policies() {
+            let name = tested.name.clone();
+            let Some(rules) = self.rules(tested, model.clone()) else { break };
             // The same disk with and without the guard: the difference is the effect of the guard.
             for guarded in [true, false] {
-                cases.push((tested.name.clone(), guarded, self.rules(&tested, &model)));
+                cases.push((name.clone(), guarded, rules.clone()));
             }
         }
-        let runs = spread_until(
-            &self.stop,
-            cases.len() as u64,
-            |part| bar.percent("a disk that slows down", part),
-            |case| {
-                let (name, guarded, rules) = &cases[usize::try_from(case).expect("few")];
-                let rules = Rules { guarded: *guarded, ..rules.clone() };
-                let phases = slowdown_run(
-                    &rules,
-                    &titles,
-                    TIMES_SLOWER,
-                    SLOWING_STEP,
-                    self.args.random.seed,
-                );
-                SlowdownRun { name: name.clone(), guarded: *guarded, phases }
-            },
-        );
+        let (count, seed) = (cases.len() as u64, self.args.random.seed);
+        let one = move |case| {
+            let (name, guarded, rules) = &cases[usize::try_from(case).expect("few")];
+            let rules = Rules { guarded: *guarded, ..rules.clone() };
+            let phases = slowdown_run(&rules, &titles, TIMES_SLOWER, SLOWING_STEP, seed);
+            SlowdownRun { name: name.clone(), guarded: *guarded, phases }
+        };
+        let show = |part| bar.percent("a disk that slows down", part);
+        let runs = spread_until(&self.stop, count, show, one);
         Ok(slowdown_report(SOURCE, TIMES_SLOWER, &complete(runs, |_| 1)?))
     }
 
@@ -427,7 +414,7 @@ impl<'a> StudySetup<'a> {
             None => CROWDED_DISKS.into_iter().filter_map(preset).collect(),
         };
         let server = ServerConfig::default();
-        let mut crowds = Vec::new();
+        let mut studies = Vec::new();
         for (name, model, read) in disks {
             let read_size = self.args.read_size.unwrap_or(read);
             for variable in [false, true] {
@@ -445,35 +432,20 @@ impl<'a> StudySetup<'a> {
                     wait: self.args.wait.unwrap_or(CROWD_WAIT),
                     seed: self.args.random.seed,
                 };
-                // The crowd is as large as the disk's capacity in steady state: only the speed of
-                // its arrival is tested.
-                let viewers = study.capacity();
-                let crowd =
-                    |within| (name.clone(), study.clone(), viewers, CrowdArrivals::Random(within));
-                crowds.extend(CROWDS.map(crowd));
-                if !variable {
-                    let sound = Some((SOUND_RATE, engine::piece_size(SOUND_RATE, &[], read_size)));
-                    let study = CrowdStudy { sound, ..study };
-                    let crowd = |within| {
-                        (name.clone(), study.clone(), viewers, CrowdArrivals::Random(within))
-                    };
-                    crowds.extend(CROWDS.map(crowd));
-                    let study = CrowdStudy { length: SHORT_TITLE, ..study.clone() };
-                    let arrivals = CrowdArrivals::Even(OVERLOAD_TIME);
-                    crowds.push((name.clone(), study, 2 * viewers, arrivals));
-                }
+                studies.push((name.clone(), study));
             }
         }
-        let runs = spread_until(
-            &self.stop,
-            crowds.len() as u64,
-            |part| bar.percent("crowds", part),
-            |number| {
-                let (name, study, viewers, arrivals) =
-                    &crowds[usize::try_from(number).expect("few")];
-                (name.clone(), study.clone(), study.run(*viewers, *arrivals))
-            },
-        );
+        bar.say("viewers that the disks hold");
+        let known = studies.clone();
+        let capacity = move |number| known[usize::try_from(number).expect("few")].1.capacity();
+        let capacities = spread_until(&self.stop, studies.len() as u64, |_| {}, capacity);
+        let crowds: Vec<_> = studies.into_iter().zip(capacities).flat_map(crowds_of).collect();
+        let count = crowds.len() as u64;
+        let one = move |number| {
+            let (name, study, viewers, arrivals) = &crowds[usize::try_from(number).expect("few")];
+            (name.clone(), study.clone(), study.run(*viewers, *arrivals))
+        };
+        let runs = spread_until(&self.stop, count, |part| bar.percent("crowds", part), one);
         Ok(crowd_report("Crowds, simulated", &complete(runs, |_| 1)?))
     }
 
@@ -494,13 +466,42 @@ impl<'a> StudySetup<'a> {
         policies.iter().copied().map(PolicyUnderTest::long).collect()
     }
 
-    fn rules(&self, tested: &PolicyUnderTest, model: &DiskModel) -> Rules {
-        Rules {
-            memory: self.memory().unwrap_or(LONG_RUN_MEMORY),
-            clock: Some(clock),
-            ..tested.rules(model, self.read_size().unwrap_or(1 << 20))
-        }
+    /// How a policy's server uses the disk; `None` if stopped before that was known.
+    fn rules(&self, tested: PolicyUnderTest, model: DiskModel) -> Option<Rules> {
+        let memory = self.memory().unwrap_or(LONG_RUN_MEMORY);
+        let read_size = self.read_size().unwrap_or(1 << 20);
+        // Some policies watch the disk before.
+        let rules = compute_until(&self.stop, move || tested.rules(&model, read_size))?;
+        Some(Rules { memory, clock: Some(clock), ..rules })
     }
+
+    /// The contenders of the paper after training on the disk; none if stopped before.
+    fn trained(&self) -> Vec<PolicyUnderTest> {
+        let disk = self.disk.clone();
+        let setup = Setup { disk, ..Setup::new(Preset::Paper, Duration::from_millis(500)) };
+        let study = compute_until(&self.stop, move || setup.study(None));
+        study.map_or_else(Vec::new, |study| study.tested)
+    }
+}
+
+/// A crowd to be simulated: the disk's name, the study, the viewers, and when they come.
+type Crowd = (String, CrowdStudy, u64, CrowdArrivals);
+
+/// The crowds of a study on a disk that holds so many viewers in steady state: as many come, so
+/// that only the speed of their arrival is tested.
+fn crowds_of(((name, study), viewers): ((String, CrowdStudy), u64)) -> Vec<Crowd> {
+    let of = |study: &CrowdStudy| {
+        let crowd = |within| (name.clone(), study.clone(), viewers, CrowdArrivals::Random(within));
+        CROWDS.map(crowd)
+    };
+    let mut crowds = Vec::from(of(&study));
+    if !study.variable {
+        let sound = Some((SOUND_RATE, engine::piece_size(SOUND_RATE, &[], study.read_size)));
+        crowds.extend(of(&CrowdStudy { sound, ..study.clone() }));
+        let study = CrowdStudy { sound, length: SHORT_TITLE, ..study };
+        crowds.push((name.clone(), study, 2 * viewers, CrowdArrivals::Even(OVERLOAD_TIME)));
+    }
+    crowds
 }
 
 /// The titles of a store with their places, and the size of its device.

@@ -10,10 +10,10 @@ use crate::spread::spread;
 use crate::stopping;
 use disk::Calibration;
 use media::{IndexError, TitleIndex};
-use scheduler::{CapacityResult, PolicyKind};
+use scheduler::PolicyKind;
 use server::control::{Reply, Request};
 use server::plan::{
-    PlanDisk, PlannedAudience, Popularity, Question, RATES, USUAL_WITHIN, USUAL_ZIPF,
+    HeldStreams, PlanDisk, PlannedAudience, Popularity, Question, RATES, USUAL_WITHIN, USUAL_ZIPF,
     plan as answer,
 };
 use server::wire;
@@ -48,7 +48,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<(), Failure> {
     let bar = Bar::new();
     let on_all_cores = |stage: &'static str| {
         let bar = &bar;
-        move |count, one: &(dyn Fn(u64) -> CapacityResult + Sync)| {
+        move |count, one: &(dyn Fn(u64) -> HeldStreams + Sync)| {
             spread(count, |part| bar.percent(stage, part), one)
         }
     };
