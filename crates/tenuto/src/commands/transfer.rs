@@ -271,7 +271,7 @@ fn copy_into(
             let name = &title.name;
             let why = format!("the copy of '{name}' differs: the file changed between the two");
             // If that fails, too, the title stays and is visible as a title of its own.
-            let _ = ask(store, &Request::Rm { title: name.clone() });
+            let _ = ask(store, &Request::Rm { title: name.clone(), copy_only: true });
             *copy = failed(copy, "differs", Failure::new(why).hint("ingest it again"));
         }
     }
