@@ -2,6 +2,7 @@
 
 use super::stores::mismatched;
 use crate::access::{absolute, ask, ask_and_hear};
+use crate::args::shared::StoresArgs;
 use crate::args::stores::{ExportArgs, IngestArgs, IngestKind, RecordArgs};
 use crate::failure::{Code, Failure};
 use crate::out;
@@ -30,6 +31,7 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--subtitles is for one title, but there are several files")
             .hint("ingest them one by one"));
     }
+    refuse_same_store(stores)?;
     // A server that executes the request has a working directory of its own.
     let files: Vec<PathBuf> = given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?;
     let mut subtitles = args.subtitles.clone();
@@ -239,6 +241,22 @@ struct Ingested<'a> {
 struct Copies {
     store: PathBuf,
     files: Vec<wire::IngestedFile>,
+}
+
+/// Refuses a replica in a store that is named before, under this or another path.
+fn refuse_same_store(stores: &StoresArgs) -> Result<(), Failure> {
+    let mut known: Vec<(&PathBuf, _)> = Vec::new();
+    for path in std::iter::once(&stores.store).chain(&stores.replica) {
+        // What is wrong with a store is told when it is used.
+        let Ok(found) = Store::peek(path) else { continue };
+        if let Some((before, _)) = known.iter().find(|(_, uuid)| *uuid == found.uuid) {
+            let (path, before) = (path.display(), before.display());
+            return Err(Failure::usage(format!("{path} is the same store as {before}"))
+                .hint("a replica is a copy in another store: name each store once"));
+        }
+        known.push((path, found.uuid));
+    }
+    Ok(())
 }
 
 /// Ingests the same files into another store. A copy that differs from the first is removed.

@@ -150,6 +150,8 @@ fn what_cannot_be_done_is_said_and_loses_nothing() {
     dir.fails("library a.store --empty b.store --copies 2", 2, "2 copies need as many stores");
     dir.fails("library a.store a.store", 2, "a.store is the same store as a.store");
     dir.fails("library a.store absent", 1, "absent: ");
+    let same = "./a.store is the same store as a.store\nhint: a replica is a copy in another store";
+    dir.fails("ingest a.store words.txt --as file --replica ./a.store", 2, same);
     dir.fails("library", 2, "STORE");
 }
 
