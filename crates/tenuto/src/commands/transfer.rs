@@ -344,7 +344,14 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
     // The export refuses an existing file, so the new one needs another name in the same directory.
     let target = if exists { beside(&out) } else { out.clone() };
     let request = Request::Export { title: args.title.clone(), out: target.clone() };
-    let Reply::Export(mut report) = ask(&args.store, &request)? else { mismatched() };
+    let asked = ask(&args.store, &request).map_err(|failure| match failure {
+        Failure { code: Code::Damage, hint: None, .. } => failure.hint(
+            "repair it from a store with a copy: `tenuto check STORE --replica OTHER --repair`; \
+             without one, copy the parts that are whole from a mount",
+        ),
+        failure => failure,
+    });
+    let Reply::Export(mut report) = asked? else { mismatched() };
     if exists {
         for text in &mut report.texts {
             let name = text.file_name().unwrap_or_default().to_string_lossy().into_owned();
