@@ -35,6 +35,7 @@ mod log;
 mod membership;
 mod messages;
 mod metrics;
+mod missed_changes;
 mod missing_stores;
 mod mount_log;
 mod mount_reads;

@@ -184,7 +184,7 @@ impl Library {
             .stores
             .iter()
             .enumerate()
-            .filter_map(|(number, opened)| Some((number, opened.store.title(name)?)))
+            .filter_map(|(number, opened)| Some((number, self.title_in(opened, name)?)))
             .collect();
         let content = copies.first()?.1.content();
         copies.retain(|(_, record)| record.content() == content);
@@ -193,10 +193,21 @@ impl Library {
         Some((keys.key(stored.collect()), copies))
     }
 
+    /// The title of this name in a store, unless it was removed or renamed in the others while the
+    /// disk of this one was away.
+    fn title_in(&self, opened: &OpenStore, name: &str) -> Option<TitleRecord> {
+        opened.store.title(name).filter(|title| self.is_current(opened, title))
+    }
+
+    fn is_current(&self, opened: &OpenStore, title: &TitleRecord) -> bool {
+        let store = opened.store.identity();
+        !self.stores.iter().any(|other| other.store.has_changed(store, title))
+    }
+
     /// A line for people if stores have titles of this name with different content.
     pub(crate) fn shadowed(&self, name: &str) -> Option<String> {
         let having = self.stores.iter().filter_map(|opened| {
-            let title = opened.store.title(name)?;
+            let title = self.title_in(opened, name)?;
             Some((opened.path.display().to_string(), title.content()))
         });
         let all: Vec<_> = having.collect();
@@ -225,7 +236,10 @@ impl Library {
 
     /// Names of all media titles, each once.
     pub(crate) fn playable(&self) -> Vec<String> {
-        let titles = self.stores.iter().flat_map(|opened| opened.store.titles());
+        let titles = self.stores.iter().flat_map(|opened| {
+            let titles = opened.store.titles().into_iter();
+            titles.filter(|title| self.is_current(opened, title))
+        });
         let media = titles.filter(|record| record.kind == media::TitleKind::Media);
         let mut names: Vec<String> = media.map(|record| record.name).collect();
         let mut seen = BTreeSet::new();
@@ -439,7 +453,7 @@ impl Library {
         for opened in &self.stores {
             let page = opened.store.page(wanted);
             until = until.into_iter().chain(page.next).min();
-            for record in page.titles {
+            for record in page.titles.into_iter().filter(|it| self.is_current(opened, it)) {
                 let (content, title): &mut (Content, wire::ListedTitle) = all
                     .entry(record.name.clone())
                     .or_insert_with(|| (record.content(), wire::ListedTitle::from(&record)));

@@ -5,6 +5,7 @@
 //!   lost ──1 s──▶ probe ──2 s──▶ probe ──4 s──▶ ... at most a minute
 //!                   └─ superblock, journal, catalogue as in memory; parts of titles match their
 //!                      checksums ──▶ Restore ──▶ the core: used again, or not yet
+//!                                       └─ used: what the store missed is made
 //! ```
 //!
 //! It reads through the file that the server has open. A disk that was removed and inserted again
@@ -12,6 +13,7 @@
 //! place to use it. A probe of a disk that does not answer blocks as long as the kernel does.
 
 use crate::messages::{CoreHandle, Event};
+use crate::missed_changes;
 use crate::shared::Shared;
 use crate::store_search;
 use crossbeam_channel::bounded;
@@ -53,6 +55,9 @@ fn probe_until_restored(lost: &LostDisk, shared: &Weak<Shared>, core: &CoreHandl
                 core.send(Event::Restore { disk: *disk, restored });
                 // Without an answer the core has ended.
                 if answer.recv().unwrap_or(true) {
+                    if let Some(shared) = shared.upgrade() {
+                        missed_changes::make_up(&shared, core);
+                    }
                     return;
                 }
             }

@@ -41,6 +41,7 @@ use crate::library::{Library, OpenStore};
 use crate::log::Log;
 use crate::membership::Membership;
 use crate::messages::{CoreHandle, Event, StopBy, WorkerHandle, WorkerMessage};
+use crate::missed_changes;
 use crate::missing_stores::{self, MissingStore};
 use crate::mount_log::MountLog;
 use crate::mount_reads::MountReaders;
@@ -161,6 +162,7 @@ impl Server {
         notes.extend(tls.iter().flat_map(|tls| tls.notes(SystemTime::now())));
         let (mut opened, missing) = open_stores(&config, memory, before.is_some())?;
         notes.extend(missing.iter().map(MissingStore::note));
+        missed_changes::make_up_at_start(&mut opened, &missing, &log);
         let (core, events) = CoreHandle::new();
         for (number, store) in opened.iter().enumerate() {
             store.device.tell(core.clone(), disk_number(number));

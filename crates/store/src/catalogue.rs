@@ -9,13 +9,17 @@ use crate::format::record::{
 };
 use crate::format::{BLOCK, checkpoint, label};
 use crate::free::FreeMap;
-use crate::{RunningRecording, ScrubState, TitleId, TitlePage, TitleRecord, TitleSelection};
+use crate::{
+    MissedChange, RunningRecording, ScrubState, Sibling, TitleId, TitlePage, TitleRecord,
+    TitleSelection,
+};
 use disk::Calibration;
 use media::TitleIndex;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use units::{Encoder, Extent};
+use uuid::Uuid;
 
 /// The state that the journal and the checkpoints record.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +31,9 @@ pub(crate) struct Catalogue {
     calibration: Option<Calibration>,
     disk_history: Option<Vec<u8>>,
     scrub: Option<ScrubState>,
+    siblings: Vec<Sibling>,
+    /// The oldest first.
+    missed: VecDeque<MissedChange>,
     /// The length of all records in a checkpoint, in bytes.
     encoded: u64,
 }
@@ -186,6 +193,16 @@ impl Catalogue {
         self.scrub
     }
 
+    /// The other stores of the set.
+    pub(crate) fn siblings(&self) -> &[Sibling] {
+        &self.siblings
+    }
+
+    /// The changes that siblings missed, the oldest first.
+    pub(crate) fn missed(&self) -> &VecDeque<MissedChange> {
+        &self.missed
+    }
+
     /// The titles whose ids are not below `id`, in the order of their ids.
     pub(crate) fn titles_from(&self, id: TitleId) -> impl Iterator<Item = &TitleRecord> {
         self.titles.range(id..).map(|(_, title)| title)
@@ -266,8 +283,30 @@ impl Catalogue {
                 self.change_recording(progress.id, |log| log.add_progress(progress))?;
             }
             Record::Spill(id, parts) => self.change_recording(id, |log| log.spill(parts))?,
+            Record::Siblings(siblings) => {
+                let old = std::mem::replace(&mut self.siblings, siblings);
+                let shrinks = Record::Siblings(old).encoded_len();
+                self.encoded = (self.encoded + grows).saturating_sub(shrinks);
+            }
+            Record::Missed(change) => {
+                self.encoded += grows;
+                self.missed.push_back(change);
+            }
+            Record::MadeUp(store, count) => self.forget_missed(store, count.into()),
         }
         Ok(())
+    }
+
+    fn forget_missed(&mut self, store: Uuid, mut count: usize) {
+        let encoded = &mut self.encoded;
+        self.missed.retain(|change| {
+            let goes = change.store == store && count > 0;
+            if goes {
+                count -= 1;
+                *encoded -= Record::Missed(change.clone()).encoded_len();
+            }
+            !goes
+        });
     }
 
     /// Takes another description of the tracks of a recording that goes on.
@@ -326,6 +365,12 @@ impl Catalogue {
         }
         if let Some(state) = self.scrub {
             Record::Scrub(state).encode(&mut out);
+        }
+        if !self.siblings.is_empty() {
+            Record::Siblings(self.siblings.clone()).encode(&mut out);
+        }
+        for change in &self.missed {
+            Record::Missed(change.clone()).encode(&mut out);
         }
         for title in self.titles.values() {
             encode_title_record(title, &mut out);

@@ -42,6 +42,7 @@ mod recording_reader;
 mod repair;
 mod scrub;
 mod series;
+mod siblings;
 mod space;
 mod title_file;
 mod title_index;
@@ -73,14 +74,16 @@ pub use owner::{
 pub use reader::{BorrowedReader, TitleReader, VerifiedBytes};
 pub use rebuild::{GivenUp, Rebuild, RebuildReport};
 pub use record::{
-    Content, FormatOptions, RunningRecording, ScrubPosition, ScrubResult, ScrubState,
-    StoreIdentity, StoreInfo, TitleId, TitlePage, TitleRecord, TitleSelection, TrackRecord,
+    Content, FormatOptions, MissedChange, RunningRecording, ScrubPosition, ScrubResult, ScrubState,
+    Sibling, StoreIdentity, StoreInfo, TitleId, TitlePage, TitleRecord, TitleSelection,
+    TrackRecord,
 };
 pub use recording_file::{RecordingFile, RecordingLook};
 pub use recording_load::RecordingLoad;
 pub use recording_reader::{RecordingReader, RecordingSnapshot, time_of_look};
 pub use repair::{NotCopied, RepairReport, repair};
 pub use scrub::ScrubStep;
+pub use siblings::{MadeUp, know_each_other, make_up, missed_by};
 pub use space::{Growth, TrackSpace};
 pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
 };
 use units::{ByteCount, Encoder, Hinted};
 use uuid::Uuid;
@@ -61,6 +61,8 @@ pub struct Store {
     stopped: OnceLock<String>,
     /// Nothing is written for now: see [`Store::suspend_writes`].
     suspended: AtomicBool,
+    /// The other open stores of its set; unset where this process does not have all that are there.
+    pub(crate) beside: OnceLock<Vec<Weak<Store>>>,
 }
 
 /// The state in memory.
@@ -275,15 +277,31 @@ impl Store {
     }
 
     /// Takes a title out of the catalogue durably; its space is kept until [`Store::release`].
+    /// Stores of its set that are away and may have the title are noted: their copies are to be
+    /// removed when they are back.
     pub fn hide(&self, name: &str) -> Result<TitleRecord, StoreError> {
+        let missing = self.missing_for(name);
+        self.hide_from(name, &missing)
+    }
+
+    /// Takes one copy of a title out of the catalogue as [`Store::hide`] does, where the title
+    /// stays: copies in stores that are away stay, too.
+    pub fn hide_copy(&self, name: &str) -> Result<TitleRecord, StoreError> {
+        self.hide_from(name, &[])
+    }
+
+    fn hide_from(&self, name: &str, missing: &[Uuid]) -> Result<TitleRecord, StoreError> {
         let mut hidden = None;
-        self.change(
+        self.change_all(
             |state| {
                 let title =
                     state.catalogue.title(name).ok_or_else(|| no_title(state, name))?.clone();
-                // `change` decides under its lock, so the record that it removes is carried out
+                // `change_all` decides under its lock, so the record that it removes is carried out
                 // through `hidden`.
-                Ok(Record::Removal(hidden.insert(title).id))
+                let title = hidden.insert(title);
+                let mut records = vec![Record::Removal(title.id)];
+                records.extend(self.notes(state, missing, title, None));
+                Ok(records)
             },
             |_| {},
         )?;
@@ -334,7 +352,7 @@ impl Store {
         released.into_iter().for_each(|id| self.release(id));
     }
 
-    fn is_suspended(&self) -> bool {
+    pub(crate) fn is_suspended(&self) -> bool {
         self.suspended.load(Ordering::Relaxed)
     }
 
@@ -378,6 +396,16 @@ impl Store {
 
     /// Renames a title. A rename to its own name does nothing.
     pub fn rename(&self, old: &str, new: &str) -> Result<(), StoreError> {
+        let missing = self.missing_for(old);
+        self.rename_in(old, new, &missing)
+    }
+
+    /// Renames one copy of a title as [`Store::rename`] does, and notes it for no other store.
+    pub(crate) fn rename_copy(&self, old: &str, new: &str) -> Result<(), StoreError> {
+        self.rename_in(old, new, &[])
+    }
+
+    fn rename_in(&self, old: &str, new: &str, missing: &[Uuid]) -> Result<(), StoreError> {
         check_new_name(new)?;
         if self.find(old)?.name == new {
             // A record would be refused as a second title of this name.
@@ -388,12 +416,14 @@ impl Store {
         self.state_mut().reserve(new)?;
         let renaming = |state: &StoreState| {
             let title = state.catalogue.title(old).ok_or_else(|| no_title(state, old))?;
-            Ok(Record::Renaming(title.id, new.to_owned()))
+            let mut records = vec![Record::Renaming(title.id, new.to_owned())];
+            records.extend(self.notes(state, missing, title, Some(new)));
+            Ok(records)
         };
         let free = |state: &mut StoreState| {
             state.pending.remove(new);
         };
-        self.change(renaming, free).inspect_err(|_| free(&mut self.state_mut()))
+        self.change_all(renaming, free).inspect_err(|_| free(&mut self.state_mut()))
     }
 
     /// Renames a title to the name of another one, which is taken out of the catalogue with the
@@ -404,6 +434,7 @@ impl Store {
     /// There is no title `old` or no other title `new`, or the store cannot be written.
     pub fn replace(&self, old: &str, new: &str) -> Result<TitleRecord, StoreError> {
         let mut gone = None;
+        let (missing_new, missing_old) = (self.missing_for(new), self.missing_for(old));
         self.change_all(
             |state| {
                 let title = state.catalogue.title(old).ok_or_else(|| no_title(state, old))?;
@@ -411,7 +442,11 @@ impl Store {
                 let other = other.ok_or_else(|| no_title(state, new))?.clone();
                 // Decided under the lock of the journal, so carried out from here.
                 let other = gone.insert(other);
-                Ok(vec![Record::Removal(other.id), Record::Renaming(title.id, new.to_owned())])
+                let mut records =
+                    vec![Record::Removal(other.id), Record::Renaming(title.id, new.to_owned())];
+                records.extend(self.notes(state, &missing_new, other, None));
+                records.extend(self.notes(state, &missing_old, title, Some(new)));
+                Ok(records)
             },
             |_| {},
         )?;
@@ -477,6 +512,7 @@ impl Store {
             changes: AtomicU64::new(0),
             stopped: OnceLock::new(),
             suspended: AtomicBool::new(false),
+            beside: OnceLock::new(),
         }
     }
 
@@ -611,10 +647,8 @@ impl Store {
         let added: u64 = records.iter().map(Record::encoded_len).sum();
         let (needed, holds) = (whole + added, slot.end - slot.start);
         // Removals are possible even when the catalogue is full: they are the way out.
-        let is_removal = matches!(
-            records[..],
-            [Record::Removal(_)] | [Record::Removal(_), Record::Renaming(..)]
-        );
+        let is_removal = matches!(records[..], [Record::Removal(_), ..])
+            && !records.iter().any(|record| matches!(record, Record::Title(_)));
         if needed > holds && !is_removal {
             let (needed, holds) = (ByteCount(needed), ByteCount(holds));
             return Err(StoreError::CatalogueFull { needed, holds });

@@ -199,6 +199,49 @@ pub struct RunningRecording {
     pub tracks: usize,
 }
 
+/// Another store of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sibling {
+    /// The identity of the store.
+    pub uuid: Uuid,
+    /// Where it was when all were there; empty where that cannot be kept.
+    pub path: String,
+    /// Since when it has not been there, in Unix seconds: it has no title that is younger. Zero: it
+    /// was there.
+    pub away_since: u64,
+}
+
+/// A removal or a renaming of a title of which a sibling has a copy as it was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissedChange {
+    /// The identity of the sibling.
+    pub store: Uuid,
+    /// When the change was made, in Unix seconds.
+    pub at: u64,
+    /// The title's content, as [`Content`] shows it.
+    pub content: String,
+    /// The name that the copy has.
+    pub name: String,
+    /// The name that it is to have; `None`: it is to be removed.
+    pub new_name: Option<String>,
+}
+
+impl MissedChange {
+    /// Whether a title is the copy that is to be changed.
+    pub fn is_of(&self, title: &TitleRecord) -> bool {
+        self.name == title.name
+            && title.created <= self.at
+            && self.content == title.content().to_string()
+    }
+}
+
+impl Sibling {
+    /// Whether a title is younger than the absence of the store, which has no copy of it then.
+    pub(crate) fn has_none_as_young(&self, title: &TitleRecord) -> bool {
+        self.away_since != 0 && title.created > self.away_since
+    }
+}
+
 /// One track of a title with the extents of its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrackRecord {

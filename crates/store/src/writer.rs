@@ -257,13 +257,16 @@ impl<'a> TitleWriter<'a> {
         // If this fails after a write began, the entry may be on the disk although the chunks are
         // given back. The store is stopped then, so no other title can be written into them.
         let mut replaced = None;
+        let missing = if self.replaces { self.store.missing_for(&record.name) } else { Vec::new() };
         self.store.change_all(
             |state| {
                 let other = state.catalogue.title(&record.name).filter(|_| self.replaces);
                 // Decided under the lock of the journal, so carried out from here.
                 replaced = other.cloned();
                 let removal = replaced.iter().map(|other| Record::Removal(other.id));
-                Ok(removal.chain([Record::Title(record.clone())]).collect())
+                let notes = replaced.iter();
+                let notes = notes.flat_map(|it| self.store.notes(state, &missing, it, None));
+                Ok(removal.chain([Record::Title(record.clone())]).chain(notes).collect())
             },
             |state| {
                 state.pending.remove(&record.name);

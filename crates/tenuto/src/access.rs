@@ -201,8 +201,13 @@ impl StoreOwner for Unserved {
         Box::new(Unthrottled)
     }
 
-    fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
-        Ok((self.0.remove(title)?, false))
+    fn remove(&self, title: &str, copy_only: bool) -> Result<(TitleRecord, bool), StoreError> {
+        let title = match copy_only {
+            true => self.0.hide_copy(title)?,
+            false => self.0.hide(title)?,
+        };
+        self.0.release(title.id);
+        Ok((title, false))
     }
 
     fn calibrate(

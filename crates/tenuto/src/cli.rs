@@ -205,11 +205,31 @@ fn hint(error: &clap::Error, words: &[OsString]) -> String {
     {
         return format!("`{} --help` lists its commands", meant(words));
     }
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(hint) = value_hint(error, words)
+    {
+        return hint;
+    }
     let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     suggested.iter().find_map(|kind| error.get(*kind)).map_or_else(
         || format!("`{} --help` shows its arguments", meant(words)),
         |word| format!("did you mean `{word}`?"),
     )
+}
+
+/// How a value that begins with `-` is given to the option in front of it.
+fn value_hint(error: &clap::Error, words: &[OsString]) -> Option<String> {
+    let arg = error.get(ContextKind::InvalidArg)?.to_string();
+    let at = words.iter().position(|word| word.to_str().is_some_and(|it| it.starts_with(&arg)))?;
+    let (option, value) = (words.get(at.checked_sub(1)?)?.to_str()?, words[at].to_str()?);
+    let long = option.strip_prefix("--")?;
+    let mut command = command();
+    for name in meant(words).split(' ').skip(1) {
+        command = command.find_subcommand(name)?.clone();
+    }
+    let found = command.get_arguments().find(|it| it.get_long() == Some(long))?;
+    let takes = found.get_action().takes_values();
+    takes.then(|| format!("a value that begins with '-' is given as `{option}={value}`"))
 }
 
 /// What to do about `word`, which is no command of `parent`: the command that is meant, if one is,

@@ -210,7 +210,7 @@ impl AdminApi {
             ApiAction::Rename => {
                 Request::Rename { old: call.name(1).to_owned(), new: call.new_name()? }
             }
-            ApiAction::Remove => Request::Rm { title: call.name(1).to_owned() },
+            ApiAction::Remove => Request::Rm { title: call.name(1).to_owned(), copy_only: false },
             ApiAction::Reload => Request::Reload,
             ApiAction::Restart => Request::Restart,
             ApiAction::Stop => Request::Stop { seconds: call.stop_seconds()? },

@@ -28,8 +28,9 @@ pub trait StoreOwner: StoreAccess {
     /// Schedules the reads and writes of one recording, for which time can be kept.
     fn recording_io(&self) -> Box<dyn BackgroundIo + '_>;
 
-    /// Removes a title; returns it, and whether viewers keep its space for now.
-    fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError>;
+    /// Removes a title, or one copy of a title that stays elsewhere; returns it, and whether
+    /// viewers keep its space for now.
+    fn remove(&self, title: &str, copy_only: bool) -> Result<(TitleRecord, bool), StoreError>;
 
     /// Measures the device for about `budget`, and keeps the result with the store.
     fn calibrate(
@@ -163,6 +164,19 @@ fn others(
     paths.iter().map(open).collect()
 }
 
+/// Makes the changes that these stores missed while they were away, before titles that only they
+/// have are copied from them.
+fn make_up(store: &Store, others: &[Arc<dyn TitleOwner>]) {
+    let beside = others.iter().map(StoreAccess::store);
+    let all: Vec<&Store> = std::iter::once(store).chain(beside).collect();
+    // A change that could not be made stays noted, and the store that failed says why when it is
+    // used.
+    store::make_up(&all, &|number, id| match number.checked_sub(1) {
+        None => store.release(id),
+        Some(other) => others[other].free_hidden(id),
+    });
+}
+
 /// Keeps with a store how much damage was found, or left, when all of it was read.
 fn keep_result(store: &Store, pieces: usize) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -240,10 +254,10 @@ fn execute_on_store(
             let report = store::record(store, input, &options, &*io, host, cancel)?;
             Reply::Recorded(Box::new(wire::RecordingReport::from(&report)))
         }
-        Request::Rm { title } => {
+        Request::Rm { title, copy_only } => {
             // The owner removes it, not the store: a served title may be in use and ends with its
             // last session.
-            let (record, in_use) = owner.remove(title)?;
+            let (record, in_use) = owner.remove(title, *copy_only)?;
             Reply::Removed(wire::RemovedTitle { title: (&record).into(), in_use })
         }
         Request::Trim => Reply::Trimmed(store.trim(io, &mut on_bytes, cancel)?.into()),
@@ -266,6 +280,7 @@ fn execute_on_store(
         Request::Repair { from } => {
             let others = others(owner, from)?;
             let sources: Vec<_> = others.iter().map(|other| other as &dyn StoreAccess).collect();
+            make_up(store, &others);
             let target: &dyn StoreAccess = &(store, io);
             let report = store::repair(target, &sources, &mut on_bytes, cancel)?;
             keep_result(store, report.left.len());
@@ -274,6 +289,7 @@ fn execute_on_store(
         Request::Copy { title, from } => {
             let others = others(owner, from)?;
             let sources: Vec<_> = others.iter().map(|other| other as &dyn StoreAccess).collect();
+            make_up(store, &others);
             let target: &dyn StoreAccess = &(store, io);
             let copied = store::copy_title(target, &sources, title, &mut on_bytes, cancel)?;
             Reply::Copied(wire::ListedTitle::from(&copied))
@@ -327,7 +343,7 @@ impl RecordingHost for RequestHost<'_> {
     }
 
     fn remove(&mut self, title: &str) -> Result<(), StoreError> {
-        self.owner.remove(title).map(|_| ())
+        self.owner.remove(title, false).map(|_| ())
     }
 }
 

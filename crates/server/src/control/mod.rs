@@ -91,6 +91,10 @@ pub enum Request {
     Rm {
         /// The title's name.
         title: String,
+        /// Whether it is a copy of a title that stays elsewhere: copies in stores that are away
+        /// stay, too.
+        #[serde(default)]
+        copy_only: bool,
     },
     /// Rename a title.
     Rename {

@@ -364,9 +364,12 @@ impl StoreOwner for ServedStore {
     }
 
     /// Hides the title. The core frees its space when no session plays it any more.
-    fn remove(&self, title: &str) -> Result<(TitleRecord, bool), StoreError> {
+    fn remove(&self, title: &str, copy_only: bool) -> Result<(TitleRecord, bool), StoreError> {
         // Hidden first, so that no new request finds the title after the core has counted its uses.
-        let record = self.store().hide(title)?;
+        let record = match copy_only {
+            true => self.store().hide_copy(title)?,
+            false => self.store().hide(title)?,
+        };
         let in_use = self.withdraw(record.id) || self.store().is_kept(record.id);
         Ok((record, in_use))
     }

@@ -270,7 +270,7 @@ impl DiskCopies {
         if manifest.content != record.content().to_string() && !is_outdated(target, &record) {
             return Err(BucketError::Exists { title: title.to_owned() });
         }
-        self.store.remove(title)?;
+        self.store.remove(title, true)?;
         self.board().evicted();
         let store = self.store.path().display().to_string();
         self.shared.tell("copy-evicted", || json!({ "store": store, "title": title }));

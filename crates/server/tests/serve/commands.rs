@@ -66,7 +66,7 @@ fn a_failed_request_names_the_reason_and_the_connection_stays_usable() {
     let mut client = control(&fixture);
     let missing = || "nothing".to_owned();
     for request in [
-        Request::Rm { title: missing() },
+        Request::Rm { title: missing(), copy_only: false },
         Request::Info { title: Some(missing()) },
         Request::Rename { old: missing(), new: "x".to_owned() },
         Request::Export { title: missing(), out: fixture.directory.join("x.mp4") },

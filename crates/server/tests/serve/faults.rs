@@ -60,6 +60,36 @@ fn a_truncated_store_file_is_told_as_lost_by_any_read() {
 }
 
 #[test]
+fn a_title_that_is_removed_while_a_disk_is_lost_is_gone_when_the_disk_is_back() {
+    let [first, second] = [(); 2].map(|()| TestStore::with(&[&media().film, &media().song]));
+    let serving = first.serve_with(|config| config.stores.push(second.path.clone()));
+    let is_lost = || serving.client().get("/status").json()["disks"][1]["lost"] == json!(true);
+    let [mut control, mut lost] = [&first, &second]
+        .map(|it| Client::connect(&Store::peek(&it.path).unwrap()).unwrap().unwrap());
+    let whole = std::fs::read(&second.path).unwrap();
+    let file = OpenOptions::new().write(true).open(&second.path).unwrap();
+    file.set_len(4096).unwrap();
+    let info = Request::Info { title: Some("song".to_owned()) };
+    lost.call(&info, |_| {}).unwrap_err();
+    eventually("the disk is lost", is_lost);
+    let rm = Request::Rm { title: "film".to_owned(), copy_only: false };
+    control.call(&rm, |_| {}).unwrap();
+    let titles = || {
+        let list = serving.client().get("/titles").json();
+        list["titles"].as_array().unwrap().iter().map(|it| it["name"].clone()).collect::<Vec<_>>()
+    };
+    // Before the disk is back, too.
+    assert_eq!(titles(), [json!("song")]);
+    assert_eq!(serving.client().get("/t/film.mp4").status, 404);
+    file.write_all_at(&whole, 0).unwrap();
+    eventually("the disk is back", || !is_lost());
+    let film = Request::Info { title: Some("film".to_owned()) };
+    eventually("its copy is gone, too", || lost.call(&film, |_| {}).is_err());
+    lost.call(&info, |_| {}).unwrap();
+    assert_eq!(titles(), [json!("song")]);
+}
+
+#[test]
 fn an_unlinked_store_file_is_still_served() {
     let fixture = TestStore::with(&[&media().film]);
     let serving = fixture.serve();

@@ -28,11 +28,12 @@ fn sessions_of_a_removed_title_play_to_the_end_and_no_new_one_is_admitted() {
         other => panic!("{other:?}"),
     };
     let before = free();
-    let removed = control.call(&Request::Rm { title: "film".to_owned() }, |_| {}).unwrap();
+    let rm = Request::Rm { title: "film".to_owned(), copy_only: false };
+    let removed = control.call(&rm, |_| {}).unwrap();
     assert!(matches!(removed, Reply::Removed(RemovedTitle { in_use: true, .. })), "{removed:?}");
     assert_eq!(serving.client().get("/t/film.mp4").error(), "no-title");
     assert_eq!(serving.client().get("/titles").json()["titles"].as_array().unwrap().len(), 0);
-    let again = control.call(&Request::Rm { title: "film".to_owned() }, |_| {});
+    let again = control.call(&rm, |_| {});
     assert!(again.unwrap_err().to_string().contains("film"));
     for (viewer, path) in viewers.iter_mut().zip(&paths) {
         let response = viewer.get(path);

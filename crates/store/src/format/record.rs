@@ -34,16 +34,27 @@
 //!        8  id, 2  track, 8  offset: what it reads next
 //!        8  bytes read    4  pieces of damage found
 //!        8  when the last complete pass ended, Unix seconds (0: none)    4  its pieces of damage
+//!
+//!  12  siblings: the other stores of the set   13  a change that a sibling missed
+//!        2  how many, each:                          16  uuid of the sibling
+//!           16  uuid                                   8  when it was made, Unix seconds
+//!            8  away since, Unix seconds             2+n  the title's content
+//!               (0: it is not)                       2+n  its name
+//!          2+n  path, UTF-8; may be empty            2+n  its new name (empty: it was removed)
+//!  14  changes that a sibling does not miss any more
+//!       16  uuid of the sibling    2  how many, the oldest first
 //! ```
 
 use super::bytes::Malformed;
 use crate::{
-    ScrubPosition, ScrubResult, ScrubState, StoreError, TitleId, TitleRecord, TrackRecord,
+    MissedChange, ScrubPosition, ScrubResult, ScrubState, Sibling, StoreError, TitleId,
+    TitleRecord, TrackRecord,
 };
 use disk::Calibration;
 use media::{TitleIndex, TitleKind};
 use std::time::Duration;
 use units::{ChunkIndex, Decoder, Encoder, Extent, Hinted, nanos, show};
+use uuid::Uuid;
 
 /// One change of the catalogue.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +81,12 @@ pub(crate) enum Record {
     Spill(TitleId, SpilledParts),
     /// How far all titles have been read and compared with their checksums.
     Scrub(ScrubState),
+    /// The other stores of the set, all of them.
+    Siblings(Vec<Sibling>),
+    /// A sibling that was away missed a change of a title.
+    Missed(MissedChange),
+    /// A sibling does not miss this many of its oldest changes any more.
+    MadeUp(Uuid, u16),
 }
 
 /// The beginning of a recording.
@@ -191,6 +208,28 @@ impl Record {
                 out.u64(state.last.map_or(0, |last| last.finished));
                 out.u32(state.last.map_or(0, |last| last.found));
             }
+            Self::Siblings(siblings) => {
+                out.u8(SIBLINGS);
+                out.count16(siblings.len());
+                for sibling in siblings {
+                    out.bytes(sibling.uuid.as_bytes());
+                    out.u64(sibling.away_since);
+                    out.text16(&sibling.path);
+                }
+            }
+            Self::Missed(change) => {
+                out.u8(MISSED);
+                out.bytes(change.store.as_bytes());
+                out.u64(change.at);
+                out.text16(&change.content);
+                out.text16(&change.name);
+                out.text16(change.new_name.as_deref().unwrap_or_default());
+            }
+            Self::MadeUp(store, count) => {
+                out.u8(MADE_UP);
+                out.bytes(store.as_bytes());
+                out.u16(*count);
+            }
         }
     }
 
@@ -245,6 +284,17 @@ impl Record {
                 let last = (last.finished != 0).then_some(last);
                 Ok(Self::Scrub(ScrubState { begun, next, bytes: read, found, last }))
             }
+            SIBLINGS => decode_siblings(bytes).map(Self::Siblings),
+            MISSED => {
+                let store = Uuid::from_bytes(bytes.array()?);
+                let at = bytes.u64()?;
+                let content = bytes.text16(MAX_NAME)?.to_owned();
+                let mut name = || Ok::<_, Malformed>(bytes.text16(MAX_NAME)?.to_owned());
+                let (name, new_name) = (name()?, name()?);
+                let new_name = (!new_name.is_empty()).then_some(new_name);
+                Ok(Self::Missed(MissedChange { store, at, content, name, new_name }))
+            }
+            MADE_UP => Ok(Self::MadeUp(Uuid::from_bytes(bytes.array()?), bytes.u16()?)),
             kind => Err(Malformed(format!("a record of unknown kind {kind}"))),
         }
     }
@@ -431,6 +481,17 @@ fn decode_recording(bytes: &mut Decoder<'_>) -> Result<RecordingStart, Malformed
     Ok(RecordingStart { id, name, created, index })
 }
 
+fn decode_siblings(bytes: &mut Decoder<'_>) -> Result<Vec<Sibling>, Malformed> {
+    let count = bytes.count16(MAX_SIBLINGS, "too many siblings")?;
+    let mut siblings = Vec::with_capacity(count);
+    for _ in 0..count {
+        let uuid = Uuid::from_bytes(bytes.array()?);
+        let (away_since, path) = (bytes.u64()?, bytes.text16(MAX_PATH)?.to_owned());
+        siblings.push(Sibling { uuid, path, away_since });
+    }
+    Ok(siblings)
+}
+
 fn encode_extents(extents: &[Extent], out: &mut Encoder) {
     out.count16(extents.len());
     for extent in extents {
@@ -464,6 +525,9 @@ const RECORDING_EXTENTS: u8 = 8;
 const PROGRESS: u8 = 9;
 const SPILL: u8 = 10;
 const SCRUB: u8 = 11;
+const SIBLINGS: u8 = 12;
+const MISSED: u8 = 13;
+const MADE_UP: u8 = 14;
 
 /// The numbers of the regions of a recording that are not tracks.
 const PARTS: u16 = 0xFFFF;
@@ -496,11 +560,18 @@ const MAX_CALIBRATION: usize = 10 * 1024;
 /// The longest disk history, well below [`MAX_RECORD`].
 const MAX_DISK_HISTORY: usize = 4096;
 
+/// The largest number of other stores of a set that a store knows: as many as fit into a record.
+pub(crate) const MAX_SIBLINGS: usize = 40;
+
+/// The longest path of a sibling in bytes; a longer one is not kept.
+pub(crate) const MAX_PATH: usize = 255;
+
 /// The longest record: 512 extents of 16 bytes, 65 lists of 2 and 64 tracks of 8 bytes, a name.
 pub(crate) const MAX_RECORD: usize = 12 * 1024;
 
 const _: () = {
     let fixed = 1 + 8 + 1 + 8 + 8 + 2 + MAX_NAME + 8 + 4 + 2;
     assert!(fixed + MAX_TITLE_EXTENTS * 16 + MAX_TRACKS * 8 + (MAX_TRACKS + 1) * 2 <= MAX_RECORD);
+    assert!(3 + MAX_SIBLINGS * (16 + 8 + 2 + MAX_PATH) <= MAX_RECORD);
     assert!(MAX_CALIBRATION + 3 <= MAX_RECORD && MAX_DISK_HISTORY + 3 <= MAX_RECORD);
 };

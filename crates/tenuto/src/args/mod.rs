@@ -106,6 +106,9 @@ pub(crate) enum RootCommand {
     /// New viewers cannot open the title from then on. Present viewers may watch it to its end; its
     /// space is free after the last one has left. With --replica it is removed from each store that
     /// has it; it is an error only if none has.
+    ///
+    /// Copies in other stores of the same server that are away now are removed when they are back,
+    /// unless one that is there still has the title.
     Rm(RmArgs),
     /// Rename a title.
     ///
@@ -123,6 +126,9 @@ pub(crate) enum RootCommand {
     /// removed where they are not wanted. A served store is read and written by its server, in disk
     /// time that no viewer has reserved. An interrupted command leaves whole titles, and goes on
     /// where it was when it is run again. A dead store is left out: an empty one takes its place.
+    ///
+    /// What was removed or renamed while a store was away is shown, and with --apply done there,
+    /// too.
     ///
     /// All stores belong to one server, or to none. Titles of one name with different content are
     /// reported, and nothing is done to them.

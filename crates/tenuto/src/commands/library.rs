@@ -1,10 +1,13 @@
 //! `library`: titles in several stores, each as often as is wanted.
 
+mod missed;
+
 use super::stores::mismatched;
 use crate::access::{absolute, ask};
 use crate::args::stores::LibraryArgs;
 use crate::failure::{Code, Failure};
 use crate::out::{self, Table};
+use missed::{MissedReport, missed_changes};
 use serde::Serialize;
 use server::control::{Reply, Request};
 use server::wire;
@@ -17,7 +20,11 @@ use units::ByteCount;
 use units::show::count;
 
 pub(crate) fn library(args: &LibraryArgs) -> Result<(), Failure> {
-    let stores = named(args)?;
+    let missed = missed_changes(args);
+    let mut stores = named(args)?;
+    for change in &missed {
+        change.apply_to(&mut stores);
+    }
     let staying = stores.iter().filter(|store| !store.leaves).count();
     if args.copies > staying {
         let (copies, stores) = (args.copies, count(staying, "store"));
@@ -30,6 +37,7 @@ pub(crate) fn library(args: &LibraryArgs) -> Result<(), Failure> {
     );
     refuse_unreachable(&stores, &plan)?;
     let mut report = LibraryReport::new(&stores, &plan, args.copies);
+    report.missed = missed;
     if args.apply {
         report.apply(&stores, &plan);
         // The stores as they are now, as far as they can still be read.
@@ -214,6 +222,7 @@ struct LibraryReport {
     /// Number of different titles.
     titles: usize,
     stores: Vec<StoreReport>,
+    missed: Vec<MissedReport>,
     steps: Vec<StepReport>,
     left: Vec<LeftReport>,
 }
@@ -332,6 +341,7 @@ impl LibraryReport {
             copies,
             titles: plan.titles,
             stores: stores.iter().map(StoreReport::of).collect(),
+            missed: Vec::new(),
             steps: steps.collect(),
             left,
         }
@@ -339,7 +349,9 @@ impl LibraryReport {
 
     /// Whether each title is in as many stores as wanted, and nothing is left to do.
     fn all_copied(&self) -> bool {
-        self.left.is_empty() && self.steps.iter().all(|step| step.state == DONE)
+        self.left.is_empty()
+            && self.steps.iter().all(|step| step.state == DONE)
+            && self.missed.iter().all(|change| change.state == DONE)
     }
 
     /// The stores to which nothing more is written, and why.
@@ -386,7 +398,7 @@ fn follow(stores: &[LibraryMember], step: &LibraryStep, copies: usize) -> Result
         }
         LibraryStep::Remove { title, from, left_in } => {
             verify(stores, &title.name, &title.content, left_in, copies)?;
-            let request = Request::Rm { title: title.name.clone() };
+            let request = Request::Rm { title: title.name.clone(), copy_only: true };
             let Reply::Removed(_) = ask(&stores[*from].path, &request)? else { mismatched() };
         }
     }
@@ -453,6 +465,9 @@ fn page(report: &LibraryReport, applied: bool) -> String {
         ]);
     }
     let mut page = table.show() + "\n";
+    for change in &report.missed {
+        page += &format!("{}\n", change.line());
+    }
     for step in &report.steps {
         page += &format!("{}\n", line(step));
     }
@@ -503,7 +518,9 @@ fn page(report: &LibraryReport, applied: bool) -> String {
             let copies = count(report.copies, "other store");
             format!("{titles}, each in at least {copies}: see above what is not well\n")
         }
-        (false, _) if report.steps.is_empty() => format!("{titles}, nothing can be done\n"),
+        (false, _) if report.steps.is_empty() && report.missed.is_empty() => {
+            format!("{titles}, nothing can be done\n")
+        }
         (false, true)
             if !report.left.is_empty() && report.steps.iter().all(|step| step.state == DONE) =>
         {
@@ -514,7 +531,7 @@ fn page(report: &LibraryReport, applied: bool) -> String {
         }
         (false, true) => format!("{titles}, not all done: run the command again\n"),
         (false, false) => {
-            let steps = count(report.steps.len(), "step");
+            let steps = count(report.steps.len() + report.missed.len(), "step");
             format!("{titles}, {steps} to do: --apply does them\n")
         }
     }

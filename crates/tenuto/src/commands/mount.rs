@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use store::{SoleOwner, Store, StoreAccess};
+use store::{SoleOwner, Store, StoreAccess, StoreError};
 use units::locked;
 
 pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
@@ -26,7 +26,7 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     // Before the mount: a signal meanwhile unmounts it right after.
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let opened = if args.read_only { Store::open_read_only } else { Store::open };
-    let owner = Arc::new(SoleOwner(opened(&args.store).map_err(not_opened)?));
+    let owner = Arc::new(SoleOwner(opened(&args.store).map_err(not_mounted)?));
     let titles = owner.store().info().titles;
     let options = StoreMountOptions {
         read_only: args.read_only,
@@ -71,6 +71,16 @@ pub(crate) fn mount(args: &MountArgs) -> Result<(), Failure> {
     }
     mounted.join();
     Ok(())
+}
+
+fn not_mounted(error: StoreError) -> Failure {
+    match error {
+        StoreError::Owned { .. } => Failure::from(error).hint(
+            "if a server has it, mount it by that server: start it with `tenuto serve --mount`; \
+             otherwise wait until the other command has finished",
+        ),
+        error => not_opened(error),
+    }
 }
 
 fn tell(args: &MountArgs, titles: u64) {

@@ -301,7 +301,7 @@ fn extents(extents: &[wire::Extent]) -> String {
 }
 
 pub(crate) fn rm(args: &RmArgs) -> Result<(), Failure> {
-    let request = Request::Rm { title: args.title.clone() };
+    let request = Request::Rm { title: args.title.clone(), copy_only: false };
     let several = args.stores.are_several();
     let mut removed = Vec::new();
     let failed = change_copies(&args.stores, &request, |store, reply| {

@@ -2,6 +2,7 @@
 
 use super::stores::mismatched;
 use crate::access::{absolute, ask, ask_and_hear};
+use crate::args::shared::StoresArgs;
 use crate::args::stores::{ExportArgs, IngestArgs, IngestKind, RecordArgs};
 use crate::failure::{Code, Failure};
 use crate::out;
@@ -30,6 +31,7 @@ pub(crate) fn ingest(args: &IngestArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--subtitles is for one title, but there are several files")
             .hint("ingest them one by one"));
     }
+    refuse_same_store(stores)?;
     // A server that executes the request has a working directory of its own.
     let files: Vec<PathBuf> = given.iter().map(|file| absolute(file)).collect::<Result<_, _>>()?;
     let mut subtitles = args.subtitles.clone();
@@ -241,6 +243,22 @@ struct Copies {
     files: Vec<wire::IngestedFile>,
 }
 
+/// Refuses a replica in a store that is named before, under this or another path.
+fn refuse_same_store(stores: &StoresArgs) -> Result<(), Failure> {
+    let mut known: Vec<(&PathBuf, _)> = Vec::new();
+    for path in std::iter::once(&stores.store).chain(&stores.replica) {
+        // What is wrong with a store is told when it is used.
+        let Ok(found) = Store::peek(path) else { continue };
+        if let Some((before, _)) = known.iter().find(|(_, uuid)| *uuid == found.uuid) {
+            let (path, before) = (path.display(), before.display());
+            return Err(Failure::usage(format!("{path} is the same store as {before}"))
+                .hint("a replica is a copy in another store: name each store once"));
+        }
+        known.push((path, found.uuid));
+    }
+    Ok(())
+}
+
 /// Ingests the same files into another store. A copy that differs from the first is removed.
 fn copy_into(
     store: &Path,
@@ -271,7 +289,7 @@ fn copy_into(
             let name = &title.name;
             let why = format!("the copy of '{name}' differs: the file changed between the two");
             // If that fails, too, the title stays and is visible as a title of its own.
-            let _ = ask(store, &Request::Rm { title: name.clone() });
+            let _ = ask(store, &Request::Rm { title: name.clone(), copy_only: true });
             *copy = failed(copy, "differs", Failure::new(why).hint("ingest it again"));
         }
     }
@@ -326,7 +344,14 @@ pub(crate) fn export(args: &ExportArgs) -> Result<(), Failure> {
     // The export refuses an existing file, so the new one needs another name in the same directory.
     let target = if exists { beside(&out) } else { out.clone() };
     let request = Request::Export { title: args.title.clone(), out: target.clone() };
-    let Reply::Export(mut report) = ask(&args.store, &request)? else { mismatched() };
+    let asked = ask(&args.store, &request).map_err(|failure| match failure {
+        Failure { code: Code::Damage, hint: None, .. } => failure.hint(
+            "repair it from a store with a copy: `tenuto check STORE --replica OTHER --repair`; \
+             without one, copy the parts that are whole from a mount",
+        ),
+        failure => failure,
+    });
+    let Reply::Export(mut report) = asked? else { mismatched() };
     if exists {
         for text in &mut report.texts {
             let name = text.file_name().unwrap_or_default().to_string_lossy().into_owned();

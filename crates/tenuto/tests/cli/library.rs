@@ -150,6 +150,8 @@ fn what_cannot_be_done_is_said_and_loses_nothing() {
     dir.fails("library a.store --empty b.store --copies 2", 2, "2 copies need as many stores");
     dir.fails("library a.store a.store", 2, "a.store is the same store as a.store");
     dir.fails("library a.store absent", 1, "absent: ");
+    let same = "./a.store is the same store as a.store\nhint: a replica is a copy in another store";
+    dir.fails("ingest a.store words.txt --as file --replica ./a.store", 2, same);
     dir.fails("library", 2, "STORE");
 }
 
@@ -286,4 +288,81 @@ fn a_store_that_is_not_written_to_has_no_copies_that_count() {
     while !told().contains("\"event\":\"disk-write-failed\"") {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
+}
+
+/// Two stores with copies of three titles that a server has had, the second of which is unplugged.
+fn unplugged() -> TestDir {
+    let dir = TestDir::with_store();
+    dir.ok("format b.store --size 64MiB");
+    for name in ["gone", "old", "kept"] {
+        dir.write(&format!("{name}.txt"), format!("{name}\n"));
+        dir.ok(&format!("ingest a.store {name}.txt --as file --replica b.store"));
+    }
+    assert_eq!(dir.serve("b.store").stop(), Some(0));
+    std::fs::rename(dir.path("b.store"), dir.path("unplugged")).unwrap();
+    dir
+}
+
+fn plug_in(dir: &TestDir) {
+    std::fs::rename(dir.path("unplugged"), dir.path("b.store")).unwrap();
+}
+
+#[test]
+fn what_was_removed_while_a_disk_was_away_does_not_come_back_with_it() {
+    // Each command has a.store alone, and no server runs.
+    let dir = unplugged();
+    dir.ok("rm a.store gone");
+    dir.ok("rename a.store old new");
+    dir.write("gone.txt", "another one\n");
+    dir.ok("ingest a.store gone.txt --as file");
+    plug_in(&dir);
+    let shown = dir.run("library a.store b.store --copies 2");
+    let [remove, rename] = [
+        "planned: remove 'gone' from b.store, as in the other stores while it was away\n",
+        "planned: rename 'old' to 'new' in b.store, as in the other stores while it was away\n",
+    ];
+    assert!(shown.out.contains(remove) && shown.out.contains(rename), "{}", shown.out);
+    assert_eq!(shown.code, Some(1));
+    assert_eq!(dir.ok("ls b.store"), "gone\nkept\nold\n", "nothing is changed without --apply");
+    dir.ok("library a.store b.store --copies 2 --apply");
+    let same = dir.ok("check a.store --replica b.store --scrub");
+    assert!(same.ends_with("3 titles are alike in 2 stores\n"), "{same}");
+    assert_eq!(dir.ok("ls b.store"), "gone\nkept\nnew\n");
+
+    // By a server at its start, which others may look at before.
+    let dir = unplugged();
+    dir.ok("rm a.store gone");
+    plug_in(&dir);
+    // A copy that is there is removed alone.
+    dir.ok("rm a.store kept");
+    let server = dir.serve("b.store");
+    assert_eq!(dir.ok("ls b.store"), "kept\nold\n");
+    assert_eq!(server.stop(), Some(0));
+    // What only b.store has is copied by a repair, and what was removed is not.
+    let dir = unplugged();
+    dir.ok("rm a.store gone");
+    plug_in(&dir);
+    dir.ok("check a.store --replica b.store --repair");
+    assert_eq!(dir.ok("ls a.store"), "kept\nold\n");
+}
+
+#[test]
+fn what_a_server_removes_while_a_disk_is_away_is_removed_when_it_takes_the_disk_in() {
+    let dir = unplugged();
+    dir.ok("token keys.json --new");
+    let server = dir.serve("b.store --tokens keys.json");
+    let token = dir.ok("token keys.json --operator");
+    let uuid = dir.json("info a.store")["uuid"].as_str().unwrap().to_owned();
+    let removed =
+        operate(&server.origin, &token, "DELETE", &format!("/api/v1/disks/{uuid}/titles/gone"));
+    assert!(removed.starts_with("HTTP/1.1 200"), "{removed}");
+    dir.ok("rename a.store old new");
+    plug_in(&dir);
+    let start = std::time::Instant::now();
+    while dir.run("library a.store b.store --copies 2").code != Some(0) {
+        assert!(start.elapsed().as_secs() < 120, "it is looked for at least once a minute");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(dir.ok("ls b.store"), "kept\nnew\n");
+    assert_eq!(server.stop(), Some(0));
 }

@@ -373,7 +373,7 @@ fn what_cannot_be_a_title_is_refused() {
     dir.fails("mount film.mp4 full", 1, "not a Tenuto store");
     let mounted = Mounted::start(&dir, "");
     let at = |name: &str| mounted.path(name);
-    dir.fails("mount a.store full/inside", 1, "in use by another process");
+    dir.fails("mount a.store full/inside", 1, "in use by another process\nhint: if a server has");
     dir.fails("serve a.store --listen 127.0.0.1:0", 1, "in use by another process");
     let kinds = [
         ("a media title's bytes", fs::write(at("film.mp4"), "x"), ErrorKind::PermissionDenied),

@@ -262,6 +262,7 @@ fn damage_is_found_and_never_given_out() {
         .collect();
     assert_eq!(kinds, [(&json!("data"), &json!("data"))]);
     dir.fails("export a.store data out.bin", 4, "damaged data in title 'data'");
+    dir.fails("export a.store data out.bin", 4, "hint: repair it from a store with a copy:");
     assert!(!dir.path("out.bin").exists(), "nothing half is left");
 }
 

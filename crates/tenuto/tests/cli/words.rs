@@ -103,6 +103,16 @@ fn a_wrong_command_line_is_told_and_nothing_is_tried() {
         ),
         ("frobnicate", "there is no command 'frobnicate'", "`tenuto help` lists all commands"),
         ("format", "TARGET is missing", "`tenuto format --help` shows its arguments"),
+        (
+            "ingest a.store film.mkv --title -x",
+            "unknown option '-x'",
+            "a value that begins with '-' is given as `--title=-x`",
+        ),
+        (
+            "ingest a.store --json -x",
+            "unknown option '-x'",
+            "`tenuto ingest --help` shows its arguments",
+        ),
         ("format a.store --sise 1GiB", "unknown option '--sise'", "did you mean `--size`?"),
         (
             "format a.store --size 1Gbit",
