@@ -60,9 +60,9 @@ pub(crate) struct RecordingCounters {
 pub(crate) struct RefusedAtStop {
     /// The lowest priority first.
     pub(crate) by_priority: [AtomicU64; Priority::ALL.len()],
-    /// Of them, fills of caches.
+    /// Fills of caches.
     pub(crate) fills: AtomicU64,
-    /// Of them, parts of titles for other nodes.
+    /// Parts of titles for other nodes.
     pub(crate) parts: AtomicU64,
 }
 
