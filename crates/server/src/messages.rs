@@ -357,11 +357,12 @@ pub(crate) enum WorkerMessage {
     Opened { connection: ConnectionId, result: Result<Arc<OpenTitle>, OpenError> },
     /// The operator's service has decided whether a viewer may begin.
     Authorized { connection: ConnectionId, answer: Box<AuthAnswer> },
-    /// The verdict on an admission request. `refused`: the span of a viewer that is not admitted.
+    /// The verdict on an admission request. `refusal_span`: of a
+    /// viewer that is traced and not admitted.
     Admitted {
         connection: ConnectionId,
         result: Result<Arc<PlayerSession>, AdmissionError>,
-        refused: Option<TraceContext>,
+        refusal_span: Option<TraceContext>,
     },
     /// A session goes on with more of its title if that fits, else with what it has.
     Extended { connection: ConnectionId },

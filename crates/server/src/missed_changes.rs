@@ -11,15 +11,15 @@ use crossbeam_channel::bounded;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use store::{MadeUp, Store};
+use store::{CatchUpStep, Store};
 use units::Hinted;
 
-/// Makes what the opened stores missed, before anything is served of them, and lets them know each
-/// other. Notes for people are added to those of the stores.
-pub(crate) fn make_up_at_start(opened: &mut [PreparedStore], missing: &[MissingStore], log: &Log) {
+/// Makes the changes that the opened stores missed, before anything is served of them, and lets
+/// them know each other. Notes for people are added to those of the stores.
+pub(crate) fn catch_up_at_start(opened: &mut [PreparedStore], missing: &[MissingStore], log: &Log) {
     let made = {
         let stores: Vec<&Store> = opened.iter().map(|it| &*it.store).collect();
-        store::make_up(&stores, &|number, id| stores[number].release(id))
+        store::catch_up(&stores, &|number, id| stores[number].release(id))
     };
     for change in &made {
         let told = &mut opened[change.store];
@@ -28,13 +28,13 @@ pub(crate) fn make_up_at_start(opened: &mut [PreparedStore], missing: &[MissingS
     }
     let set: Vec<(&Path, &Arc<Store>)> =
         opened.iter().map(|it| (it.path.as_path(), &it.store)).collect();
-    if let Err(error) = store::know_each_other(&set, missing.is_empty()) {
+    if let Err(error) = store::keep_siblings(&set, missing.is_empty()) {
         log.line(|| json!({ "event": "set-not-kept", "error": error.one_line() }));
     }
 }
 
-/// Makes what a store missed whose disk is back.
-pub(crate) fn make_up(shared: &Shared, core: &CoreHandle) {
+/// Makes the changes that a store missed whose disk is back.
+pub(crate) fn catch_up(shared: &Shared, core: &CoreHandle) {
     let all = &shared.content.stores;
     let stores: Vec<&Store> = all.iter().map(|opened| &*opened.store).collect();
     let free = |store, id| {
@@ -42,14 +42,14 @@ pub(crate) fn make_up(shared: &Shared, core: &CoreHandle) {
         let (in_use, _) = bounded(1);
         core.send(Event::Withdraw { copy: StoredCopy { store, id }, in_use });
     };
-    for change in store::make_up(&stores, &free) {
+    for change in store::catch_up(&stores, &free) {
         let path = &all[change.store].path;
         tell(path, &change, &shared.log);
         shared.notice(note(path, &change));
     }
 }
 
-fn tell(path: &Path, made: &MadeUp, log: &Log) {
+fn tell(path: &Path, made: &CatchUpStep, log: &Log) {
     let (store, title) = (path.display().to_string(), &made.change.name);
     let error = made.result.as_ref().err().map(Hinted::one_line);
     log.line(|| {
@@ -60,7 +60,7 @@ fn tell(path: &Path, made: &MadeUp, log: &Log) {
     });
 }
 
-fn note(path: &Path, made: &MadeUp) -> String {
+fn note(path: &Path, made: &CatchUpStep) -> String {
     let (path, title) = (path.display(), &made.change.name);
     let what = match &made.change.new_name {
         None => "removed".to_owned(),

@@ -56,7 +56,7 @@ fn probe_until_restored(lost: &LostDisk, shared: &Weak<Shared>, core: &CoreHandl
                 // Without an answer the core has ended.
                 if answer.recv().unwrap_or(true) {
                     if let Some(shared) = shared.upgrade() {
-                        missed_changes::make_up(&shared, core);
+                        missed_changes::catch_up(&shared, core);
                     }
                     return;
                 }

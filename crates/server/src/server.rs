@@ -162,7 +162,7 @@ impl Server {
         notes.extend(tls.iter().flat_map(|tls| tls.notes(SystemTime::now())));
         let (mut opened, missing) = open_stores(&config, memory, before.is_some())?;
         notes.extend(missing.iter().map(MissingStore::note));
-        missed_changes::make_up_at_start(&mut opened, &missing, &log);
+        missed_changes::catch_up_at_start(&mut opened, &missing, &log);
         let (core, events) = CoreHandle::new();
         for (number, store) in opened.iter().enumerate() {
             store.device.tell(core.clone(), disk_number(number));

@@ -292,7 +292,7 @@ impl Catalogue {
                 self.encoded += grows;
                 self.missed.push_back(change);
             }
-            Record::MadeUp(store, count) => self.forget_missed(store, count.into()),
+            Record::CaughtUp(store, count) => self.forget_missed(store, count.into()),
         }
         Ok(())
     }

@@ -83,7 +83,7 @@ pub use recording_load::RecordingLoad;
 pub use recording_reader::{RecordingReader, RecordingSnapshot, time_of_look};
 pub use repair::{NotCopied, RepairReport, repair};
 pub use scrub::ScrubStep;
-pub use siblings::{MadeUp, know_each_other, make_up, missed_by};
+pub use siblings::{CatchUpStep, catch_up, keep_siblings, missed_by};
 pub use space::{Growth, TrackSpace};
 pub use trim::TrimReport;
 pub use writer::{TitleRecorder, TitleWriter};

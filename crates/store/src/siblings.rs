@@ -1,10 +1,10 @@
 //! A set of stores that a server has, and the changes that a store missed while it was away.
 //!
 //! ```text
-//!   know_each_other   each store keeps uuid and path of the others, its siblings
+//!   keep_siblings   each store keeps uuid and path of the others, its siblings
 //!   a title is removed or renamed, no store of the set that is there has a copy left as it was,
 //!   and a sibling is away ──▶ a MissedChange, in the same journal entry
-//!   make_up           the sibling is back: its copy is removed or renamed, the note is dropped
+//!   catch_up        the sibling is back: its copy is removed or renamed, the note is dropped
 //! ```
 //!
 //! The note names the title by its name, its content and the time of the change: a title that was
@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 /// What became of a change that a store missed.
 #[derive(Debug)]
-pub struct MadeUp {
+pub struct CatchUpStep {
     /// Index of the store.
     pub store: usize,
     /// The change.
@@ -132,7 +132,7 @@ impl Store {
             && let Some(old) = oldest.next()
         {
             over = over.saturating_sub(Record::Missed(old.clone()).encoded_len());
-            records.push(Record::MadeUp(old.store, 1));
+            records.push(Record::CaughtUp(old.store, 1));
         }
         if over > 0 || state.catalogue.checkpoint_bytes() + added > slot.end - slot.start {
             return Vec::new();
@@ -177,7 +177,7 @@ fn has_copy(store: &Store, title: &TitleRecord) -> bool {
 ///
 /// # Errors
 /// Those of the first store that could not keep it; the others have.
-pub fn know_each_other(stores: &[(&Path, &Arc<Store>)], is_whole: bool) -> Result<(), StoreError> {
+pub fn keep_siblings(stores: &[(&Path, &Arc<Store>)], is_whole: bool) -> Result<(), StoreError> {
     let mut first = Ok(());
     for (_, store) in stores {
         let others = || stores.iter().filter(|(_, other)| other.identity() != store.identity());
@@ -242,7 +242,7 @@ pub fn missed_by(store: &Store, stores: &[&Store]) -> Vec<MissedChange> {
 /// Makes the changes that these stores missed, and drops the notes of them. `free`: called with the
 /// index of a store and a title that was taken out of its catalogue. Returns what there was to do;
 /// where a store fails, its changes stay noted.
-pub fn make_up(stores: &[&Store], free: &dyn Fn(usize, TitleId)) -> Vec<MadeUp> {
+pub fn catch_up(stores: &[&Store], free: &dyn Fn(usize, TitleId)) -> Vec<CatchUpStep> {
     let mut all = Vec::new();
     for (number, store) in stores.iter().enumerate() {
         if store.refuse_if_stopped().is_err() || store.is_read_only() {
@@ -256,7 +256,7 @@ pub fn make_up(stores: &[&Store], free: &dyn Fn(usize, TitleId)) -> Vec<MadeUp> 
             };
             // A name that another title has is no reason to try again.
             is_done &= matches!(result, Ok(()) | Err(StoreError::Exists { .. }));
-            all.push(MadeUp { store: number, change, result });
+            all.push(CatchUpStep { store: number, change, result });
         }
         if is_done {
             for other in stores {
@@ -278,7 +278,7 @@ impl Store {
             return Ok(());
         }
         let count = |state: &StoreState| of_it(state).unwrap_or(u16::MAX);
-        self.change(|state| Ok(Record::MadeUp(store, count(state))), |_| {})
+        self.change(|state| Ok(Record::CaughtUp(store, count(state))), |_| {})
     }
 }
 

@@ -166,12 +166,12 @@ fn others(
 
 /// Makes the changes that these stores missed while they were away, before titles that only they
 /// have are copied from them.
-fn make_up(store: &Store, others: &[Arc<dyn TitleOwner>]) {
+fn catch_up(store: &Store, others: &[Arc<dyn TitleOwner>]) {
     let beside = others.iter().map(StoreAccess::store);
     let all: Vec<&Store> = std::iter::once(store).chain(beside).collect();
     // A change that could not be made stays noted, and the store that failed says why when it is
     // used.
-    store::make_up(&all, &|number, id| match number.checked_sub(1) {
+    store::catch_up(&all, &|number, id| match number.checked_sub(1) {
         None => store.release(id),
         Some(other) => others[other].free_hidden(id),
     });
@@ -280,7 +280,7 @@ fn execute_on_store(
         Request::Repair { from } => {
             let others = others(owner, from)?;
             let sources: Vec<_> = others.iter().map(|other| other as &dyn StoreAccess).collect();
-            make_up(store, &others);
+            catch_up(store, &others);
             let target: &dyn StoreAccess = &(store, io);
             let report = store::repair(target, &sources, &mut on_bytes, cancel)?;
             keep_result(store, report.left.len());
@@ -289,7 +289,7 @@ fn execute_on_store(
         Request::Copy { title, from } => {
             let others = others(owner, from)?;
             let sources: Vec<_> = others.iter().map(|other| other as &dyn StoreAccess).collect();
-            make_up(store, &others);
+            catch_up(store, &others);
             let target: &dyn StoreAccess = &(store, io);
             let copied = store::copy_title(target, &sources, title, &mut on_bytes, cancel)?;
             Reply::Copied(wire::ListedTitle::from(&copied))

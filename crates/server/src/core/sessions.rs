@@ -95,7 +95,7 @@ impl Core {
     }
 
     fn decide(&mut self, caller: Caller, client: ClientAddress, request: PlayRequest) {
-        let (result, refused) = match self.try_admit(client, request) {
+        let (result, refusal_span) = match self.try_admit(client, request) {
             Ok((session, wait)) if wait > Duration::ZERO => {
                 // The player gets its answer at its start, so that it requests nothing before.
                 return self.deferred.push((self.clock.now() + wait, caller, session));
@@ -104,7 +104,7 @@ impl Core {
             Err((why, span)) => (Err(why), span),
         };
         let connection = caller.connection;
-        self.send(caller.worker, WorkerMessage::Admitted { connection, result, refused });
+        self.send(caller.worker, WorkerMessage::Admitted { connection, result, refusal_span });
     }
 
     /// Answers admission requests whose start time has come.
@@ -115,7 +115,7 @@ impl Core {
             self.workers[caller.worker].send(WorkerMessage::Admitted {
                 connection: caller.connection,
                 result: Ok(session),
-                refused: None,
+                refusal_span: None,
             });
         }
     }
@@ -322,7 +322,7 @@ impl Core {
             self.workers[caller.worker].send(WorkerMessage::Admitted {
                 connection: caller.connection,
                 result: Err(AdmissionError::Ended(why.clone())),
-                refused: open.session.trace.map(|trace| trace.context()),
+                refusal_span: open.session.trace.map(|trace| trace.context()),
             });
         }
         let key = open.session.title.key;

@@ -12,7 +12,7 @@ mod pages;
 
 pub(crate) use admission::{BEFORE_A_DIRECTOR, play};
 pub(crate) use files::{at_constant_rate, clear_file, indexed_file, track_file};
-pub(crate) use found::{open_title, title_to_play};
+pub(crate) use found::{open_title, title_to_admit};
 pub(crate) use manifests::{admitted, all_videos, manifest_text};
 
 use super::authorize::session_of_director;
@@ -141,7 +141,7 @@ fn decide(
             if let Some(refused) = over_rtsp::refusal(shared, &name) {
                 return Ok(refused.into());
             }
-            let title = title_to_play(shared, request, &name, opened, None)?;
+            let title = title_to_admit(shared, request, &name, opened, None)?;
             let start =
                 playback_params::start(&request.query).map_err(|why| bad_parameter(&why))?;
             let (for_disk, permit) =
@@ -183,7 +183,7 @@ fn decide(
         }
         Route::Part { title: ref name } => {
             let part = parts::wanted(shared, request)?;
-            let title = title_to_play(shared, request, name, opened, Some(FillFor::Node))?;
+            let title = title_to_admit(shared, request, name, opened, Some(FillFor::Node))?;
             let (play, media) = parts::fill(shared, part, name, title)?;
             return Ok(Decision::Fill(Box::new(play), media));
         }

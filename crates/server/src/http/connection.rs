@@ -151,7 +151,7 @@ pub(super) struct Exchange {
     pub(super) bytes: u64,
     /// What the player reported with the request.
     pub(super) cmcd: Option<Box<Cmcd>>,
-    /// The span of the session that it is of, or that it was refused.
+    /// The span of its session, or of its refusal.
     pub(super) session: Option<TraceContext>,
     /// The number of that session.
     pub(super) number: Option<SessionId>,

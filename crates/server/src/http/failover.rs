@@ -10,7 +10,7 @@
 //! for the access token that the viewer showed at the other node; whether the viewer fits is
 //! decided as for any other.
 
-use super::answer::{ASK_EACH_TIME, Decision, key, play, title_to_play};
+use super::answer::{ASK_EACH_TIME, Decision, key, play, title_to_admit};
 use super::authorize;
 use super::refusals::{not_found, not_permitted};
 use super::request::HttpRequest;
@@ -65,7 +65,7 @@ pub(super) fn of(
     if let Some(peer) = request.peer.filter(|peer| !permit.is_for(*peer)) {
         return Err(authorize::other_client(peer).into());
     }
-    let title = title_to_play(shared, request, name, opened.cloned(), None)?;
+    let title = title_to_admit(shared, request, name, opened.cloned(), None)?;
     // While nodes are upgraded one after the other, viewers go on at those of either version.
     if title.version != ticket.version && !title.is_of_other_program(&ticket.version) {
         let message = "this node has another version of the title, whose segments differ";

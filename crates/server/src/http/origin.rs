@@ -25,7 +25,7 @@
 //! Media that has to be read is a *fill*: a session of one response, admitted as those of viewers
 //! are, and never more than `--origin` at a time.
 
-use super::answer::{self, Decision, clear_file, open_title, title_to_play};
+use super::answer::{self, Decision, clear_file, open_title, title_to_admit};
 use super::ranged::{FOR_EVER, KeptBy, MediaBody, ranged};
 use super::refusals::{bad_parameter, no_on_demand, no_transport, not_found, rate_missing};
 use super::request::HttpRequest;
@@ -67,7 +67,7 @@ pub(super) fn answer(
         return Ok(whole_title_only().into());
     }
     let title = match version.is_some() && is_media(route) {
-        true => title_to_play(shared, request, name, opened, Some(FillFor::Cache))?,
+        true => title_to_admit(shared, request, name, opened, Some(FillFor::Cache))?,
         false => open_title(shared, name, opened)?,
     };
     may_be_kept(name, &title, route)?;

@@ -497,8 +497,8 @@ impl Worker {
             WorkerMessage::Authorized { connection, answer } => {
                 self.authorized(connection, *answer);
             }
-            WorkerMessage::Admitted { connection, result, refused } => {
-                self.admitted(connection, result, refused);
+            WorkerMessage::Admitted { connection, result, refusal_span } => {
+                self.admitted(connection, result, refusal_span);
             }
             WorkerMessage::Extended { connection } => self.extended(connection),
             WorkerMessage::Listed { connection, list } => self.listed(connection, &list),

@@ -110,8 +110,8 @@ struct RtspConnection {
     /// When its last request came; without one, when it connected.
     asked: Instant,
     session: Option<RtspSession>,
-    /// What the engine has decided on last, for the log.
-    decided: Decided,
+    /// What lines of the log about its requests name.
+    logged: LoggedSession,
     /// The title that a token of this player has opened.
     allowed: Option<AllowedTitle>,
     /// The reservation that a director has asked for.
@@ -135,9 +135,9 @@ struct RtspConnection {
     goodbye_at: Option<Instant>,
 }
 
-/// The engine's session that requests are of.
+/// The session of the engine that requests are of, as the log names it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Decided {
+struct LoggedSession {
     /// `None`: the player was refused, or has asked for none.
     session: Option<SessionId>,
     /// The span of the session, or of the refusal.
@@ -290,7 +290,7 @@ impl RtspWorker {
             heard: now,
             asked: now,
             session: None,
-            decided: Decided::default(),
+            logged: LoggedSession::default(),
             allowed: None,
             adopted: None,
             goes_on: false,
@@ -458,13 +458,13 @@ impl RtspWorker {
         reply: &RtspReply,
     ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        let (peer, decided) = (connection.peer, connection.decided);
+        let (peer, logged) = (connection.peer, connection.logged);
         if connection.session.as_ref().is_none_or(|session| session.engine.is_none()) {
-            connection.decided = Decided::default();
+            connection.logged = LoggedSession::default();
         }
         let class = usize::from(reply.status / 100).clamp(1, 5) - 1;
         self.shared.rtsp.responses[class].fetch_add(1, Ordering::Relaxed);
-        self.shared.log.line_of(decided.span, || {
+        self.shared.log.line_of(logged.span, || {
             let mut line = json!({
                 "protocol": "RTSP",
                 "peer": peer.to_string(),
@@ -474,7 +474,7 @@ impl RtspWorker {
                     .map_or("*".to_owned(), |uri| without_token(uri.as_str())),
                 "status": reply.status,
             });
-            if let Some(session) = decided.session {
+            if let Some(session) = logged.session {
                 line["session"] = session.0.into();
             }
             line

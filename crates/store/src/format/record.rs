@@ -86,7 +86,7 @@ pub(crate) enum Record {
     /// A sibling that was away missed a change of a title.
     Missed(MissedChange),
     /// A sibling does not miss this many of its oldest changes any more.
-    MadeUp(Uuid, u16),
+    CaughtUp(Uuid, u16),
 }
 
 /// The beginning of a recording.
@@ -225,8 +225,8 @@ impl Record {
                 out.text16(&change.name);
                 out.text16(change.new_name.as_deref().unwrap_or_default());
             }
-            Self::MadeUp(store, count) => {
-                out.u8(MADE_UP);
+            Self::CaughtUp(store, count) => {
+                out.u8(CAUGHT_UP);
                 out.bytes(store.as_bytes());
                 out.u16(*count);
             }
@@ -294,7 +294,7 @@ impl Record {
                 let new_name = (!new_name.is_empty()).then_some(new_name);
                 Ok(Self::Missed(MissedChange { store, at, content, name, new_name }))
             }
-            MADE_UP => Ok(Self::MadeUp(Uuid::from_bytes(bytes.array()?), bytes.u16()?)),
+            CAUGHT_UP => Ok(Self::CaughtUp(Uuid::from_bytes(bytes.array()?), bytes.u16()?)),
             kind => Err(Malformed(format!("a record of unknown kind {kind}"))),
         }
     }
@@ -527,7 +527,7 @@ const SPILL: u8 = 10;
 const SCRUB: u8 = 11;
 const SIBLINGS: u8 = 12;
 const MISSED: u8 = 13;
-const MADE_UP: u8 = 14;
+const CAUGHT_UP: u8 = 14;
 
 /// The numbers of the regions of a recording that are not tracks.
 const PARTS: u16 = 0xFFFF;

@@ -40,10 +40,10 @@ fn set_with_one_away() -> [Member; 2] {
         copy(&members[0].store, &members[1].store, name);
     }
     let set = members.each_ref().map(|member| (Path::new("/absent/store"), &member.store));
-    know_each_other(&set, true).unwrap();
+    keep_siblings(&set, true).unwrap();
     members[1].reopen();
     members[0].reopen();
-    know_each_other(&[(Path::new("/absent/store"), &members[0].store)], false).unwrap();
+    keep_siblings(&[(Path::new("/absent/store"), &members[0].store)], false).unwrap();
     members
 }
 
@@ -61,18 +61,18 @@ fn set_of_three() -> [Member; 3] {
     let path = Path::new("/absent/store");
     members.iter_mut().for_each(Member::reopen);
     let set = members.each_ref().map(|member| (path, &member.store));
-    know_each_other(&set, true).unwrap();
+    keep_siblings(&set, true).unwrap();
     members.iter_mut().for_each(Member::reopen);
     let there = [(path, &members[0].store), (path, &members[2].store)];
-    know_each_other(&there, false).unwrap();
+    keep_siblings(&there, false).unwrap();
     members
 }
 
 /// What there was to do when all are there: `film -> x` or `film -> none`.
 fn return_all(members: &[Member]) -> String {
     let stores: Vec<&Store> = members.iter().map(|member| &*member.store).collect();
-    let made = make_up(&stores, &|number, id| stores[number].release(id));
-    let line = |it: MadeUp| {
+    let made = catch_up(&stores, &|number, id| stores[number].release(id));
+    let line = |it: CatchUpStep| {
         it.result.unwrap();
         format!("{} -> {}", it.change.name, it.change.new_name.as_deref().unwrap_or("none"))
     };
@@ -158,7 +158,7 @@ fn a_copy_is_no_title_and_another_store_misses_nothing() {
     copy(&members[1].store, &elsewhere.store, "song");
     // A backup was never in the set: it keeps what was removed.
     let stores = [&*members[0].store, &*elsewhere.store];
-    assert!(make_up(&stores, &|_, _| {}).is_empty());
+    assert!(catch_up(&stores, &|_, _| {}).is_empty());
     assert_eq!(elsewhere.titles(), "film song");
     assert_eq!(return_all(&members), "song -> none");
 }

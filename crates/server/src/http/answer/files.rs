@@ -1,7 +1,7 @@
 //! Files: MP4 and transport streams, of which players fetch ranges.
 
 use super::admission::{max_wait, permit, play};
-use super::found::{find_presentation, find_session, presentation_of, title_to_play};
+use super::found::{find_presentation, find_session, presentation_of, title_to_admit};
 use super::{Decision, media_of_session};
 use crate::access::Permit;
 use crate::http::conditions::Validators;
@@ -48,7 +48,7 @@ pub(super) fn progressive(
         let media = MediaResource::file(title, part, &tracks, body);
         return Ok(media_of_session(request, session, media));
     }
-    let title = title_to_play(shared, request, &name, opened, None)?;
+    let title = title_to_admit(shared, request, &name, opened, None)?;
     let presentation = find_presentation(request, &title)?;
     clear_file(&name, &presentation.packaging)?;
     if presentation.layouts(DeliveryFormat::Progressive).is_empty() {
@@ -101,7 +101,7 @@ pub(super) fn transport_file(
         return Ok(media_of_session(request, session, media));
     }
     let rate = asked.ok_or_else(|| rate_missing(&format!("/t/{}", escape(&name))))?;
-    let title = title_to_play(shared, request, &name, opened, None)?;
+    let title = title_to_admit(shared, request, &name, opened, None)?;
     let params = PlaybackParams::of(&request.query).map_err(|why| bad_parameter(&why))?;
     let params = PlaybackParams { rate: Some(rate), ..params };
     let (presentation, lead) = at_constant_rate(&name, &title, params, &request.permit)?;

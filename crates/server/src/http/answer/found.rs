@@ -27,7 +27,7 @@ pub(super) fn title_or_recording(
     let recording = || shared.content.recording(name).filter(|_| !is_stopping);
     match opened.is_none().then(recording).flatten() {
         Some(copy) => newest_look(shared, copy, name),
-        None => title_to_play(shared, request, name, opened, None),
+        None => title_to_admit(shared, request, name, opened, None),
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn newest_look(
 }
 
 /// The open title of this name for a request for admission, or what to do instead.
-pub(crate) fn title_to_play(
+pub(crate) fn title_to_admit(
     shared: &Arc<Shared>,
     request: &HttpRequest,
     name: &str,

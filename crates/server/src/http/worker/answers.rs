@@ -35,7 +35,7 @@ impl Worker {
         &mut self,
         id: ConnectionId,
         result: Result<Arc<PlayerSession>, AdmissionError>,
-        refused: Option<TraceContext>,
+        refusal_span: Option<TraceContext>,
     ) {
         if let Some(connection) = self.connections.get_mut(&id) {
             match std::mem::replace(&mut connection.state, ConnectionState::Reading) {
@@ -50,7 +50,7 @@ impl Worker {
                     }
                     match &result {
                         Ok(session) => exchange.is_of(session),
-                        Err(_) => exchange.session = refused,
+                        Err(_) => exchange.session = refusal_span,
                     }
                     // The player of a director's session has a connection of its own.
                     if let Ok(session) = &result
@@ -74,7 +74,7 @@ impl Worker {
                             self.answer(id, exchange, *request, Some(title));
                         }
                         Err(why) => {
-                            exchange.session = refused;
+                            exchange.session = refusal_span;
                             self.send_response(id, exchange, not_admitted(&title, why));
                         }
                     }
@@ -87,7 +87,7 @@ impl Worker {
                             self.send_body(id, exchange, *media, &session);
                         }
                         Err(why) => {
-                            exchange.session = refused;
+                            exchange.session = refusal_span;
                             self.send_response(id, exchange, not_admitted(&title, why));
                         }
                     };

@@ -1,7 +1,7 @@
 //! Answers of the opener and the core to a waiting request, and deliveries of bytes.
 
 use super::requests::reply_of_http;
-use super::{Decided, RtspWorker, WaitingRequest};
+use super::{LoggedSession, RtspWorker, WaitingRequest};
 use crate::http::{not_admitted, not_opened, request_failed};
 use crate::library::{OpenError, OpenTitle};
 use crate::messages::{AdmissionError, Caller, CoreHandle, Event, RequestError, WorkerMessage};
@@ -24,8 +24,8 @@ impl RtspWorker {
             WorkerMessage::Authorized { connection, answer } => {
                 self.authorized(connection, *answer);
             }
-            WorkerMessage::Admitted { connection, result, refused } => {
-                self.admitted(connection, result, refused);
+            WorkerMessage::Admitted { connection, result, refusal_span } => {
+                self.admitted(connection, result, refusal_span);
             }
             WorkerMessage::HandOver => self.leave(),
             WorkerMessage::Dismiss { within } => self.begin_to_dismiss(within),
@@ -59,7 +59,7 @@ impl RtspWorker {
         if let Some(session) = &connection.session {
             let (peer, title) = (connection.peer.to_string(), session.name.clone());
             let number = session.engine.map(|session| session.0);
-            self.shared.log.line_of(connection.decided.span, || {
+            self.shared.log.line_of(connection.logged.span, || {
                 json!({ "event": "rtsp-session-ended", "session": number, "why": why, "peer": peer, "title": title })
             });
         }
@@ -86,7 +86,7 @@ impl RtspWorker {
         &mut self,
         id: ConnectionId,
         result: Result<Arc<PlayerSession>, AdmissionError>,
-        refused: Option<TraceContext>,
+        refusal_span: Option<TraceContext>,
     ) {
         let waiting = self.connections.get_mut(&id).and_then(|c| match c.waiting.take() {
             Some(WaitingRequest::Admission(request, plan)) => Some((request, plan)),
@@ -114,27 +114,27 @@ impl RtspWorker {
                 let Some(rtsp) = self.session(id) else { return };
                 rtsp.engine = Some(session.id);
                 let span = session.trace.map(|trace| trace.context());
-                let decided = Decided { session: Some(session.id), span };
+                let logged = LoggedSession { session: Some(session.id), span };
                 let playback = Playback::new(session, plan, &rtsp.tracks, origin, unix);
                 rtsp.state = SessionState::Starting(Box::new(playback));
                 if let Some(connection) = self.connections.get_mut(&id) {
                     // It has ended: this one was admitted in its place.
                     connection.adopted.iter_mut().for_each(|adopted| adopted.session = None);
                     connection.waiting = Some(WaitingRequest::Start(request));
-                    connection.decided = decided;
+                    connection.logged = logged;
                 }
                 self.request_bytes(id);
                 self.start_if_accepted(id);
             }
             Err(why) => {
                 let Some(connection) = self.connections.get_mut(&id) else { return };
-                let refusal = Decided { session: None, span: refused };
-                let before = std::mem::replace(&mut connection.decided, refusal);
+                let refusal = LoggedSession { session: None, span: refusal_span };
+                let before = std::mem::replace(&mut connection.logged, refusal);
                 let has_no_room = matches!(why, AdmissionError::Refused(_));
                 let response = not_admitted(&name, why);
                 self.reply(id, &request, reply_of_http(response, has_no_room));
                 if let Some(connection) = self.connections.get_mut(&id) {
-                    connection.decided = before;
+                    connection.logged = before;
                 }
                 self.read_requests(id);
             }

@@ -82,7 +82,7 @@ pub(super) fn missed_changes(args: &LibraryArgs) -> Vec<MissedReport> {
         });
         return missed.collect();
     }
-    let made = store::make_up(&all, &|store, id| stores[store].release(id));
+    let made = store::catch_up(&all, &|store, id| stores[store].release(id));
     let made = made.into_iter().map(|it| {
         let error = it.result.as_ref().err().map(Hinted::one_line);
         let state = if error.is_some() { FAILED } else { DONE };
